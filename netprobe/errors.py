@@ -1,0 +1,67 @@
+"""Every exception that netprobe raises on purpose.
+
+A network that misbehaves never raises: silence, a reset or an ICMP error is an outcome.
+
+    NetprobeError           netprobe could not do its own job          exit 4
+    ├── RequestError        usage, YAML, names: the request was wrong  exit 2
+    │   └── FileErrors      every problem of every file, at once
+    └── AgentError          an agent could not be started or was lost  (becomes not-tested)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+class NetprobeError(Exception):
+    """netprobe could not do its own job; the text is one clear line for the user."""
+
+    exit_status = 4
+
+
+class RequestError(NetprobeError):
+    """The request was wrong: usage, a name that nobody knows, a file that does not parse."""
+
+    exit_status = 2
+
+
+class Problem:
+    """One thing that is wrong in a file: ``file:line:column: what is wrong, what was expected``.
+
+    ``line`` and ``column`` count from 1; 0 means that no place is known (a missing file).
+    """
+
+    __slots__ = ("column", "file", "line", "text")
+
+    def __init__(self, file: str, line: int, column: int, text: str) -> None:
+        self.file = file
+        self.line = line
+        self.column = column
+        self.text = text
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place}: {self.text}"
+
+    def sort_key(self) -> tuple[str, int, int, str]:
+        """Order problems by file, then by place."""
+        return (self.file, self.line, self.column, self.text)
+
+
+class FileErrors(RequestError):
+    """All problems of all files of one request, sorted by file and place."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=Problem.sort_key))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class AgentError(NetprobeError):
+    """An agent could not be started, or was lost; its own flows become ``not-tested``.
+
+    ``reason`` is a reason word of the result (``no-python``, ``no-vantage``, ``agent-lost`` ...);
+    the text holds the words of ssh or of the host, and the fix.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason

@@ -1,0 +1,1 @@
+"""The nouns of netprobe: frozen values and their JSON codec, no input or output."""

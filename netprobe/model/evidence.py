@@ -1,0 +1,115 @@
+"""Evidence: what the agents saw of one flow, without judgement and without raw bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from netprobe.model.plan import Flow
+from netprobe.model.ports import Ports
+
+# What came back on a connection or socket that worked:
+#   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
+#   reflected  our own bytes came back                service    what ``probe:`` asked for answered rightly
+#   other      something answered, not that service   silent     it opened, then said nothing
+#   closed     it opened, then was closed             reset      it opened, then was reset
+#   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
+Answer = Literal[
+    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset", "echo", "unasked"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Icmp:
+    """An ICMP error as the source's error queue gave it; ``offender`` is who sent it.
+
+    ``origin`` says who the offender is: the source's own kernel, the destination, or another host
+    (a router). ``ttl`` is the error's own TTL on arrival, None where the kernel did not say.
+    """
+
+    type: int
+    code: int
+    offender: str
+    origin: Literal["source", "destination", "router"]
+    ttl: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the source saw. ``failure`` is a name of ``agent/failures.py``, or None.
+
+    ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
+    without retransmissions), True where it proves that one did, None where it cannot say.
+    """
+
+    operation: str
+    failure: str | None
+    icmp: Icmp | None = None
+    left_host: bool | None = None
+    answer: Answer | None = None
+    answered_by: str | None = None
+    said: str | None = None
+    ttl: int | None = None
+    attempts: int = 1
+    rtt_ms: float | None = None
+    elapsed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What is known of the destination's port while it was probed.
+
+    ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the probed
+    address · ``loopback`` a service holds it on loopback only · ``closed`` an agent looked and nothing
+    listens · ``lost`` our listener was there but its agent died meanwhile · ``unknown`` no agent.
+    """
+
+    state: Literal["ours", "live", "loopback", "closed", "lost", "unknown"]
+    owner: str | None = None
+    nat: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What the destination's agent saw arrive.
+
+    ``socket``: it reached a socket of ours (datagram received, connection in SYN_RECV or accepted).
+    ``capture``: True/False what a capture saw; None where no capture ran. ``seen_from`` the source
+    address that arrived where it differs from the one that was sent (NAT). ``reply_failure`` the
+    errno name of the listener's own answer.
+    """
+
+    socket: bool = False
+    capture: bool | None = None
+    seen_from: str | None = None
+    reply_failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The TTL walk: ``last_hop`` the last router that still answered, ``hops`` how many did."""
+
+    last_hop: str | None
+    hops: int
+    reached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything seen of one flow on these ports; all of them share it.
+
+    ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
+    name resolved). ``untested`` is (reason, words) where nobody could look; then outcome is None.
+    """
+
+    flow: Flow
+    address: str
+    ports: Ports
+    outcome: Outcome | None
+    listener: Listener = Listener("unknown")
+    witness: Witness | None = None
+    trace: Trace | None = None
+    control_answered: bool = False
+    untested: tuple[str, str] | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,57 @@
+"""The inventory: which machines there are, what they are for, and how to get onto them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Family = Literal[4, 6]
+VantageKind = Literal["local", "ssh", "command", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IP address (``family`` 4 or 6, text in its canonical form) or a name (``family`` None)."""
+
+    text: str
+    family: Family | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ssh:
+    """How OpenSSH reaches a host; whatever is None is left to the user's own ssh configuration."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vantage:
+    """A command that gives a Python on the host. ``command`` is the prefix for kind ``command``."""
+
+    kind: VantageKind
+    ssh: Ssh | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine. ``source_addresses`` are the addresses its probes start from, one a family."""
+
+    name: str
+    addresses: tuple[Address, ...]
+    roles: tuple[str, ...]
+    vantage: Vantage
+    become: Literal["sudo"] | None = None
+    source_addresses: tuple[Address, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All hosts in file order, and the settings that the file carries (raw, checked by each matrix)."""
+
+    hosts: tuple[Host, ...]
+    settings: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,125 @@
+"""The matrix: what a platform requires of its network, as read from a file and not yet resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from netprobe.model.ports import PortRange
+
+SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
+SettingValue = str | bool | int | tuple[str, ...]
+Expect = Literal["allowed", "denied"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A part that hosts play; ``implies`` names further roles that such a host has too."""
+
+    name: str
+    description: str = ""
+    implies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something the user says of the installation.
+
+    ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
+    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, ``bool`` for boolean.
+    """
+
+    name: str
+    type: SettingType
+    default: SettingValue
+    values: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRef:
+    """A port entry that stands for the value of a setting: ``{setting: konnectivity-port}``."""
+
+    setting: str
+
+
+PortEntry = PortRange | SettingRef
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Keys AND, listed values OR. ``terms`` maps a setting to the values that satisfy it.
+
+    For a ``version`` setting a value is a range such as ``>=4.10,<4.16``. No terms: always holds
+    (for ``when``) or never (for ``unless``).
+    """
+
+    terms: tuple[tuple[str, tuple[str | bool | int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """A sentence that results of a requirement carry while ``when`` holds. It never changes a verdict."""
+
+    text: str
+    when: Condition = Condition()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One line of a matrix: every source role must (or must not) reach every destination role."""
+
+    id: str
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    tcp: tuple[PortEntry, ...] = ()
+    udp: tuple[PortEntry, ...] = ()
+    icmp: bool = False
+    ipproto: tuple[int, ...] = ()
+    purpose: str = ""
+    row: str = ""
+    when: Condition = Condition()
+    unless: Condition = Condition()
+    optional: bool = False
+    expect: Expect = "allowed"
+    probe: str | None = None
+    warnings: tuple[Warn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """A requirement that the user accepts as it is: reported, does not decide the exit status.
+
+    ``until`` is an ISO date, the last day on which it holds; None: it does not expire.
+    """
+
+    requirement: str
+    reason: str
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A named list of requirements for one platform.
+
+    ``local``: a host is tested against its own address where it is source and destination.
+    ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
+    """
+
+    name: str
+    title: str
+    roles: Mapping[str, Role]
+    settings: Mapping[str, Setting]
+    requirements: tuple[Requirement, ...]
+    document: Mapping[str, str] = field(default_factory=dict)
+    local: bool = False
+    waivers: Mapping[str, Waiver] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMatrix:
+    """A matrix with the value of every one of its settings, as one run uses it."""
+
+    matrix: Matrix
+    settings: Mapping[str, SettingValue]

@@ -1,0 +1,106 @@
+"""The plan: what a run sends, as blocks that stay small however many hosts and ports there are.
+
+A block is one requirement, one protocol and one address family with all its sources and
+destinations. Its flows are walked, never listed: 1,000 hosts make millions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from netprobe.model.inventory import Address, Family, Host
+from netprobe.model.matrix import Requirement, SettingValue, Waiver
+from netprobe.model.ports import Ports
+from netprobe.model.ports import count as count_ports
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One requirement × its hosts, for one protocol and one family.
+
+    ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; ``ports`` is empty for the last two.
+    ``family`` is None where the destinations are names: the source resolves them.
+    """
+
+    index: int
+    matrix: str
+    requirement: Requirement
+    protocol: str
+    ports: Ports
+    family: Family | None
+    sources: tuple[Host, ...]
+    destinations: tuple[tuple[Host, Address], ...]
+    local: bool = False
+    warnings: tuple[str, ...] = ()
+    waiver: Waiver | None = None
+
+    def flows(self) -> Iterator[Flow]:
+        """Every flow of the block, sources first, in plan order."""
+        for source in self.sources:
+            for destination, address in self.destinations:
+                if self.local or destination.name != source.name:
+                    yield Flow(self, source, destination, address)
+
+    def pair_count(self) -> int:
+        """How many (source, destination address) pairs there are, without walking them."""
+        total = len(self.sources) * len(self.destinations)
+        if self.local:
+            return total
+        names = {source.name for source in self.sources}
+        return total - sum(1 for destination, _ in self.destinations if destination.name in names)
+
+    def flow_count(self) -> int:
+        """How many flows (pair and port) there are, without walking them."""
+        return self.pair_count() * (count_ports(self.ports) or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One source host, one destination address, one protocol; the ports are the block's."""
+
+    block: Block
+    source: Host
+    destination: Host
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A requirement, or a part of one, that is not tested on purpose, with the reason.
+
+    ``source`` and ``destination`` are host names where the reason is about hosts, else None.
+    """
+
+    matrix: str
+    requirement: str
+    reason: str
+    source: str | None = None
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMatrix:
+    """A matrix of the plan with the settings it was planned with."""
+
+    name: str
+    settings: Mapping[str, SettingValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run will send. ``notes`` are sentences for the reader (unknown roles ...)."""
+
+    matrices: tuple[PlannedMatrix, ...]
+    blocks: tuple[Block, ...]
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    def flows(self) -> Iterator[Flow]:
+        """Every flow in plan order."""
+        for block in self.blocks:
+            yield from block.flows()
+
+    def flow_count(self) -> int:
+        """How many flows (pair and port) the plan holds, without walking them."""
+        return sum(block.flow_count() for block in self.blocks)

@@ -1,0 +1,74 @@
+"""Port sets as sorted, disjoint ranges; no object per port.
+
+A ``Ports`` value is a tuple of ``(first, last)`` pairs, both ends included, sorted, with a gap of at
+least one port between neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+PortRange = tuple[int, int]
+Ports = tuple[PortRange, ...]
+
+MIN_PORT = 1
+MAX_PORT = 65535
+
+
+def normalise(ranges: Iterable[PortRange]) -> Ports:
+    """Sort ranges and join those that overlap or touch."""
+    joined: list[PortRange] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def count(ports: Ports) -> int:
+    """How many ports these ranges hold."""
+    return sum(last - first + 1 for first, last in ports)
+
+
+def each(ports: Ports) -> Iterator[int]:
+    """Every single port, in order."""
+    for first, last in ports:
+        yield from range(first, last + 1)
+
+
+def intersect(left: Ports, right: Ports) -> Ports:
+    """The ports that both sets hold."""
+    common: list[PortRange] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        first = max(left[i][0], right[j][0])
+        last = min(left[i][1], right[j][1])
+        if first <= last:
+            common.append((first, last))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(common)
+
+
+def subtract(left: Ports, right: Ports) -> Ports:
+    """The ports of ``left`` that ``right`` does not hold."""
+    kept: list[PortRange] = []
+    for first, last in left:
+        start = first
+        for cut_first, cut_last in right:
+            if cut_last < start or cut_first > last:
+                continue
+            if cut_first > start:
+                kept.append((start, cut_first - 1))
+            start = cut_last + 1
+        if start <= last:
+            kept.append((start, last))
+    return tuple(kept)
+
+
+def text(ports: Ports) -> str:
+    """Ports as people write them: ``2379-2380, 6443``."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)

@@ -1,0 +1,116 @@
+"""Results, findings and the run: what reports read. Names are those of ``netprobe.run/1``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from netprobe.model.matrix import Expect
+
+Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested"]
+State = Literal["open", "closed", "filtered", "open|filtered", "unreachable", "unknown"]
+Proof = Literal["nonce", "witness", "service", "handshake", "refusal", "none"]
+Place = Literal["source", "path", "destination", "return-path", "host", "service"]
+
+VERDICTS: tuple[Verdict, ...] = ("pass", "blocked", "exposed", "inconclusive", "not-tested")
+
+# From the strongest to the weakest; a run of ports carries the weakest of its proofs (design 5).
+PROOFS: tuple[Proof, ...] = ("nonce", "witness", "service", "handshake", "refusal", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is known of one flow, or of a run of neighbouring ports that share one fate.
+
+    ``order`` is the place in the plan (block, source, destination, address): results are sorted by
+    it and by port, so that the same input gives the same report. ``rtt_ms`` is a median over the
+    ports, ``attempts`` the most that any port took.
+    """
+
+    order: tuple[int, int, int]
+    matrix: str
+    requirement: str
+    purpose: str
+    row: str
+    optional: bool
+    expect: Expect
+    waived: str | None
+    source: str
+    destination: str
+    address: str
+    protocol: str
+    port: int | None
+    end_port: int | None
+    verdict: Verdict
+    state: State
+    reason: str
+    proof: Proof
+    where: tuple[Place, ...]
+    because: str
+    rejected_by: str | None = None
+    last_hop: str | None = None
+    warnings: tuple[str, ...] = ()
+    rtt_ms: float | None = None
+    attempts: int = 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether this result counts for the exit status: optional and waived ones never do."""
+        return not self.optional and self.waived is None
+
+    @property
+    def port_count(self) -> int:
+        """How many flows the result stands for (1 where the protocol has no ports)."""
+        if self.port is None or self.end_port is None:
+            return 1
+        return self.end_port - self.port + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Failures with one likely cause, reported as one.
+
+    ``kind`` names the common factor (``destination-port``, ``source``, ``destination``, ``zone`` ...),
+    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds.
+    """
+
+    kind: str
+    verdict: Verdict
+    title: str
+    advice: str
+    where: tuple[Place, ...]
+    members: tuple[Result, ...]
+    rejected_by: str | None = None
+    last_hop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How many flows (ports, not results) have each verdict. ``refusals`` of the passes rest on one.
+
+    ``waived`` and ``optional`` failures are counted in their verdict too; ``deciding`` holds the
+    verdict counts of the flows that decide the exit status.
+    """
+
+    counts: dict[str, int]
+    skipped: int
+    refusals: int = 0
+    deciding: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """What one host's agent could do, for the report: ``cost`` lists what missing rights cost.
+
+    ``state`` is ``agent``, ``none`` (declared destination only) or ``failed``; ``words`` holds ssh's own
+    words and the fix where it failed.
+    """
+
+    name: str
+    state: Literal["agent", "none", "failed", "lost"]
+    words: str = ""
+    python: str | None = None
+    user: str | None = None
+    privileged: bool = False
+    cost: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
