@@ -15,7 +15,16 @@ from netprobe.model.ports import Ports
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
 Answer = Literal[
-    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset", "echo", "unasked"
+    "nonce",
+    "foreign",
+    "reflected",
+    "service",
+    "other",
+    "silent",
+    "closed",
+    "reset",
+    "echo",
+    "unasked",
 ]
 
 
@@ -40,6 +49,7 @@ class Outcome:
 
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.
+    ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
     """
 
     operation: str
@@ -51,6 +61,7 @@ class Outcome:
     said: str | None = None
     ttl: int | None = None
     attempts: int = 1
+    packets: int | None = None
     rtt_ms: float | None = None
     elapsed_ms: int | None = None
 

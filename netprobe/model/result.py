@@ -88,14 +88,16 @@ class Finding:
 class Summary:
     """How many flows (ports, not results) have each verdict. ``refusals`` of the passes rest on one.
 
-    ``waived`` and ``optional`` failures are counted in their verdict too; ``deciding`` holds the
-    verdict counts of the flows that decide the exit status.
+    ``waived`` and ``optional`` count the flows that did not pass and do not decide; they are counted
+    in their verdict too. ``deciding`` holds the verdict counts of the flows that decide the exit status.
     """
 
     counts: dict[str, int]
     skipped: int
     refusals: int = 0
     deciding: dict[str, int] = field(default_factory=dict)
+    waived: int = 0
+    optional: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,108 @@
+# What people type. CI runs these same targets (.ci/run), so that it and a laptop cannot differ.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Only a Python that starts counts: version managers leave shims of the name that do not.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& command -v $$p && break; done)
+# A virtual environment is good for one lock, one project file and one folder: scripts hold its path.
+STAMP := $(VENV)/stamp-$(shell { cat requirements.lock pyproject.toml; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
+ROOT := $(filter 0,$(shell id -u))
+APT := $(shell command -v apt-get)
+LAB_PACKAGES := nftables iproute2 iputils-ping procps util-linux openssh-server openssh-client sudo \
+	dnsmasq-base chrony conntrack ansible-core nmap
+LAB_COMMANDS := nft ip ping ps setpriv sshd ssh sudo dnsmasq chronyd conntrack ansible-inventory nmap
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## virtual environment .venv, from the hash-pinned requirements.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
+	@echo "setup: $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: demo
+demo: setup ## a small cluster of network namespaces with a firewall, probed and reported
+	@$(BIN)/python demo/run.py
+
+.PHONY: test
+test: setup $(if $(and $(ROOT),$(APT)),lab-packages) ## every test that this machine can run
+ifdef ROOT
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+else
+	$(BIN)/python -m pytest -m "not lab" $(PYTEST_ARGS)
+	@echo "Not root: the labs run in a user namespace, where the kernel allows one."
+	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+endif
+
+.PHONY: lab
+lab: setup $(if $(and $(ROOT),$(APT)),lab-packages) ## only the tests with real firewalls
+ifdef ROOT
+	$(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+else
+	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+endif
+
+# Services that come with these packages are not started: the labs start their own, in namespaces.
+.PHONY: lab-packages
+lab-packages: ## Debian packages that the labs use (root); says what it installs
+	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
+	for c in $(LAB_COMMANDS); do command -v $$c >/dev/null || missing="$$missing $$c"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	echo "lab-packages: missing commands:$$missing"; \
+	echo "lab-packages: apt-get install --no-install-recommends $(LAB_PACKAGES)"; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ ! -e $$policy ]; then printf '#!/bin/sh\nexit 101\n' >$$policy; chmod 755 $$policy; \
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT; fi; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(LAB_PACKAGES) >/dev/null; } \
+	|| echo "lab-packages: not everything could be installed; tests that need it say so and are skipped"
+
+.PHONY: lint
+lint: setup ## format, rules, types, layers, and the agent's Python floor
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vermin --quiet --no-tips --violations --eval-annotations -t=3.6- netprobe/agent
+
+.PHONY: format
+format: setup ## format and repair what can be repaired
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: docs
+docs: setup ## print the generated pages and schemas again
+	NETPROBE_REWRITE=docs $(BIN)/python -m pytest -q -m "not lab" -k "fresh or docs" tests
+
+.PHONY: golden
+golden: setup ## rewrite golden files; read the diff before you commit it
+	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q -m "not lab" -k golden tests
+
+.PHONY: lock
+lock: ## make requirements.lock again from pyproject.toml
+	@work=$$(mktemp -d) && trap 'rm -rf $$work' EXIT && $(PYTHON) -m venv $$work/venv \
+	&& $$work/venv/bin/python -m pip install --quiet uv \
+	&& $$work/venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --extra dev pyproject.toml -o $$work/lock \
+	&& { echo "# Made by \`make lock\` from pyproject.toml, for Python 3.11 and later."; cat $$work/lock; } >requirements.lock
+
+.PHONY: dist
+dist: setup ## wheel and sdist
+	$(BIN)/python -m build --no-isolation
+
+.PHONY: clean
+clean: ## everything that can be made again
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

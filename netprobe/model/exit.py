@@ -1,0 +1,35 @@
+"""The exit status of a run, from its counts alone (design section 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from netprobe.model.result import VERDICTS, Summary
+
+PASS: Final = 0
+BLOCKED: Final = 1
+REQUEST: Final = 2
+UNKNOWN: Final = 3
+FAILED: Final = 4
+INTERRUPTED: Final = 130
+
+
+def exit_status(summary: Summary, interrupted: bool) -> int:
+    """Judge a run by the flows that decide; optional and waived ones never do.
+
+    A run in which nothing was tested is 3, whatever it was asked for: an installer that reads 0
+    would go on.
+    """
+    if interrupted:
+        return INTERRUPTED
+    deciding = summary.deciding
+    if deciding.get("blocked", 0) or deciding.get("exposed", 0):
+        return BLOCKED
+    if deciding.get("inconclusive", 0) or deciding.get("not-tested", 0):
+        return UNKNOWN
+    return PASS if tested(summary) else UNKNOWN
+
+
+def tested(summary: Summary) -> int:
+    """How many flows somebody could look at."""
+    return sum(summary.counts.get(verdict, 0) for verdict in VERDICTS if verdict != "not-tested")

@@ -1,0 +1,27 @@
+"""One run as reports see it: when, with what, on which hosts, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netprobe.model.plan import PlannedMatrix, Skipped
+from netprobe.model.result import HostReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Everything about a run that is not a result.
+
+    ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
+    nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
+    """
+
+    started_at: str
+    elapsed_s: float
+    complete: bool
+    matrices: tuple[PlannedMatrix, ...]
+    hosts: tuple[HostReport, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()
+    planned_flows: int = 0
+    interrupted: bool = False

@@ -1,0 +1,27 @@
+"""What a running stage tells its caller: results as they become final, and what goes on meanwhile."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from netprobe.model.result import HostReport, Result
+
+
+class Sink(Protocol):
+    """Takes results. They come in any order; each is final, and none comes twice."""
+
+    def add(self, result: Result) -> None:
+        """Take one final result."""
+
+
+class Events(Protocol):
+    """Takes what a person at a terminal wants to see while a run goes on. None of it is a result."""
+
+    def host(self, report: HostReport) -> None:
+        """Tell that a host's agent started, could not be started or was lost."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Tell how many flows (ports) are final of how many, and what is being done."""
+
+    def note(self, text: str) -> None:
+        """Say one sentence that the reader should see now."""

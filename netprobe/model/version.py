@@ -1,0 +1,53 @@
+"""Versions and version ranges: ``4.9 < 4.10``, ``>=4.10,<4.16``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+
+_VERSION = re.compile(r"\d+(\.\d+)*\Z")
+_TERM = re.compile(r"\s*(>=|<=|==|!=|>|<|)\s*(\d+(?:\.\d+)*)\s*\Z")
+
+_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+    "": operator.eq,
+}
+
+
+def is_version(text: str) -> bool:
+    """Whether the text is numbers with dots between them."""
+    return _VERSION.match(text) is not None
+
+
+def is_range(text: str) -> bool:
+    """Whether every comma-separated term is an optional comparison and a version."""
+    return all(_TERM.match(term) for term in text.split(","))
+
+
+def in_range(version: str, wanted: str) -> bool:
+    """Whether the version satisfies every term of the range; both must be well-formed."""
+    return all(_holds(version, term) for term in wanted.split(","))
+
+
+def _holds(version: str, term: str) -> bool:
+    match = _TERM.match(term)
+    if match is None:
+        raise ValueError(f"not a version range: {term!r}")
+    left, right = _pad(_numbers(version), _numbers(match[2]))
+    return _COMPARE[match[1]](left, right)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _pad(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Equal lengths, so that 4.16 equals 4.16.0."""
+    length = max(len(left), len(right))
+    return left + (0,) * (length - len(left)), right + (0,) * (length - len(right))

@@ -1,0 +1,1 @@
+"""Matrix × inventory → plan. Pure: no file, no clock, no network."""

@@ -1,0 +1,206 @@
+"""Requirements × hosts → blocks of flows, and everything that is skipped, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from netprobe.model.inventory import Family, Host, Inventory
+from netprobe.model.matrix import ChosenMatrix, PortEntry, Requirement, SettingRef, Waiver
+from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
+from netprobe.model.ports import Ports
+from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.roles import hosts_by_role, hosts_of
+
+FAMILIES: tuple[Family | None, ...] = (4, 6, None)
+NAMES_SHOWN = 5
+
+
+def make_plan(
+    chosen: Sequence[ChosenMatrix],
+    inventory: Inventory,
+    today: date,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """Plan every requirement of the chosen matrices. ``today`` decides which waivers still hold."""
+    blocks: list[Block] = []
+    skipped: list[Skipped] = []
+    all_notes = list(notes)
+    for one in chosen:
+        expansion = _Expansion(one, inventory, today)
+        for requirement in one.matrix.requirements:
+            for item in expansion.expand(requirement):
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                else:
+                    blocks.append(_numbered(item, len(blocks)))
+        all_notes += expansion.notes
+    matrices = tuple(PlannedMatrix(one.matrix.name, one.settings) for one in chosen)
+    return Plan(matrices, tuple(blocks), tuple(skipped), tuple(all_notes))
+
+
+def _numbered(block: Block, index: int) -> Block:
+    return Block(
+        index, block.matrix, block.requirement, block.protocol, block.ports, block.family,
+        block.sources, block.destinations, block.local, block.warnings, block.waiver,
+    )  # fmt: skip
+
+
+class _Expansion:
+    """One matrix over one inventory."""
+
+    def __init__(self, chosen: ChosenMatrix, inventory: Inventory, today: date) -> None:
+        self._chosen = chosen
+        self._matrix = chosen.matrix
+        self._members = hosts_by_role(chosen.matrix, inventory)
+        self._today = today
+        self.notes: list[str] = self._expired_waivers()
+
+    def _expired_waivers(self) -> list[str]:
+        return [
+            f"{self._matrix.name}: the waiver of {waiver.requirement} expired on {waiver.until}; "
+            f"it decides again ({waiver.reason})"
+            for waiver in self._matrix.waivers.values()
+            if not self._valid(waiver)
+        ]
+
+    def _valid(self, waiver: Waiver) -> bool:
+        return waiver.until is None or self._today.isoformat() <= waiver.until
+
+    def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
+        """The blocks of one requirement, or why there are none."""
+        reason = why_not(requirement, self._chosen)
+        if reason is None:
+            reason = self._role_without_host(requirement)
+        if reason is not None:
+            yield self._skip(requirement, reason)
+            return
+        sources = hosts_of(requirement.sources, self._members)
+        for host in sources:
+            if host.vantage.kind == "none":
+                yield self._skip(
+                    requirement, "the source is declared vantage: none", source=host.name
+                )
+        able = tuple(host for host in sources if host.vantage.kind != "none")
+        if able:
+            yield from self._between(requirement, able)
+
+    def _role_without_host(self, requirement: Requirement) -> str | None:
+        for roles in (requirement.sources, requirement.destinations):
+            if not hosts_of(roles, self._members):
+                return f"no host has the role {' or '.join(roles)}"
+        return None
+
+    def _between(
+        self, requirement: Requirement, sources: tuple[Host, ...]
+    ) -> Iterator[Block | Skipped]:
+        destinations = hosts_of(requirement.destinations, self._members)
+        # A port that must not answer from other hosts says nothing about the host itself.
+        local = self._matrix.local and requirement.expect == "allowed"
+        if not local:
+            yield from self._same_hosts(requirement, sources, destinations)
+        yield from self._without_family(requirement, sources, destinations)
+        for protocol, ports in self._protocols(requirement):
+            for family in FAMILIES:
+                block = self._block(
+                    requirement, protocol, ports, family, sources, destinations, local
+                )
+                if block is not None:
+                    yield block
+
+    def _protocols(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
+        if requirement.tcp:
+            yield "tcp", self._ports(requirement.tcp)
+        if requirement.udp:
+            yield "udp", self._ports(requirement.udp)
+        if requirement.icmp:
+            yield "icmp", ()
+        for number in requirement.ipproto:
+            yield f"ipproto/{number}", ()
+
+    def _ports(self, entries: tuple[PortEntry, ...]) -> Ports:
+        return tuple(sorted({self._port_range(entry) for entry in entries}))
+
+    def _port_range(self, entry: PortEntry) -> tuple[int, int]:
+        if isinstance(entry, SettingRef):
+            port = self._chosen.settings[entry.setting]
+            assert isinstance(port, int)
+            return (port, port)
+        return entry
+
+    def _block(
+        self,
+        requirement: Requirement,
+        protocol: str,
+        ports: Ports,
+        family: Family | None,
+        sources: tuple[Host, ...],
+        destinations: tuple[Host, ...],
+        local: bool,
+    ) -> Block | None:
+        ends = tuple(
+            (host, address)
+            for host in destinations
+            for address in host.addresses
+            if address.family == family
+        )
+        starts = tuple(host for host in sources if family is None or _speaks(host, family))
+        waiver = self._matrix.waivers.get(requirement.id)
+        block = Block(
+            0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
+            self._warnings(requirement),
+            waiver if waiver is not None and self._valid(waiver) else None,
+        )  # fmt: skip
+        return block if block.pair_count() else None
+
+    def _warnings(self, requirement: Requirement) -> tuple[str, ...]:
+        return tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
+
+    def _same_hosts(
+        self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
+    ) -> Iterator[Skipped]:
+        names = {host.name for host in destinations}
+        both = [host.name for host in sources if host.name in names]
+        if both:
+            reason = f"source and destination are one host: {_listed(both)}"
+            yield self._skip(requirement, reason)
+
+    def _without_family(
+        self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
+    ) -> Iterator[Skipped]:
+        """Hosts are grouped by the families they list: a thousand hosts have three such groups."""
+        for source_families, starts in _by_families(sources).items():
+            for end_families, ends in _by_families(destinations).items():
+                if None in source_families | end_families or source_families & end_families:
+                    continue
+                reason = (
+                    f"no common address family: {_listed(starts)} ({_families(source_families)}) "
+                    f"and {_listed(ends)} ({_families(end_families)})"
+                )
+                yield self._skip(requirement, reason)
+
+    def _skip(self, requirement: Requirement, reason: str, source: str | None = None) -> Skipped:
+        return Skipped(self._matrix.name, requirement.id, reason, source=source)
+
+
+def _speaks(host: Host, family: Family) -> bool:
+    """A host known by name only may speak both; then its own routing table decides."""
+    families = {address.family for address in (*host.addresses, *host.source_addresses)}
+    return family in families or families == {None}
+
+
+def _by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
+    groups: dict[frozenset[Family | None], list[str]] = {}
+    for host in hosts:
+        key = frozenset(address.family for address in host.addresses)
+        groups.setdefault(key, []).append(host.name)
+    return groups
+
+
+def _families(families: frozenset[Family | None]) -> str:
+    return ", ".join(f"IPv{family}" for family in sorted(families, key=str))
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

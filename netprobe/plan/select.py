@@ -1,0 +1,122 @@
+"""The part of a plan that the user chose: ``--limit``, ``--from``, ``--to``, ``--only``, ``--protocol``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from netprobe.errors import RequestError
+from netprobe.model.inventory import Host, Inventory
+from netprobe.model.matrix import ChosenMatrix
+from netprobe.model.plan import Block, Plan
+from netprobe.plan.roles import hosts_by_role
+
+PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Names of hosts or roles (``limit``, ``from_``, ``to``), requirement ids, protocols; empty: all.
+
+    ``limit`` keeps flows that touch the host or role at either end.
+    """
+
+    limit: tuple[str, ...] = ()
+    from_: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    protocol: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any((self.limit, self.from_, self.to, self.only, self.protocol))
+
+
+def select(
+    plan: Plan, selection: Selection, chosen: Sequence[ChosenMatrix], inventory: Inventory
+) -> Plan:
+    """The selected part of the plan. Raises RequestError for names that nobody knows, all at once."""
+    if not selection:
+        return plan
+    names = _Names(chosen, inventory)
+    problems = list(names.problems(selection))
+    if problems:
+        raise RequestError("\n".join(problems))
+    blocks = [part for block in plan.blocks for part in _parts(block, selection, names)]
+    numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
+    skipped = tuple(
+        item for item in plan.skipped if not selection.only or item.requirement in selection.only
+    )
+    return replace(plan, blocks=numbered, skipped=skipped)
+
+
+class _Names:
+    """What host, role and requirement names mean."""
+
+    def __init__(self, chosen: Sequence[ChosenMatrix], inventory: Inventory) -> None:
+        self._hosts: dict[str, set[str]] = {host.name: {host.name} for host in inventory.hosts}
+        self._requirements: set[str] = set()
+        for one in chosen:
+            self._requirements |= {requirement.id for requirement in one.matrix.requirements}
+            for role, hosts in hosts_by_role(one.matrix, inventory).items():
+                self._hosts.setdefault(role, set()).update(host.name for host in hosts)
+
+    def hosts(self, words: Iterable[str]) -> set[str]:
+        """The host names that these hosts and roles stand for."""
+        return {name for word in words for name in self._hosts[word]}
+
+    def problems(self, selection: Selection) -> Iterator[str]:
+        """One sentence for every word that nobody knows."""
+        ends = (("--limit", selection.limit), ("--from", selection.from_), ("--to", selection.to))
+        for option, words in ends:
+            yield from _unknown(option, words, self._hosts, "host or role")
+        yield from _unknown("--only", selection.only, self._requirements, "requirement")
+        for word in selection.protocol:
+            if word.split("/")[0] not in PROTOCOLS:
+                yield f"--protocol {word}: expected one of {', '.join(PROTOCOLS)}"
+
+
+def _unknown(option: str, words: Iterable[str], known: Iterable[str], kind: str) -> Iterator[str]:
+    known = list(known)
+    for word in words:
+        if word not in known:
+            near = difflib.get_close_matches(word, known, 3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            yield f"{option} {word}: no {kind} of that name{hint}"
+
+
+def _parts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
+    if selection.only and block.requirement.id not in selection.only:
+        return
+    if selection.protocol and not _wanted(block.protocol, selection.protocol):
+        return
+    if selection.from_:
+        block = replace(block, sources=_only(block.sources, names.hosts(selection.from_)))
+    if selection.to:
+        block = _towards(block, names.hosts(selection.to))
+    for part in _touching(block, selection, names):
+        if part.pair_count():
+            yield part
+
+
+def _wanted(protocol: str, words: tuple[str, ...]) -> bool:
+    return protocol in words or protocol.split("/")[0] in words
+
+
+def _touching(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
+    if not selection.limit:
+        yield block
+        return
+    limit = names.hosts(selection.limit)
+    yield replace(block, sources=_only(block.sources, limit))
+    others = tuple(host for host in block.sources if host.name not in limit)
+    yield _towards(replace(block, sources=others), limit)
+
+
+def _only(hosts: tuple[Host, ...], names: set[str]) -> tuple[Host, ...]:
+    return tuple(host for host in hosts if host.name in names)
+
+
+def _towards(block: Block, names: set[str]) -> Block:
+    ends = tuple(end for end in block.destinations if end[0].name in names)
+    return replace(block, destinations=ends)

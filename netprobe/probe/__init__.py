@@ -1,0 +1,1 @@
+"""Plan → evidence: agents, rounds of listeners, orders, localisation. Decides no verdict."""

@@ -1,0 +1,188 @@
+"""All agents of one run: started at once, each ready or lost on its own, nobody waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Host
+from netprobe.model.result import HostReport
+from netprobe.probe.templates import Templates
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.link import AgentLink
+
+
+class Agent:
+    """One host's agent: starting, ready, or lost. ``index`` is how its answers name it."""
+
+    def __init__(self, host: Host, index: int, templates: Templates) -> None:
+        self.host = host
+        self.index = index
+        self.link: AgentLink | None = None
+        self.error: AgentError | None = None
+        self.settled = asyncio.Event()
+        self._templates = templates
+        self._known_templates = 0
+        self._routes: dict[tuple[str, str | None], dict[str, Any]] = {}
+
+    async def ready(self) -> AgentLink:
+        """The link, once there is one. Raises AgentError where there is none or it was lost."""
+        await self.settled.wait()
+        if self.link is not None and self.link.lost.done():
+            self.error = self.link.lost.result()
+        if self.error is not None or self.link is None:
+            raise self.error or AgentError("no-vantage", "no agent was started")
+        return self.link
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is an agent now."""
+        return self.link is not None and not self.link.lost.done()
+
+    async def request(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Ask and wait for the answer; raises AgentError where the agent is gone."""
+        link = await self.ready()
+        self._teach(link)
+        return await link.request(message)
+
+    async def probe(self, order: dict[str, Any]) -> list[dict[str, Any]]:
+        """Run one probe order; gives its ``outcomes`` frames. Raises AgentError."""
+        link = await self.ready()
+        self._teach(link)
+        queue = link.subscribe(order["id"])
+        try:
+            link.send(order)
+            return await self._frames(link, queue)
+        finally:
+            link.unsubscribe(order["id"])
+
+    async def _frames(
+        self, link: AgentLink, queue: asyncio.Queue[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        frames: list[dict[str, Any]] = []
+        while True:
+            frame = await link.next_frame(queue)
+            if frame["t"] == "outcomes":
+                frames.append(frame)
+            elif frame["t"] == "fault":
+                raise AgentError("agent-fault", str(frame.get("words", "")))
+            elif frame["t"] == "done":
+                return frames
+
+    async def route(self, destination: str, source: str | None) -> dict[str, Any]:
+        """The route to an address as the host's kernel sees it, asked once."""
+        key = (destination, source)
+        if key not in self._routes:
+            message = {"t": "route", "dst": destination, "src": source}
+            self._routes[key] = await self.request(message)
+        return self._routes[key]
+
+    def _teach(self, link: AgentLink) -> None:
+        """Send the templates that this agent does not know yet."""
+        items = self._templates.after(self._known_templates)
+        if items:
+            link.send({"t": "templates", "items": items})
+            self._known_templates += len(items)
+
+
+class Fleet:
+    """Starts an agent on every host that has a way in, and ends all of them.
+
+    ``tell`` is called with every host's report, once it is known.
+    """
+
+    def __init__(
+        self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
+    ) -> None:
+        self.templates = Templates()
+        self.order_ids = itertools.count(1)
+        self._launcher = launcher
+        self._tell = tell
+        self._agents = {
+            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
+        }
+        self._starts: list[asyncio.Task[None]] = []
+
+    def start(self, key: bytes) -> None:
+        """Begin to start every agent; each settles on its own."""
+        for agent in self._agents.values():
+            self._starts.append(asyncio.create_task(self._start(agent, key)))
+
+    def agent(self, host: Host) -> Agent:
+        """The agent of a host, in whatever state it is."""
+        return self._agents[host.name]
+
+    def name_of(self, index: int) -> str | None:
+        """Which host an answer's index means."""
+        names = list(self._agents)
+        return names[index] if 0 <= index < len(names) else None
+
+    async def settled(self) -> None:
+        """Wait until every start has succeeded or failed."""
+        await asyncio.gather(*self._starts)
+
+    def links(self) -> list[AgentLink]:
+        """Every agent that is there now."""
+        agents = self._agents.values()
+        return [agent.link for agent in agents if agent.link is not None and agent.alive]
+
+    async def close(self) -> None:
+        """End every agent, whatever it is doing, and every start that is in progress."""
+        for start in self._starts:
+            start.cancel()
+        await asyncio.gather(*self._starts, return_exceptions=True)
+        links = [agent.link for agent in self._agents.values() if agent.link is not None]
+        await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
+
+    async def _start(self, agent: Agent, key: bytes) -> None:
+        host = agent.host
+        try:
+            if host.vantage.kind == "none":
+                agent.error = AgentError("no-vantage", "the host is declared vantage: none")
+                self._tell(HostReport(host.name, "none"))
+                return
+            link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
+            agent.link = link
+            self._tell(host_report(link))
+            link.lost.add_done_callback(lambda _: self._lost(agent))
+        except AgentError as error:
+            agent.error = error
+            self._tell(HostReport(host.name, "failed", words=str(error)))
+        finally:
+            agent.settled.set()
+
+    def _lost(self, agent: Agent) -> None:
+        if agent.link is None or agent.link.lost.cancelled():
+            return
+        error = agent.link.lost.result()
+        self._tell(HostReport(agent.host.name, "lost", words=str(error)))
+
+
+def host_report(link: AgentLink) -> HostReport:
+    """What an agent's hello says of its rights, and what the missing ones cost."""
+    hello = link.hello
+    return HostReport(
+        link.host,
+        "agent",
+        python=hello.get("python"),
+        user=hello.get("user"),
+        privileged=bool(hello.get("net_raw")),
+        cost=tuple(link.cost) + _cost(hello),
+        facts=hello,
+    )
+
+
+def _cost(hello: dict[str, Any]) -> tuple[str, ...]:
+    """What the rights that the agent lacks take away, one sentence each."""
+    lacks = (
+        ("net_raw", "no packet capture and no raw IP protocols: its own firewall cannot be told "
+                    "from the path"),
+        ("low_ports", "no listeners below port 1024"),
+        ("sees_owners", "the owners of held ports stay unknown"),
+    )  # fmt: skip
+    return tuple(sentence for key, sentence in lacks if hello.get(key) is False)
+
+

@@ -1,0 +1,52 @@
+"""How a run probes: limits and deadlines, with the defaults that ``--help`` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
+LOOK_S = 4.0
+# One unhurried second look at everything that stayed silent (design 6.6).
+LOOKS = 2
+# A host that is not ready by then is probed without listeners (design 6.1).
+READY_S = 30.0
+# Destinations worked on at a time.
+FORKS = 50
+
+# Closed UDP: ICMP answers come from a bucket of 6, then one a second (network-facts section 4).
+UDP_BURST = 6
+UDP_INTERVAL_MS = 1020
+# 30 outstanding per destination over all sources, 6 of each.
+UDP_SOURCES_AT_ONCE = 5
+
+# How many listeners one round opens at most, under the agent's own limit of descriptors.
+ROUND_LISTENERS = 8192
+SPARE_DESCRIPTORS = 512
+
+MAX_TTL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """``timeout_s`` is how long one look waits (None: learned, then 4 s); ``looks`` how many there are.
+
+    ``rate`` is new probes a second over all agents, None: no limit. ``forks``: destinations at a time.
+    """
+
+    timeout_s: float | None = None
+    looks: int = LOOKS
+    rate: int | None = None
+    forks: int = FORKS
+    jobs: int = 1
+    listen: bool = True
+    ready_s: float = READY_S
+
+    @property
+    def look_ms(self) -> int:
+        """How long one unhurried look waits, in ms."""
+        return round((self.timeout_s or LOOK_S) * 1000)
+
+    @property
+    def first_ms(self) -> int | None:
+        """How long the first look waits; None: the agent learns it from the host's answers."""
+        return None if self.timeout_s is None else self.look_ms

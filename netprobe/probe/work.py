@@ -1,0 +1,110 @@
+"""What there is to probe at one destination: wanted flows, joined where they are the same packets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from netprobe.model import ports as port_sets
+from netprobe.model.inventory import Address, Host
+from netprobe.model.plan import Block, Flow, Plan
+from netprobe.model.ports import Ports
+
+Order = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A flow of the plan that waits for evidence; ``order`` is its place in the plan."""
+
+    flow: Flow
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The same packets for one or more wants: source, address, protocol and what to send.
+
+    ``ports`` is the union over the wants, empty where the protocol has none. ``denied`` tasks are
+    probed before any listener of ours is open.
+    """
+
+    source: Host
+    address: str
+    family: int
+    protocol: str
+    probe: str | None
+    denied: bool
+    ports: Ports
+    wants: tuple[Want, ...] = field(compare=False)
+
+
+class Work:
+    """The plan, seen from its destinations; holds references to blocks, never a list of flows."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._by_destination: dict[str, list[tuple[Block, int, Address]]] = {}
+        self._hosts: dict[str, Host] = {}
+        self._sources: dict[str, Host] = {}
+        for block in plan.blocks:
+            for index, (host, address) in enumerate(block.destinations):
+                self._hosts.setdefault(host.name, host)
+                self._by_destination.setdefault(host.name, []).append((block, index, address))
+            self._sources.update((host.name, host) for host in block.sources)
+
+    @property
+    def destinations(self) -> tuple[Host, ...]:
+        """Every host that is a destination, in plan order."""
+        return tuple(self._hosts.values())
+
+    @property
+    def sources(self) -> tuple[Host, ...]:
+        """Every host that probes start from."""
+        return tuple(self._sources.values())
+
+    def wants(self, destination: Host) -> Iterator[Want]:
+        """Every flow towards the destination, in plan order."""
+        for block, end_index, address in self._by_destination[destination.name]:
+            for source_index, source in enumerate(block.sources):
+                if block.local or source.name != destination.name:
+                    flow = Flow(block, source, destination, address)
+                    yield Want(flow, (block.index, source_index, end_index))
+
+
+def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> list[Task]:
+    """Join wants that ask for the same packets.
+
+    ``resolved`` gives, for (source name, name), the addresses that the source resolved.
+    """
+    groups: dict[tuple[str, str, str, str | None, bool], list[Want]] = {}
+    for want in wants:
+        block = want.flow.block
+        denied = block.requirement.expect == "denied"
+        for address in addresses(want, resolved):
+            key = (want.flow.source.name, address, block.protocol, block.requirement.probe, denied)
+            groups.setdefault(key, []).append(want)
+    return [_task(key, members) for key, members in groups.items()]
+
+
+def addresses(
+    want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The IP addresses that the flow goes to; none where its name was not resolved."""
+    address = want.flow.address
+    if address.family is not None:
+        return (address.text,)
+    return resolved.get((want.flow.source.name, address.text), ())
+
+
+def family_of(address: str) -> int:
+    """4 or 6; only an IPv6 address has a colon."""
+    return 6 if ":" in address else 4
+
+
+def _task(key: tuple[str, str, str, str | None, bool], members: list[Want]) -> Task:
+    _, address, protocol, probe, denied = key
+    ports = port_sets.normalise(entry for want in members for entry in want.flow.block.ports)
+    source = members[0].flow.source
+    return Task(
+        source, address, family_of(address), protocol, probe, denied, ports, tuple(members)
+    )

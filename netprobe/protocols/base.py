@@ -1,0 +1,86 @@
+"""What a protocol is: bytes to send, and how to read bytes that come back.
+
+A protocol never touches a socket. The probe stage sends what it gives, through an agent.
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+from typing import Literal
+
+from netprobe.agent import wire
+
+Transport = Literal["tcp", "udp", "ipproto"]
+
+_SHOWN_BYTES = 8
+_SHOWN_TEXT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Facts about bytes that came back; what they mean for a requirement is judged elsewhere.
+
+    ``recognised``: the right service answered. ``said``: one short plain phrase without control
+    characters, such as ``REFUSED`` or ``NTP stratum 2``.
+    """
+
+    recognised: bool
+    said: str
+
+
+class Protocol(typing.Protocol):
+    """One protocol that netprobe can speak on a port where plain bytes prove little.
+
+    ``one_way``: a listener of ours only notes what arrives, because no answer belongs to it.
+    ``family`` is 4 or 6 and counts for the outer packet only.
+    """
+
+    name: str
+    one_way: bool
+    transports: tuple[Transport, ...]
+
+    def template(self, transport: str, family: int) -> wire.Template:
+        """Give the request for our own listener, with holes for nonce and MAC, and its answer."""
+        ...
+
+    def service_request(self, transport: str, family: int) -> bytes | None:
+        """Give what to send to a live service; None: a bare connect or an empty datagram only."""
+        ...
+
+    def read(self, transport: str, data: bytes) -> Reading:
+        """Say what came back. Never raises, whatever the bytes are."""
+        ...
+
+
+def printable(text: str, limit: int = _SHOWN_TEXT) -> str:
+    """Make text from the network safe for a terminal and short: escapes and newlines never pass."""
+    safe = "".join(char if " " <= char <= "~" else "?" for char in text[: limit + 1])
+    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+
+
+def unknown(expected: str, data: bytes) -> Reading:
+    """Read bytes that are not what was expected: ``not a DNS answer: 14 bytes beginning 48545450``."""
+    if not data:
+        return Reading(False, f"not {expected}: no bytes")
+    noun = "byte" if len(data) == 1 else "bytes"
+    beginning = data[:_SHOWN_BYTES].hex()
+    return Reading(False, f"not {expected}: {len(data)} {noun} beginning {beginning}")
+
+
+def with_answer(
+    template: wire.Template,
+    answer: bytes,
+    *,
+    nonce_at: int,
+    host_at: int,
+    mac_at: int,
+    copies: tuple[tuple[int, int, int], ...] = (),
+) -> wire.Template:
+    """Give a template the shape of its answer; ``copies`` are (to, from, length)."""
+    template.answer = answer
+    template.answer_nonce_at = nonce_at
+    template.answer_host_at = host_at
+    template.answer_mac_at = mac_at
+    template.answer_copies = copies
+    return template
