@@ -1,7 +1,7 @@
-"""The JSON form of results, findings and runs: the keys of ``netprobe.run/1`` and ``netprobe.record/1``.
+"""The JSON form of results, findings and runs: the keys of run and record.
 
-Readers ignore keys that they do not know and give every key that may be missing its default, so that
-an older netprobe reads a newer file of the same schema number.
+Readers ignore keys that they do not know and give every key that may be missing its default, so
+that an older netprobe reads a newer file of the same schema number.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def info_to_json(info: RunInfo) -> Json:
         "complete": info.complete,
         "interrupted": info.interrupted,
         "planned_flows": info.planned_flows,
+        "sample": info.sample,
         "matrices": [planned_matrix_to_json(matrix) for matrix in info.matrices],
         "hosts": [host_to_json(host) for host in info.hosts],
         "notes": list(info.notes),
@@ -145,6 +146,7 @@ def info_from_json(data: Mapping[str, Any]) -> RunInfo:
         complete=bool(data.get("complete", False)),
         interrupted=bool(data.get("interrupted", False)),
         planned_flows=int(data.get("planned_flows", 0)),
+        sample=data.get("sample"),
         matrices=tuple(planned_matrix_from_json(item) for item in data.get("matrices", ())),
         hosts=tuple(host_from_json(item) for item in data.get("hosts", ())),
         notes=tuple(data.get("notes", ())),

@@ -49,6 +49,7 @@ class Outcome:
 
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.
+    ``blind``: a TCP errno of a kernel before 5.8, whose error queue says nothing of TCP.
     ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
     """
 
@@ -64,6 +65,7 @@ class Outcome:
     packets: int | None = None
     rtt_ms: float | None = None
     elapsed_ms: int | None = None
+    blind: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How many flows (ports, not results) have each verdict. ``refusals`` of the passes rest on one.
+    """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
-    ``waived`` and ``optional`` count the flows that did not pass and do not decide; they are counted
-    in their verdict too. ``deciding`` holds the verdict counts of the flows that decide the exit status.
+    ``waived`` and ``optional`` count the flows that did not pass and do not decide; they are in
+    ``counts`` too. ``deciding`` holds the counts of the flows that decide the exit status.
     """
 
     counts: dict[str, int]

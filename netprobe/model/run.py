@@ -14,6 +14,7 @@ class RunInfo:
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
+    ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     """
 
     started_at: str
@@ -25,3 +26,4 @@ class RunInfo:
     notes: tuple[str, ...] = ()
     planned_flows: int = 0
     interrupted: bool = False
+    sample: str | None = None

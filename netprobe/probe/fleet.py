@@ -184,5 +184,3 @@ def _cost(hello: dict[str, Any]) -> tuple[str, ...]:
         ("sees_owners", "the owners of held ports stay unknown"),
     )  # fmt: skip
     return tuple(sentence for key, sentence in lacks if hello.get(key) is False)
-
-

@@ -86,9 +86,7 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
     return [_task(key, members) for key, members in groups.items()]
 
 
-def addresses(
-    want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]
-) -> tuple[str, ...]:
+def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, ...]:
     """The IP addresses that the flow goes to; none where its name was not resolved."""
     address = want.flow.address
     if address.family is not None:
@@ -105,6 +103,4 @@ def _task(key: tuple[str, str, str, str | None, bool], members: list[Want]) -> T
     _, address, protocol, probe, denied = key
     ports = port_sets.normalise(entry for want in members for entry in want.flow.block.ports)
     source = members[0].flow.source
-    return Task(
-        source, address, family_of(address), protocol, probe, denied, ports, tuple(members)
-    )
+    return Task(source, address, family_of(address), protocol, probe, denied, ports, tuple(members))

@@ -3,15 +3,63 @@
 from __future__ import annotations
 
 from netprobe.protocols.base import Protocol, Reading
-from netprobe.protocols.plain import Plain
+from netprobe.protocols.dns import Dns
+from netprobe.protocols.geneve import Geneve
+from netprobe.protocols.ike import Ike, IkeNat
+from netprobe.protocols.ipip import IpIp
+from netprobe.protocols.memberlist import Memberlist
+from netprobe.protocols.ntp import Ntp
+from netprobe.protocols.openvpn import OpenVpn
+from netprobe.protocols.plain import Plain, Raw
+from netprobe.protocols.vxlan import Vxlan
 
 __all__ = ["PROTOCOLS", "Protocol", "Reading", "protocol_for"]
 
 _PLAIN: Protocol = Plain()
+_RAW: Protocol = Raw()
+_IPIP: Protocol = IpIp()
+_IKE_NAT: Protocol = IkeNat()
 
-PROTOCOLS: dict[str, Protocol] = {"plain": _PLAIN}
+# Every name that ``probe:`` may have. Adding a protocol is one file and one line here.
+PROTOCOLS: dict[str, Protocol] = {
+    "plain": _PLAIN,
+    "raw": _RAW,
+    "dns": Dns(),
+    "geneve": Geneve(),
+    "ike": Ike(),
+    "ike-nat": _IKE_NAT,
+    "ipip": _IPIP,
+    "memberlist": Memberlist(),
+    "ntp": Ntp(),
+    "openvpn": OpenVpn(),
+    "vxlan": Vxlan(),
+    # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet.
+    # A live one is connected to and left alone; a listener of ours gets plain bytes.
+    "etcd": _PLAIN,
+    "http-health": _PLAIN,
+    "https": _PLAIN,
+    "ignition": _PLAIN,
+    "konnectivity": _PLAIN,
+    "kube-apiserver": _PLAIN,
+    "kubelet": _PLAIN,
+    "machine-config-server": _PLAIN,
+    "oauth": _PLAIN,
+    "registry": _PLAIN,
+    "tls": _PLAIN,
+}
+
+_BY_PORT: dict[tuple[str, int], Protocol] = {("ike", 4500): _IKE_NAT}
+_BY_NUMBER: dict[int, Protocol] = {4: _IPIP}
 
 
-def protocol_for(name: str | None, port: int | None = None) -> Protocol:
-    """Find the protocol that a requirement's ``probe:`` names; plain bytes where it names none."""
-    return PROTOCOLS.get(name or "plain", _PLAIN)
+def protocol_for(name: str | None, port: int | None = None, number: int | None = None) -> Protocol:
+    """Find the protocol that a requirement's ``probe:`` names, or the plain one.
+
+    ``port`` matters where a protocol differs by it (IKE). ``number`` is that of an IP protocol:
+    there a name that has no packet behind an IP header falls back to the number's own packet.
+    """
+    if number is not None:
+        found = PROTOCOLS.get(name or "", _PLAIN)
+        return found if "ipproto" in found.transports else _BY_NUMBER.get(number, _RAW)
+    found = PROTOCOLS.get(name or "plain", _PLAIN)
+    return found if port is None else _BY_PORT.get((found.name, port), found)

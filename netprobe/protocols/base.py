@@ -60,7 +60,7 @@ def printable(text: str, limit: int = _SHOWN_TEXT) -> str:
 
 
 def unknown(expected: str, data: bytes) -> Reading:
-    """Read bytes that are not what was expected: ``not a DNS answer: 14 bytes beginning 48545450``."""
+    """Say of other bytes: ``not a DNS answer: 14 bytes beginning 48545450``."""
     if not data:
         return Reading(False, f"not {expected}: no bytes")
     noun = "byte" if len(data) == 1 else "bytes"

@@ -7,6 +7,11 @@ from netprobe.protocols.base import Reading, Transport, printable, unknown, with
 
 REQUEST_MAGIC = b"NETPROBE"
 ANSWER_MAGIC = b"NETPROBA"
+MARK = REQUEST_MAGIC + bytes(wire.NONCE_BYTES + wire.MAC_BYTES)
+MARK_NONCE_AT = len(REQUEST_MAGIC)
+MARK_MAC_AT = MARK_NONCE_AT + wire.NONCE_BYTES
+
+_SHORTEST_BANNER = 4
 
 
 class Plain:
@@ -18,16 +23,13 @@ class Plain:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give magic, nonce, MAC; answered by another magic, the nonce, host and MAC."""
-        head = len(REQUEST_MAGIC)
-        nonce_end = head + wire.NONCE_BYTES
-        request = REQUEST_MAGIC + bytes(wire.NONCE_BYTES + wire.MAC_BYTES)
         answer = ANSWER_MAGIC + bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES)
         return with_answer(
-            wire.Template(request, head, nonce_end),
+            wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT),
             answer,
-            nonce_at=head,
-            host_at=nonce_end,
-            mac_at=nonce_end + wire.HOST_BYTES,
+            nonce_at=MARK_NONCE_AT,
+            host_at=MARK_MAC_AT,
+            mac_at=MARK_MAC_AT + wire.HOST_BYTES,
         )
 
     def service_request(self, transport: str, family: int) -> bytes | None:
@@ -37,6 +39,26 @@ class Plain:
     def read(self, transport: str, data: bytes) -> Reading:
         """Quote a banner such as ``SSH-2.0-...``; without a protocol nothing can be recognised."""
         line = data.split(b"\n", 1)[0].rstrip(b"\r")
-        if len(line) >= 4 and all(0x20 <= byte < 0x7F for byte in line):
+        if len(line) >= _SHORTEST_BANNER and all(0x20 <= byte < 0x7F for byte in line):
             return Reading(False, f'said "{printable(line.decode("ascii"))}"')
         return unknown("a netprobe answer", data)
+
+
+class Raw(Plain):
+    """The same bytes right behind the IP header, for IP protocols without a packet of their own.
+
+    One-way, because a host that has a handler for the protocol stays silent. For ESP (50) the
+    bytes are well-formed as they are: SPI ``NETP``, sequence number ``ROBE``, opaque data.
+    """
+
+    name = "raw"
+    one_way = True
+    transports: tuple[Transport, ...] = ("ipproto",)
+
+    def template(self, transport: str, family: int) -> wire.Template:
+        """Give magic, nonce and MAC; our listener answers nothing."""
+        return wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT)
+
+    def service_request(self, transport: str, family: int) -> bytes | None:
+        """Give the same bytes with empty holes: a host without a handler answers ICMP 3/2."""
+        return MARK

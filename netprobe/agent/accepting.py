@@ -1,0 +1,173 @@
+"""The TCP side of the listeners: accept, check the nonce, answer, and never hold on to a stranger.
+
+One object per open connection and none per answered one; 10,000 nonces a second on one core is
+the aim. A slow or silent peer costs one of ``MAX_OPEN`` places, and the oldest goes first.
+"""
+
+import errno
+import select
+import socket
+from typing import Dict, List, Optional
+
+from . import loop as looping
+from .binding import peer
+from .failures import SHORT_OF, name_of
+from .rounds import Port, Round
+
+MAX_OPEN = 4096
+ACCEPT_BATCH = 16
+EVENT_BATCH = 512
+READ_S = 5.0
+LINGER_S = 10.0
+SWEEP_S = 1.0
+DISCARD_BYTES = 4096
+
+
+class Connection:
+    """One accepted connection that is waited for."""
+
+    __slots__ = ("data", "deadline", "done", "port", "sock", "source")
+
+    def __init__(self, sock, port, source, deadline):
+        # type: (socket.socket, Port, str, float) -> None
+        self.sock = sock
+        self.port = port
+        self.source = source
+        self.deadline = deadline
+        self.data = b""
+        self.done = False
+
+
+class TcpServer:
+    """All listening TCP sockets of an agent and the connections that they accepted."""
+
+    def __init__(self, loop):
+        # type: (looping.Loop) -> None
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._ports = {}  # type: Dict[int, Port]
+        self._open = {}  # type: Dict[int, Connection]
+        self._sweeper = None  # type: Optional[looping.Timer]
+        loop.watch(self._epoll.fileno(), looping.READ, self._ready)
+
+    def add(self, port):
+        # type: (Port) -> None
+        """Serve a bound, listening socket."""
+        self._ports[port.sock.fileno()] = port
+        self._epoll.register(port.sock.fileno(), select.EPOLLIN)
+
+    def remove(self, port):
+        # type: (Port) -> None
+        """Close a listener."""
+        if self._ports.pop(port.sock.fileno(), None) is not None:
+            port.sock.close()
+
+    def drop_connections(self, of_round):
+        # type: (Round) -> None
+        """Reset every connection that came in over a round's listeners."""
+        for connection in list(self._open.values()):
+            if connection.port.round is of_round:
+                self._end(connection)
+
+    def close(self):
+        # type: () -> None
+        """Close everything."""
+        for connection in list(self._open.values()):
+            self._end(connection)
+        for port in list(self._ports.values()):
+            self.remove(port)
+        self._loop.unwatch(self._epoll.fileno())
+        self._epoll.close()
+
+    def _ready(self, _events):
+        # type: (int) -> None
+        ports, connections = self._ports, self._open
+        for fd, _event in self._epoll.poll(0, EVENT_BATCH):
+            connection = connections.get(fd)
+            if connection is not None:
+                self._read(connection)
+            elif fd in ports:
+                self._accept(ports[fd])
+
+    def _accept(self, port):
+        # type: (Port) -> None
+        for _ in range(ACCEPT_BATCH):
+            try:
+                sock, address = port.sock.accept()
+            except OSError as error:
+                if error.errno in SHORT_OF:
+                    self._drop_oldest()
+                # Anything else is EAGAIN or a peer that was gone before we looked.
+                return
+            self._greet(sock, port, peer(address))
+
+    def _greet(self, sock, port, source):
+        # type: (socket.socket, Port, str) -> None
+        connection = Connection(sock, port, source, self._loop.now() + READ_S)
+        if len(self._open) >= MAX_OPEN:
+            self._drop_oldest()
+        self._open[sock.fileno()] = connection
+        # The request mostly came with the handshake: reading at once saves a round of epoll.
+        self._read(connection)
+        if sock.fileno() >= 0:
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
+            if self._sweeper is None:
+                self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _read(self, connection):
+        # type: (Connection) -> None
+        wanted = connection.port.request_bytes - len(connection.data)
+        size = DISCARD_BYTES if connection.done else max(1, wanted)
+        try:
+            data = connection.sock.recv(size, socket.MSG_DONTWAIT)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EINTR):
+                self._end(connection)
+            return
+        if not data:
+            self._end(connection)
+        elif not connection.done:
+            connection.data += data
+            if len(connection.data) >= connection.port.request_bytes:
+                self._answer(connection)
+
+    def _answer(self, connection):
+        # type: (Connection) -> None
+        port = connection.port
+        connection.done = True
+        connection.deadline = self._loop.now() + LINGER_S
+        answer = port.round.arrived(port, connection.data, connection.source)
+        connection.data = b""
+        if answer is None:
+            return
+        data, log = answer
+        try:
+            connection.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError as error:
+            log.reply = name_of(error.errno)
+            self._end(connection)
+
+    def _end(self, connection):
+        # type: (Connection) -> None
+        if not connection.done:
+            connection.port.round.log.stranger(connection.port.number, connection.source)
+        self._open.pop(connection.sock.fileno(), None)
+        # Inherited SO_LINGER 0: a reset, unless the peer closed first.
+        connection.sock.close()
+
+    def _drop_oldest(self):
+        # type: () -> None
+        for connection in self._open.values():
+            self._end(connection)
+            return
+
+    def _sweep(self):
+        # type: () -> None
+        now = self._loop.now()
+        late = []  # type: List[Connection]
+        for connection in self._open.values():
+            if connection.deadline < now:
+                late.append(connection)
+        for connection in late:
+            self._end(connection)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep) if self._open else None

@@ -1,0 +1,100 @@
+"""Bind one listener's socket on the probed address, touching nothing that somebody else holds.
+
+Never SO_REUSEPORT, and never SO_REUSEADDR on UDP: both would take packets from a live service.
+"""
+
+import errno
+import socket
+from typing import Any, Tuple
+
+IP_PKTINFO = getattr(socket, "IP_PKTINFO", 8)
+BACKLOG = 1024
+# Closing first must leave no TIME_WAIT on a port that a service of the platform will want. Accepted
+# connections inherit this from their listener.
+LINGER_RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+
+
+def family_of(address):
+    # type: (str) -> int
+    """The family of an IP address in text."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def wildcard(address):
+    # type: (str) -> str
+    """The wildcard of an address's family."""
+    return "::" if ":" in address else "0.0.0.0"
+
+
+def has_address(address):
+    # type: (str) -> bool
+    """Whether this host has the address now (a NAT address it has not)."""
+    sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    try:
+        sock.bind((address, 0))
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            return False
+        raise
+    finally:
+        sock.close()
+    return True
+
+
+def bind_tcp(address, port, reuse):
+    # type: (str, int, bool) -> socket.socket
+    """A TCP listener. ``reuse`` only where nothing but old connections keeps the port."""
+    sock = socket.socket(family_of(address), socket.SOCK_STREAM)
+    try:
+        if reuse:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+        _bind(sock, address, port)
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def bind_udp(address, port):
+    # type: (str, int) -> socket.socket
+    """A UDP listener; on a wildcard it learns which address was asked."""
+    sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    try:
+        if address == "0.0.0.0":
+            sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
+        elif address == "::":
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        _bind(sock, address, port)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def bind_raw(address, number):
+    # type: (str, int) -> socket.socket
+    """A raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
+    sock = socket.socket(family_of(address), socket.SOCK_RAW, number)
+    try:
+        _bind(sock, address, 0)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _bind(sock, address, port):
+    # type: (socket.socket, str, int) -> None
+    # A raw socket has its "port" from birth, and then the kernel refuses V6ONLY with EINVAL.
+    if sock.family == socket.AF_INET6 and sock.type != socket.SOCK_RAW:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    sock.bind((address, port))
+    sock.setblocking(False)
+
+
+def peer(address):
+    # type: (Tuple[Any, ...]) -> str
+    """The text of a peer's address as ``accept`` and ``recvfrom`` give it, without a scope."""
+    return str(address[0]).partition("%")[0]

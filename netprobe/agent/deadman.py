@@ -1,0 +1,41 @@
+"""The dead man's switch: an agent whose coordinator has gone silent closes everything and exits."""
+
+from typing import Callable
+
+from . import loop as looping
+
+
+class DeadMan:
+    """Call ``expired`` once nothing was heard for ``silence_s`` seconds.
+
+    Hearing is only noting the time, so it costs nothing per frame. The loop reads what has arrived
+    before it runs timers: an agent that was itself stopped for a while does not blame the other end.
+    """
+
+    def __init__(self, loop, silence_s, expired):
+        # type: (looping.Loop, float, Callable[[], None]) -> None
+        self._loop = loop
+        self._expired = expired
+        self._heard_at = loop.now()
+        self._silence_s = silence_s
+        self._timer = loop.call_later(silence_s, self._check)
+
+    def allow(self, silence_s):
+        # type: (float) -> None
+        """Change how long the silence may be."""
+        self._silence_s = silence_s
+        self._timer.cancel()
+        self._check()
+
+    def hear(self):
+        # type: () -> None
+        """Something arrived from the coordinator."""
+        self._heard_at = self._loop.now()
+
+    def _check(self):
+        # type: () -> None
+        left_s = self._heard_at + self._silence_s - self._loop.now()
+        if left_s <= 0:
+            self._expired()
+        else:
+            self._timer = self._loop.call_later(left_s, self._check)

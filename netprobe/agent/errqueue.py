@@ -1,0 +1,147 @@
+"""The error queue of a socket: which ICMP error came, about which packet, and who sent it.
+
+errno alone cannot tell a reset from a router's reject. With IP_RECVERR the kernel keeps the ICMP
+error itself, for UDP, ICMP and raw sockets, and for connect() of TCP since Linux 5.8 (older kernels
+simply leave the queue empty). No privilege is needed.
+"""
+
+import socket
+import struct
+from typing import List, NamedTuple, Optional, Tuple
+
+# linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
+IP_TTL = 2
+IP_RECVERR = 11
+IP_RECVTTL = 12
+IPV6_RECVERR = 25
+IPV6_RECVHOPLIMIT = 51
+IPV6_HOPLIMIT = 52
+MSG_ERRQUEUE = 0x2000
+
+# struct sock_extended_err of linux/errqueue.h: errno, origin, type, code, pad, info, data.
+_EXTENDED = struct.Struct("=IBBBBII")
+_INT = struct.Struct("=i")
+ORIGIN_LOCAL = 1
+ORIGIN_ICMP = 2
+ORIGIN_ICMP6 = 3
+
+ANCILLARY_BYTES = 512
+
+
+class QueuedError(NamedTuple):
+    """One entry of the error queue.
+
+    ``to`` and ``port`` are the destination of OUR packet that the error is about; ``offender`` is
+    who sent the error; ``ttl`` is the error's own TTL on arrival; ``info`` is the MTU where there
+    is one. ``data`` is the start of our packet's payload, as far as it was quoted.
+    """
+
+    errno: int
+    origin: int
+    type: int
+    code: int
+    offender: Optional[str]
+    ttl: Optional[int]
+    to: str
+    port: int
+    info: int
+    data: bytes
+
+    @property
+    def is_icmp(self):
+        # type: () -> bool
+        """Whether a host said this; else our own kernel did without any packet."""
+        return self.origin in (ORIGIN_ICMP, ORIGIN_ICMP6) and self.offender is not None
+
+    def fact(self):
+        # type: () -> Optional[IcmpFact]
+        """The error as it goes over the wire."""
+        if not self.is_icmp or self.offender is None:
+            return None
+        return (self.type, self.code, self.offender, self.ttl)
+
+
+IcmpFact = Tuple[int, int, str, Optional[int]]
+
+
+def listen_for_errors(sock):
+    # type: (socket.socket) -> None
+    """Ask the kernel to keep ICMP errors of this socket, and the TTL of what arrives."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        sock.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
+
+
+def drain(sock, room=512):
+    # type: (socket.socket, int) -> List[QueuedError]
+    """Everything that is in the error queue now; empties it."""
+    errors = []  # type: List[QueuedError]
+    while True:
+        try:
+            data, ancillary, _, name = sock.recvmsg(room, ANCILLARY_BYTES, MSG_ERRQUEUE)
+        except OSError:
+            # Empty. Any other errno here is the socket's pending one, which recvmsg does not
+            # return for MSG_ERRQUEUE; a queue that cannot be read is as good as an empty one.
+            return errors
+        error = _read(data, ancillary, name)
+        if error is not None:
+            errors.append(error)
+
+
+def about(errors, to, port):
+    # type: (List[QueuedError], str, Optional[int]) -> Optional[QueuedError]
+    """The first error that is about a packet of ours to this destination, ICMP before local.
+
+    The destination is checked because a reused socket, and any raw socket, also holds the errors
+    of other flows.
+    """
+    local = None
+    for error in errors:
+        if error.to != to or (port is not None and error.port != port):
+            continue
+        if error.is_icmp:
+            return error
+        local = local or error
+    return local
+
+
+def ttl_of(ancillary):
+    # type: (List[Tuple[int, int, bytes]]) -> Optional[int]
+    """The TTL or hop limit that the kernel put beside a received packet."""
+    for level, kind, data in ancillary:
+        if (level == socket.IPPROTO_IP and kind == IP_TTL) or (
+            level == socket.IPPROTO_IPV6 and kind == IPV6_HOPLIMIT
+        ):
+            return int(_INT.unpack_from(data)[0])
+    return None
+
+
+def _read(data, ancillary, name):
+    # type: (bytes, List[Tuple[int, int, bytes]], Tuple[str, int]) -> Optional[QueuedError]
+    for level, kind, body in ancillary:
+        if (level == socket.IPPROTO_IP and kind == IP_RECVERR) or (
+            level == socket.IPPROTO_IPV6 and kind == IPV6_RECVERR
+        ):
+            number, origin, type_, code, _, info, _ = _EXTENDED.unpack_from(body)
+            offender = _offender(body[_EXTENDED.size :])
+            to = name[0].partition("%")[0] if name else ""
+            port = name[1] if name else 0
+            return QueuedError(
+                number, origin, type_, code, offender, ttl_of(ancillary), to, port, info, data
+            )
+    return None
+
+
+def _offender(sockaddr):
+    # type: (bytes) -> Optional[str]
+    if len(sockaddr) < 8:
+        return None
+    (family,) = struct.unpack_from("=H", sockaddr)
+    if family == socket.AF_INET:
+        return socket.inet_ntop(socket.AF_INET, sockaddr[4:8])
+    if family == socket.AF_INET6 and len(sockaddr) >= 24:
+        return socket.inet_ntop(socket.AF_INET6, sockaddr[8:24])
+    return None

@@ -1,0 +1,155 @@
+"""What this agent can do on this host: the facts of the hello line."""
+
+import errno
+import os
+import platform
+import resource
+import socket
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from .wire import WIRE_VERSION
+
+CAP_NET_BIND_SERVICE = 10
+# kubelet is a process of its own, or a part of these (comm is cut to 15 characters).
+KUBELETS = frozenset(("kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"))
+NODE_PORTS = (30000, 32767)
+NODE_PORT_FLAG = "--service-node-port-range"
+PING_DIRS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
+
+
+def hello():
+    # type: () -> Dict[str, Any]
+    """All keys of the hello line; see the wire document."""
+    kubelet = runs_kubelet()
+    return {
+        "wire": WIRE_VERSION,
+        "python": platform.python_version(),
+        "pid": os.getpid(),
+        "uid": os.geteuid(),
+        "user": user_name(),
+        "hostname": socket.gethostname(),
+        "kernel": os.uname().release,
+        "net_raw": can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+        "low_ports": low_ports(),
+        "sees_owners": sees_owners(),
+        "nofile": raise_file_limit(),
+        "cores": len(os.sched_getaffinity(0)),
+        "echo": echo_way(),
+        "kubelet": kubelet,
+        "node_ports": list(node_ports()) if kubelet else None,
+    }
+
+
+def raise_file_limit():
+    # type: () -> int
+    """Lift the soft limit of open files to the hard one; gives what is in force then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+    except (ValueError, OSError):
+        return soft
+
+
+def user_name():
+    # type: () -> str
+    """The user's name without asking LDAP or sssd, which may be slow or unreachable."""
+    if os.geteuid() == 0:
+        return "root"
+    return os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.geteuid())
+
+
+def can_open(family, kind, protocol):
+    # type: (int, int, int) -> bool
+    """Whether this process may open such a socket."""
+    try:
+        socket.socket(family, kind, protocol).close()
+    except OSError:
+        return False
+    return True
+
+
+def echo_way():
+    # type: () -> Optional[str]
+    """How ICMP echo is possible here: datagram socket, raw socket, the ping program, or not."""
+    if can_open(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP):
+        return "datagram"
+    if can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP):
+        return "raw"
+    if any(os.access(os.path.join(folder, "ping"), os.X_OK) for folder in PING_DIRS):
+        return "program"
+    return None
+
+
+def low_ports():
+    # type: () -> bool
+    """Whether ports below 1024 can be bound."""
+    start = read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+    if start.strip().isdigit() and int(start) <= 1:
+        return True
+    for line in read_text("/proc/self/status").splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & (1 << CAP_NET_BIND_SERVICE))
+    return os.geteuid() == 0
+
+
+def sees_owners():
+    # type: () -> bool
+    """Whether the sockets of other users' processes can be told (it takes CAP_SYS_PTRACE)."""
+    try:
+        os.listdir("/proc/1/fd")
+    except OSError as error:
+        return error.errno not in (errno.EACCES, errno.EPERM) and os.geteuid() == 0
+    return True
+
+
+def processes():
+    # type: () -> Iterator[Tuple[int, str]]
+    """Process id and name of every process that can be seen."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            name = read_text("/proc/%s/comm" % entry).strip()
+            if name:
+                yield int(entry), name
+
+
+def runs_kubelet():
+    # type: () -> bool
+    """Whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows."""
+    return any(name in KUBELETS for _pid, name in processes())
+
+
+def node_ports():
+    # type: () -> Tuple[int, int]
+    """The range of NodePorts: as a running API server was told, else Kubernetes' default."""
+    for pid, name in processes():
+        if name.startswith("kube-apiserver") or name in KUBELETS:
+            found = flag_range(read_text("/proc/%d/cmdline" % pid).split("\0"))
+            if found is not None:
+                return found
+    return NODE_PORTS
+
+
+def flag_range(words):
+    # type: (List[str]) -> Optional[Tuple[int, int]]
+    """The range that ``--service-node-port-range`` of a command line names (``A-B`` or ``A+N``)."""
+    for at, word in enumerate(words):
+        flag, _, value = word.partition("=")
+        if flag != NODE_PORT_FLAG:
+            continue
+        value = value or (words[at + 1] if at + 1 < len(words) else "")
+        for sign in "-+":
+            first, found, last = value.partition(sign)
+            if found and first.isdigit() and last.isdigit():
+                return int(first), int(last) if sign == "-" else int(first) + int(last)
+    return None
+
+
+def read_text(path):
+    # type: (str) -> str
+    """A small file of /proc as text; empty where it is gone or may not be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,186 @@
+"""Who holds which port on this host, from /proc: nothing is bound and nothing is sent to tell."""
+
+import os
+import socket
+import struct
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from .hello import read_text
+
+TCP_LISTEN = 0x0A
+TCP_SYN_RECV = 0x03
+# A close that is not over yet; the kernel keeps the port for it although nobody listens.
+TCP_CLOSING = frozenset((0x04, 0x05, 0x06, 0x08, 0x09, 0x0B))
+UDP_UNCONNECTED = 0x07
+
+TABLES = {"tcp": ("tcp", "tcp6"), "udp": ("udp", "udp6"), "ipproto": ("raw", "raw6")}
+HOLDING = {"tcp": TCP_LISTEN, "udp": UDP_UNCONNECTED, "ipproto": UDP_UNCONNECTED}
+WILDCARDS = frozenset(("0.0.0.0", "::"))
+# The first pid namespace of a machine: only from there can a socket without a process be told to be
+# the kernel's own (VXLAN, WireGuard, NFS).
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+
+Owner = Tuple[Optional[str], Optional[int]]
+
+
+class Socket(NamedTuple):
+    """One line of a socket table."""
+
+    address: str
+    port: int
+    remote: str
+    remote_port: int
+    state: int
+    inode: int
+
+
+def read_table(proto):
+    # type: (str) -> Iterator[Socket]
+    """Every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number)."""
+    for name in TABLES[proto]:
+        lines = read_text("/proc/net/" + name).splitlines()
+        for line in lines[1:]:
+            fields = line.split()
+            if len(fields) > 9:
+                address, port = _endpoint(fields[1])
+                remote, remote_port = _endpoint(fields[2])
+                state, inode = int(fields[3], 16), int(fields[9])
+                yield Socket(address, port, remote, remote_port, state, inode)
+
+
+def _endpoint(text):
+    # type: (str) -> Tuple[str, int]
+    # The kernel prints each 32-bit word of the address in the byte order of the machine.
+    address, _, port = text.partition(":")
+    words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+    raw = struct.pack("=%dI" % len(words), *words)
+    if len(raw) == 4:
+        return socket.inet_ntop(socket.AF_INET, raw), int(port, 16)
+    if raw[:12] == b"\0" * 10 + b"\xff\xff":
+        return socket.inet_ntop(socket.AF_INET, raw[12:]), int(port, 16)
+    return socket.inet_ntop(socket.AF_INET6, raw), int(port, 16)
+
+
+def is_loopback(address):
+    # type: (str) -> bool
+    """Whether an address is reachable from its own host only."""
+    return address.startswith("127.") or address == "::1"
+
+
+def _match(bind, address):
+    # type: (str, str) -> Optional[str]
+    """How a socket on ``bind`` concerns ``address``: exact, perhaps, loopback, or not at all."""
+    same_family = (":" in bind) == (":" in address)
+    if bind == address or (bind in WILDCARDS and same_family):
+        return "exact"
+    if bind == "::":
+        # Takes IPv4 too, unless it is IPv6 only, which /proc does not say: binding tells.
+        return "perhaps"
+    if is_loopback(bind) and not is_loopback(address):
+        return "loopback"
+    return None
+
+
+class Holders:
+    """The sockets that hold ports, as one look at /proc found them."""
+
+    def __init__(self, proto):
+        # type: (str) -> None
+        self._held = {}  # type: Dict[int, List[Socket]]
+        self._closing = set()  # type: Set[int]
+        for entry in read_table(proto):
+            if entry.state == HOLDING[proto]:
+                self._held.setdefault(entry.port, []).append(entry)
+            elif proto == "tcp" and entry.state in TCP_CLOSING:
+                self._closing.add(entry.port)
+
+    def find(self, address, port, ways):
+        # type: (str, int, Tuple[str, ...]) -> Optional[Socket]
+        """The socket that holds ``port`` for ``address`` in one of these ways, first way first."""
+        held = self._held.get(port)
+        if held:
+            for way in ways:
+                for entry in held:
+                    if _match(entry.address, address) == way:
+                        return entry
+        return None
+
+    def is_closing(self, port):
+        # type: (int) -> bool
+        """Whether only old connections (TIME_WAIT ...) keep the port."""
+        return port in self._closing
+
+
+def owners(inodes):
+    # type: (Set[int]) -> Dict[int, Owner]
+    """(process name, pid) of sockets by inode, as far as this process may see; one walk of /proc."""
+    found = {}  # type: Dict[int, Owner]
+    missing = set(inodes)
+    pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    for pid in pids if missing else ():
+        for inode in _sockets_of(pid) & missing:
+            name = read_text("/proc/%d/comm" % pid).strip()
+            found[inode] = (name or None, pid)
+            missing.discard(inode)
+        if not missing:
+            break
+    for inode in missing:
+        found[inode] = ("kernel", None) if _sees_every_process() else (None, None)
+    return found
+
+
+def _sockets_of(pid):
+    # type: (int) -> Set[int]
+    folder = "/proc/%d/fd" % pid
+    inodes = set()
+    try:
+        for entry in os.listdir(folder):
+            target = _link(folder + "/" + entry)
+            if target.startswith("socket:["):
+                inodes.add(int(target[8:-1]))
+    except OSError:
+        pass  # gone meanwhile, or another user's
+    return inodes
+
+
+def _link(path):
+    # type: (str) -> str
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _sees_every_process():
+    # type: () -> bool
+    if os.geteuid() != 0 or _link("/proc/self/ns/pid") != FIRST_PID_NAMESPACE:
+        return False
+    return bool(_link("/proc/1/exe"))
+
+
+def held_json(address, sockets):
+    # type: (str, Iterable[Tuple[int, Socket]]) -> List[Dict[str, Any]]
+    """Held ports as the wire carries them; neighbours with one owner are one entry."""
+    ordered = sorted(sockets)
+    known = owners({entry.inode for _port, entry in ordered})
+    items = []  # type: List[Dict[str, Any]]
+    for port, entry in ordered:
+        process, pid = known[entry.inode]
+        item = {
+            "first": port,
+            "last": port,
+            "process": process,
+            "pid": pid,
+            "bind": entry.address,
+            "loopback": is_loopback(entry.address) and not is_loopback(address),
+        }  # type: Dict[str, Any]
+        if items and items[-1]["last"] == port - 1 and _same_owner(items[-1], item):
+            items[-1]["last"] = port
+        else:
+            items.append(item)
+    return items
+
+
+def _same_owner(left, right):
+    # type: (Dict[str, Any], Dict[str, Any]) -> bool
+    return all(left[key] == right[key] for key in ("process", "pid", "bind", "loopback"))

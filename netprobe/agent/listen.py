@@ -1,0 +1,136 @@
+"""The listening side of the agent: rounds of listeners, what they witnessed, and who holds ports."""
+
+from typing import Any, Dict, List, Optional, Union
+
+from .accepting import TcpServer
+from .holders import Holders, held_json
+from .opening import Opening
+from .ranges import each
+from .receiving import DatagramServer
+from .rounds import Block, Port, Round
+from .selfdial import SelfDial
+from .witness import half_open
+
+# Rounds that were closed can still be asked what they saw.
+KEPT_ROUNDS = 16
+
+
+class Listeners:
+    """Every round of one agent. ``agent`` has ``loop``, ``key``, ``host``, ``templates``, ``send``."""
+
+    def __init__(self, agent):
+        # type: (Any) -> None
+        self._agent = agent
+        self._tcp = TcpServer(agent.loop)
+        self._datagrams = DatagramServer(agent.loop)
+        self._rounds = {}  # type: Dict[int, Round]
+        self._busy = {}  # type: Dict[int, Union[Opening, SelfDial]]
+
+    def listen(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Open a round; ``listening`` follows when every port is bound and dialled."""
+        identity = message["id"]
+        self._close_round(identity)
+        self._forget_oldest()
+        opened = Round(self._agent.key, self._agent.host)
+        opened.blocks = [self._block(opened, item) for item in message["blocks"]]
+        self._rounds[identity] = opened
+        self._busy[identity] = Opening(
+            self._agent.loop, opened, self._serve, lambda: self._dial(identity, opened)
+        )
+
+    def close_round(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Close a round's listeners; what they saw can still be asked for."""
+        self._close_round(message["id"])
+        self._agent.send({"t": "closed", "id": message["id"]})
+
+    def seen(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Tell what arrived for these orders at the listeners of a round."""
+        answer = {
+            "t": "seen",
+            "id": message["id"],
+            "orders": [],
+            "half_open": [],
+            "strangers": [],
+        }  # type: Dict[str, Any]
+        asked = self._rounds.get(message["round"])
+        if asked is not None:
+            numbers = {p.number for p in asked.ports() if p.block.proto == "tcp"}
+            answer["orders"] = asked.log.orders_json(message["orders"])
+            answer["half_open"] = half_open(numbers if asked.is_open else set())
+            answer["strangers"] = asked.log.strangers_json()
+        self._agent.send(answer)
+
+    def held(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Tell who holds these ports, and bind nothing."""
+        looked = Round(b"", 0)
+        looked.blocks = [Block(looked, item, None) for item in message["blocks"]]
+        tables = {}  # type: Dict[str, Holders]
+        for block in looked.blocks:
+            table = tables.setdefault(block.proto, Holders(block.proto))
+            numbers = each(block.ranges) if block.proto != "ipproto" else [block.number or 0]
+            for number in numbers:
+                entry = table.find(block.address, number, ("exact", "perhaps", "loopback"))
+                if entry is not None:
+                    block.held.append((number, entry))
+        self._report(message["id"], looked)
+
+    def close(self):
+        # type: () -> None
+        """Close everything."""
+        for work in self._busy.values():
+            work.cancel()
+        self._busy.clear()
+        self._tcp.close()
+        self._datagrams.close()
+
+    def _block(self, of_round, item):
+        # type: (Round, Dict[str, Any]) -> Block
+        number = item["template"]
+        template = self._agent.templates[number] if number else None
+        return Block(of_round, item, template)
+
+    def _serve(self, port):
+        # type: (Port) -> None
+        self._server(port).add(port)
+
+    def _server(self, port):
+        # type: (Port) -> Union[TcpServer, DatagramServer]
+        return self._tcp if port.block.proto == "tcp" else self._datagrams
+
+    def _dial(self, identity, opened):
+        # type: (int, Round) -> None
+        self._busy[identity] = SelfDial(
+            self._agent.loop, self._agent.key, opened, lambda: self._ready(identity, opened)
+        )
+
+    def _ready(self, identity, opened):
+        # type: (int, Round) -> None
+        self._busy.pop(identity, None)
+        self._report(identity, opened)
+
+    def _report(self, identity, opened):
+        # type: (int, Round) -> None
+        blocks = [block.json(held_json(block.address, block.held)) for block in opened.blocks]
+        self._agent.send({"t": "listening", "id": identity, "blocks": blocks})
+
+    def _close_round(self, identity):
+        # type: (int) -> None
+        work = self._busy.pop(identity, None)
+        if work is not None:
+            work.cancel()
+        closed = self._rounds.get(identity)
+        if closed is not None and closed.is_open:
+            closed.is_open = False
+            self._tcp.drop_connections(closed)
+            for port in closed.ports():
+                self._server(port).remove(port)
+
+    def _forget_oldest(self):
+        # type: () -> None
+        closed = [number for number, known in self._rounds.items() if not known.is_open]
+        for number in closed[: max(0, len(closed) - KEPT_ROUNDS)]:
+            del self._rounds[number]

@@ -1,0 +1,73 @@
+"""A probe order while it is worked on: its ports, taken lazily, and what is asked again."""
+
+import itertools
+from collections import deque
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from .outcomes import Outcomes
+from .ranges import each
+from .sockets import Target, target_of
+from .wire import Template
+
+
+class Part(NamedTuple):
+    """One block of an order: its mode and what it sends (None: nothing)."""
+
+    order: Any  # the engine's own subclass of Order
+    mode: str
+    template: Optional[Template]
+
+
+Flow = Tuple[Part, int, int]
+
+
+class Order:
+    """Ports that are still to be asked, of one source and one destination.
+
+    A flow is (part, port, look); looks count from 1.
+    """
+
+    def __init__(self, agent, message):
+        # type: (Any, Dict[str, Any]) -> None
+        self.id = message["id"]  # type: int
+        self.target = target_of(message["dst"], message.get("src"))  # type: Target
+        self.host = message.get("host")  # type: Optional[int]
+        self.looks = max(1, int(message.get("looks") or 1))
+        self.first_ms = message.get("first_ms")  # type: Optional[int]
+        self.look_ms = int(message["look_ms"])
+        self.look_s = self.look_ms / 1000.0
+        self.pace = message.get("pace")  # type: Optional[Tuple[int, float]]
+        self.min_ttl = message.get("min_ttl")  # type: Optional[int]
+        self.outcomes = Outcomes(agent.send, self.id)
+        self.flushed_at = agent.loop.now()
+        self.again = deque()  # type: Deque[Flow]
+        self._fresh = self._flows(agent, message["blocks"])
+        # A block without ports (ICMP echo, raw protocols) is one flow.
+        self.pending = sum(
+            sum(last - first + 1 for first, last in block["ports"]) or 1
+            for block in message["blocks"]
+        )
+
+    def _flows(self, agent, blocks):
+        # type: (Any, List[Dict[str, Any]]) -> Iterator[Flow]
+        parts = []
+        for block in blocks:
+            # Templates are looked up now: a later order may bring other ones under the same id.
+            template = agent.templates[block["template"]] if block.get("template") else None
+            parts.append((Part(self, block["mode"], template), block["ports"]))
+        return itertools.chain.from_iterable(
+            ((part, port, 1) for port in (each(ports) if ports else (0,))) for part, ports in parts
+        )
+
+    def take(self, count):
+        # type: (int) -> List[Flow]
+        """Up to ``count`` flows to start: those never asked first, then those asked again."""
+        flows = list(itertools.islice(self._fresh, count))
+        while len(flows) < count and self.again:
+            flows.append(self.again.popleft())
+        return flows
+
+    def put_back(self, flow):
+        # type: (Flow) -> None
+        """A flow that could not be started for want of something of our own."""
+        self.again.append(flow)

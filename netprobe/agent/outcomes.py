@@ -1,0 +1,114 @@
+"""Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .errqueue import IcmpFact
+
+# A big order reports as it goes: this many ports at a time, or what there is after this long.
+FLUSH_PORTS = 16384
+FLUSH_S = 1.0
+
+# (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms): what makes two outcomes the same.
+Kind = Tuple[
+    str,
+    Optional[str],
+    Optional[IcmpFact],
+    Optional[bool],
+    Optional[str],
+    Optional[int],
+    Optional[str],
+    Optional[int],
+    Optional[int],
+]
+Entry = Tuple[int, int, int, int]
+
+
+def kind(op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
+         elapsed_ms=None):  # fmt: skip
+    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int]) -> Kind  # noqa: E501
+    """One kind of outcome; the keys are those of the wire document."""
+    return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms)
+
+
+class Outcomes:
+    """The outcomes of one order that have not been sent yet."""
+
+    def __init__(self, send, order_id):
+        # type: (Callable[[Dict[str, Any]], None], int) -> None
+        self._send = send
+        self._id = order_id
+        self._kinds = {}  # type: Dict[Kind, int]
+        self._syns = {}  # type: Dict[int, int]
+        self._entries = []  # type: List[Entry]
+
+    def __len__(self):
+        # type: () -> int
+        return len(self._entries)
+
+    def add(self, port, what, rtt_s, attempts, syns=None):
+        # type: (int, Kind, Optional[float], int, Optional[int]) -> None
+        """One port's final outcome. ``rtt_s`` None: nothing was measured."""
+        index = self._kinds.get(what)
+        if index is None:
+            index = self._kinds[what] = len(self._kinds)
+        if syns is not None:
+            # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
+            self._syns[index] = min(syns, self._syns.get(index, syns))
+        rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
+        self._entries.append((port, index, rtt_us, attempts))
+        if len(self._entries) >= FLUSH_PORTS:
+            self.flush()
+
+    def flush(self):
+        # type: () -> None
+        """Send what there is."""
+        if not self._entries:
+            return
+        kinds = [self._kind_json(what, index) for what, index in self._kinds.items()]
+        runs = fold(self._entries)
+        self._kinds, self._syns, self._entries = {}, {}, []
+        self._send({"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs})
+
+    def _kind_json(self, what, index):
+        # type: (Kind, int) -> Dict[str, Any]
+        op, failure, icmp, left, answer, by, data, ttl, elapsed_ms = what
+        return {
+            "op": op,
+            "failure": failure,
+            "icmp": None if icmp is None else list(icmp),
+            "left": left,
+            "answer": answer,
+            "by": by,
+            "data": data,
+            "ttl": ttl,
+            "elapsed_ms": elapsed_ms,
+            "syns": self._syns.get(index),
+        }
+
+
+def fold(entries):
+    # type: (List[Entry]) -> List[List[Optional[int]]]
+    """Neighbouring ports of one kind as [first, last, kind, median rtt in µs or null, attempts]."""
+    runs = []  # type: List[List[Optional[int]]]
+    rtts = []  # type: List[int]
+    last_port, last_index, most = -2, -1, 0
+    for port, index, rtt_us, attempts in sorted(entries):
+        if port == last_port + 1 and index == last_index:
+            runs[-1][1] = port
+        else:
+            _close(runs, rtts, most)
+            runs.append([port, port, index, None, attempts])
+            rtts, most, last_index = [], 0, index
+        last_port = port
+        most = max(most, attempts)
+        if rtt_us >= 0:
+            rtts.append(rtt_us)
+    _close(runs, rtts, most)
+    return runs
+
+
+def _close(runs, rtts, most):
+    # type: (List[List[Optional[int]]], List[int], int) -> None
+    if runs:
+        runs[-1][3] = sorted(rtts)[len(rtts) // 2] if rtts else None
+        runs[-1][4] = most

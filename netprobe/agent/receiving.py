@@ -1,0 +1,115 @@
+"""The UDP and IP protocol side of the listeners: receive, check the nonce, answer from the address
+that was asked, and note the errno of the answer."""
+
+import select
+import socket
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import loop as looping
+from .binding import IP_PKTINFO, peer
+from .failures import name_of
+from .rounds import Port
+
+EVENT_BATCH = 512
+READ_BATCH = 16
+MAX_DATAGRAM = 9216
+ANCILLARY_BYTES = 128
+
+Ancillary = List[Tuple[int, int, bytes]]
+
+
+class DatagramServer:
+    """All UDP and raw listeners of an agent."""
+
+    def __init__(self, loop):
+        # type: (looping.Loop) -> None
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._ports = {}  # type: Dict[int, Tuple[Port, Callable[[Port], None]]]
+        loop.watch(self._epoll.fileno(), looping.READ, self._ready)
+
+    def add(self, port):
+        # type: (Port) -> None
+        """Serve a bound socket."""
+        if port.block.proto == "ipproto":
+            receive = self._receive_raw
+        elif port.block.nat:
+            receive = self._receive_anywhere
+        else:
+            receive = self._receive
+        self._ports[port.sock.fileno()] = (port, receive)
+        self._epoll.register(port.sock.fileno(), select.EPOLLIN)
+
+    def remove(self, port):
+        # type: (Port) -> None
+        """Close a listener."""
+        if self._ports.pop(port.sock.fileno(), None) is not None:
+            port.sock.close()
+
+    def close(self):
+        # type: () -> None
+        """Close everything."""
+        for port, _receive in list(self._ports.values()):
+            self.remove(port)
+        self._loop.unwatch(self._epoll.fileno())
+        self._epoll.close()
+
+    def _ready(self, _events):
+        # type: (int) -> None
+        for fd, _event in self._epoll.poll(0, EVENT_BATCH):
+            port, receive = self._ports.get(fd, (None, None))
+            if port is not None and receive is not None:
+                self._drain(port, receive)
+
+    def _drain(self, port, receive):
+        # type: (Port, Callable[[Port], None]) -> None
+        try:
+            for _ in range(READ_BATCH):
+                receive(port)
+        except OSError:
+            return  # nothing more to read; an ICMP error of an earlier answer is no arrival
+
+    def _receive(self, port):
+        # type: (Port) -> None
+        data, address = port.sock.recvfrom(MAX_DATAGRAM)
+        _answer(port, data, address, None)
+
+    def _receive_anywhere(self, port):
+        # type: (Port) -> None
+        data, ancillary, _flags, address = port.sock.recvmsg(MAX_DATAGRAM, ANCILLARY_BYTES)
+        _answer(port, data, address, _asked_address(ancillary))
+
+    def _receive_raw(self, port):
+        # type: (Port) -> None
+        data, address = port.sock.recvfrom(MAX_DATAGRAM)
+        if port.sock.family == socket.AF_INET and data:
+            # IPv4 raw sockets are given the IP header too, IPv6 ones are not.
+            data = data[(data[0] & 15) * 4 :]
+        _answer(port, data, address, None)
+
+
+def _answer(port, data, address, ancillary):
+    # type: (Port, bytes, Tuple[Any, ...], Optional[Ancillary]) -> None
+    answer = port.round.arrived(port, data, peer(address))
+    if answer is None:
+        return
+    reply, log = answer
+    try:
+        if ancillary is None:
+            port.sock.sendto(reply, address)
+        else:
+            port.sock.sendmsg([reply], ancillary, 0, address)
+    except OSError as error:
+        log.reply = name_of(error.errno)
+
+
+def _asked_address(ancillary):
+    # type: (Ancillary) -> Ancillary
+    """The control message that makes the answer leave from the address that was asked."""
+    for level, kind, data in ancillary:
+        if level == socket.IPPROTO_IP and kind == IP_PKTINFO:
+            # in_pktinfo: interface, local address, destination. Only the local address is wanted.
+            return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0")]
+        if level == socket.IPPROTO_IPV6 and kind == socket.IPV6_PKTINFO:
+            return [(level, kind, data[:16] + b"\0\0\0\0")]
+    return []

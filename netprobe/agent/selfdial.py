@@ -1,0 +1,148 @@
+"""An agent's own connection to each of its listeners, before anybody else is told to try.
+
+A listener that its own host cannot reach (a local firewall, a NAT rule that takes the port) proves
+nothing about the network, so it is reported as ``undialled``.
+"""
+
+import socket
+from collections import deque
+from typing import Callable, Deque, Dict, Optional, Tuple
+
+from . import loop as looping
+from .binding import LINGER_RESET, family_of
+from .rounds import Port, Round
+from .wire import pack_nonce
+from .witness import SELF_DIAL_ORDER
+
+# So many are on their way at once, and so many start in one turn of the loop, which answers them.
+OUTSTANDING = 1024
+BURST = 128
+POLL_S = 0.005
+CALL_S = 1.0
+ATTEMPTS = 2
+
+
+class Call:
+    """One dial that is on its way; ``unsent`` is a request that waits for its handshake."""
+
+    __slots__ = ("attempt", "deadline", "sock", "unsent")
+
+    def __init__(self, attempt, deadline):
+        # type: (int, float) -> None
+        self.attempt = attempt
+        self.deadline = deadline
+        self.sock = None  # type: Optional[socket.socket]
+        self.unsent = b""
+
+    def push(self):
+        # type: () -> None
+        """Send what could not be sent before."""
+        if self.unsent and self.sock is not None:
+            try:
+                self.sock.send(self.unsent, socket.MSG_NOSIGNAL)
+                self.unsent = b""
+            except OSError:
+                pass  # not connected yet, or refused: then the deadline tells
+
+    def close(self):
+        # type: () -> None
+        """Reset the connection, if there is one."""
+        if self.sock is not None:
+            self.sock.close()
+
+
+class SelfDial:
+    """Dial every port of a round; ``done`` is called once, when all arrived or time is up."""
+
+    def __init__(self, loop, key, of_round, done):
+        # type: (looping.Loop, bytes, Round, Callable[[], None]) -> None
+        self._loop = loop
+        self._key = key
+        self._done = done
+        self._waiting = deque((port, 1) for port in of_round.ports())  # type: Deque[Tuple[Port, int]]
+        self._calls = {}  # type: Dict[Port, Call]
+        self._senders = {}  # type: Dict[Tuple[int, Optional[int]], socket.socket]
+        self._timer = loop.call_later(0, self._step)
+
+    def cancel(self):
+        # type: () -> None
+        """Stop without a word: the round is being closed."""
+        self._timer.cancel()
+        for call in self._calls.values():
+            call.close()
+        for sock in self._senders.values():
+            sock.close()
+        self._calls.clear()
+        self._senders.clear()
+        self._waiting.clear()
+
+    def _step(self):
+        # type: () -> None
+        self._settle(self._loop.now())
+        for _ in range(BURST):
+            if not self._waiting or len(self._calls) >= OUTSTANDING:
+                break
+            self._dial(*self._waiting.popleft())
+        if self._waiting or self._calls:
+            self._timer = self._loop.call_later(0 if self._waiting else POLL_S, self._step)
+        else:
+            self.cancel()
+            self._done()
+
+    def _settle(self, now):
+        # type: (float) -> None
+        """Close the calls that arrived or took too long; those are tried once more."""
+        for port, call in list(self._calls.items()):
+            call.push()
+            late = call.deadline < now
+            if port.dialled or late:
+                self._calls.pop(port).close()
+            if late and not port.dialled and call.attempt < ATTEMPTS:
+                self._waiting.append((port, call.attempt + 1))
+
+    def _dial(self, port, attempt):
+        # type: (Port, int) -> None
+        template = port.template
+        if template is None or template.nonce_at is None:
+            port.dialled = True  # nothing could recognise the call
+            return
+        call = self._calls[port] = Call(attempt, self._loop.now() + CALL_S)
+        request = template.fill(self._key, pack_nonce(SELF_DIAL_ORDER, port.number, attempt))
+        try:
+            if port.block.proto == "tcp":
+                self._connect(call, port, request)
+            else:
+                self._sender(port).sendto(request, (_target(port), port.number))
+        except OSError:
+            pass  # the deadline tells, as for a call that got lost
+
+    def _connect(self, call, port, request):
+        # type: (Call, Port, bytes) -> None
+        target = _target(port)
+        call.sock = socket.socket(family_of(target), socket.SOCK_STREAM)
+        call.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+        call.sock.setblocking(False)
+        call.sock.connect_ex((target, port.number))
+        # To an address of its own host the handshake is mostly over before connect() returns.
+        call.unsent = request
+        call.push()
+
+    def _sender(self, port):
+        # type: (Port) -> socket.socket
+        family, number = family_of(port.block.address), port.block.number
+        raw = port.block.proto == "ipproto"
+        key = (family, number if raw else None)
+        if key not in self._senders:
+            kind = socket.SOCK_RAW if raw else socket.SOCK_DGRAM
+            sock = socket.socket(family, kind, (number or 0) if raw else 0)
+            sock.setblocking(False)
+            self._senders[key] = sock
+        return self._senders[key]
+
+
+def _target(port):
+    # type: (Port) -> str
+    """The probed address; where the host lacks it (NAT), its loopback."""
+    if not port.block.nat:
+        return port.block.address
+    return "::1" if ":" in port.block.address else "127.0.0.1"

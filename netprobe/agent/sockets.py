@@ -1,0 +1,175 @@
+"""Opening probe sockets: source address, error queue, TTLs; and how many may be open."""
+
+import resource
+import socket
+import struct
+from typing import Any, NamedTuple, Optional, Tuple
+
+from .errqueue import listen_for_errors
+
+# linux/in.h, linux/in6.h: numbers that the socket module of Python 3.6 does not name.
+IP_MINTTL = 21
+IP_BIND_ADDRESS_NO_PORT = 24
+IPV6_MINHOPCOUNT = 73
+
+# The listeners of this agent, its pipes and the other engines need descriptors as well.
+TCP_SHARE = 0.75
+RESERVED_FILES = 64
+LEAST_FILES = 16
+MOST_FILES = 24000
+
+_LINGER_RESET = struct.pack("=ii", 1, 0)
+_U32 = struct.Struct("=I")
+
+
+class Target(NamedTuple):
+    """Where an order goes: family, the destination as the kernel prints it, and the source."""
+
+    family: int
+    address: str
+    scope: int
+    source: Optional[str]
+
+    def sockaddr(self, port):
+        # type: (int) -> Tuple[Any, ...]
+        """The address of one port, as the socket module wants it."""
+        if self.family == socket.AF_INET6:
+            return (self.address, port, 0, self.scope)
+        return (self.address, port)
+
+
+def target_of(destination, source):
+    # type: (str, Optional[str]) -> Target
+    """The target of literal addresses; raises OSError where one is none."""
+    found = socket.getaddrinfo(destination, 0, 0, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
+    family, _, _, _, sockaddr = found[0]
+    scope = sockaddr[3] if len(sockaddr) == 4 else 0
+    return Target(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
+
+
+def open_probe(target, kind, protocol=0, min_ttl=None):
+    # type: (Target, int, int, Optional[int]) -> socket.socket
+    """A non-blocking socket with an error queue, bound to the source address where one is given.
+
+    Raises OSError; the caller tells a bind failure by ``bind`` being the only call that may fail
+    with an address error.
+    """
+    sock = socket.socket(target.family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        listen_for_errors(sock)
+        if min_ttl is not None:
+            set_min_ttl(sock, min_ttl)
+        if target.source is not None:
+            bind_source(sock, target)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def bind_source(sock, target):
+    # type: (socket.socket, Target) -> None
+    """Bind the source address and leave the port to connect(): then ports are not used up."""
+    if sock.type & socket.SOCK_STREAM:
+        try:
+            sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        except OSError:
+            pass  # before Linux 4.2 bind() takes a port for each socket, which is only dearer
+    if target.family == socket.AF_INET6:
+        sock.bind((target.source, 0, 0, target.scope))
+    else:
+        sock.bind((target.source, 0))
+
+
+def set_min_ttl(sock, min_ttl):
+    # type: (socket.socket, int) -> None
+    """Let the kernel ignore segments that arrive with a lower TTL (a reset from farther away)."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MINHOPCOUNT, min_ttl)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, IP_MINTTL, min_ttl)
+
+
+def set_ttl(sock, ttl):
+    # type: (socket.socket, int) -> None
+    """How many routers the packets of this socket may pass."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, ttl)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+
+
+def close_with_reset(sock):
+    # type: (socket.socket) -> None
+    """Close a connection by a reset: no TIME_WAIT stays on either end."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
+    except OSError:
+        pass  # it is closed below in any case
+    sock.close()
+
+
+def tcp_socket_limit():
+    # type: () -> int
+    """How many sockets the TCP engine may hold, out of the soft limit as it is now."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return MOST_FILES
+    return max(LEAST_FILES, min(MOST_FILES, int((soft - RESERVED_FILES) * TCP_SHARE)))
+
+
+class SynState(NamedTuple):
+    """What TCP_INFO says of a connect that has not been answered.
+
+    ``timeouts``: how often the kernel's SYN timer ran out. ``asked``: SYNs that the kernel tried to
+    send in all. ``left``: True where at least one retransmission got out of this host, False where
+    the timer ran out and none did (our own OUTPUT firewall), None while the timer never ran out.
+    """
+
+    timeouts: int
+    asked: int
+    left: Optional[bool]
+
+
+def syn_state(sock):
+    # type: (socket.socket) -> SynState
+    """Read TCP_INFO of a connecting socket.
+
+    tcpi_total_retrans counts before the packet is handed down, so it also grows while our own
+    firewall drops every SYN; tcpi_retrans counts only what was really transmitted.
+    """
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    timeouts = info[2]
+    (retransmitted,) = _U32.unpack_from(info, 36)
+    total = _U32.unpack_from(info, 100)[0] if len(info) >= 104 else timeouts
+    left = None if not timeouts else retransmitted > 0
+    return SynState(timeouts, 1 + total, left)
+
+
+class Disconnect:
+    """Reset a connection by connect(AF_UNSPEC), which leaves a socket that can connect again.
+
+    The socket module cannot say AF_UNSPEC, so this needs ctypes; where that is missing (some
+    distributions split it off) the caller closes the socket instead.
+    """
+
+    def __init__(self):
+        # type: () -> None
+        try:
+            import ctypes
+
+            self._connect = ctypes.CDLL(None).connect  # type: Any
+        except (ImportError, OSError, AttributeError):
+            self._connect = None
+        # struct sockaddr with family 0, at least as long as a sockaddr_in.
+        self._nowhere = bytes(16)
+
+    def __call__(self, sock):
+        # type: (socket.socket) -> bool
+        """Whether the socket is as good as new; if not, it must be closed."""
+        if self._connect is None or self._connect(sock.fileno(), self._nowhere, 16) != 0:
+            return False
+        # tcp_disconnect() of a live connection leaves ECONNRESET pending on the socket itself.
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return True

@@ -1,0 +1,1 @@
+"""Evidence → verdicts and findings. Pure tables: the same evidence gives the same words."""

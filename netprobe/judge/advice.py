@@ -1,0 +1,105 @@
+"""What a finding is called, and what its reader should do: sentences a firewall team can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from netprobe.model.result import Place, Result
+
+NAMES_SHOWN = 4
+PORTS_SHOWN = 6
+
+
+def kind_and_title(members: Sequence[Result]) -> tuple[str, str]:
+    """The common factor of the members, and one line that says it."""
+    first = members[0]
+    sources = _unique(member.source for member in members)
+    destinations = _unique(member.destination for member in members)
+    what = ports_text(members)
+    if first.verdict == "exposed":
+        return "exposed", f"{what} of {_names(destinations)} must not answer, and does"
+    if first.where == ("host",):
+        return "host", f"{_names(destinations)} ({first.address}) is down or not reachable at all"
+    if first.reason == "name-not-resolved":
+        return "name", f"{_names(sources)} cannot resolve {first.address}"
+    if first.where == ("source",):
+        return "source", f"{_names(sources)} itself stops what it sends to {_names(destinations)}"
+    kind = _kind(sources, destinations)
+    if first.rejected_by is not None and first.where == ("path",):
+        return "router", (
+            f"{first.rejected_by} rejects {what} from {_names(sources)} to {_names(destinations)}"
+        )
+    return kind, f"{what} from {_names(sources)} to {_names(destinations)} is blocked"
+
+
+def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
+    if len(sources) == 1 and len(destinations) == 1:
+        return "pair"
+    if len(destinations) == 1:
+        return "destination"
+    return "source" if len(sources) == 1 else "zone"
+
+
+def advice(members: Sequence[Result]) -> str:
+    """What to do, from the places that are still possible."""
+    first = members[0]
+    what = ports_text(members)
+    ends = (
+        _names(_unique(m.source for m in members)),
+        _names(_unique(m.destination for m in members)),
+    )
+    if first.verdict == "exposed":
+        return f"Bind the service on {ends[1]} to loopback only, or close {what} in its firewall."
+    if first.reason == "name-not-resolved":
+        return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
+    rule = f"{what} from {ends[0]} to {ends[1]}"
+    return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
+                                          address=first.address, router=first.rejected_by or
+                                          "the firewall on the way")
+                    for place in _order(first.where))  # fmt: skip
+
+
+_ADVICE: dict[Place, str] = {
+    "path": "Allow {rule} on {router}.",
+    "destination": "Allow {rule} in the firewall of {destination} itself.",
+    "return-path": "Let the answers of {destination} back to {source}: routes and firewalls of the "
+    "way back.",
+    "source": "Check the firewall and the routing table of {source}.",
+    "host": "Check that {destination} runs and has the address {address}.",
+    "service": "Check what listens on {destination} and on which address.",
+}
+
+_RANK: tuple[Place, ...] = ("path", "destination", "return-path", "service", "host", "source")
+
+
+def _order(places: Iterable[Place]) -> list[Place]:
+    """The likeliest first."""
+    return sorted(places, key=_RANK.index)
+
+
+def ports_text(members: Sequence[Result]) -> str:
+    """``tcp 2379, 2380; udp 8472; icmp``."""
+    by_protocol: dict[str, list[tuple[int, int]]] = {}
+    for member in members:
+        entries = by_protocol.setdefault(member.protocol, [])
+        entry = (member.port or 0, member.end_port or 0)
+        if member.port is not None and entry not in entries:
+            entries.append(entry)
+    return "; ".join(_entries(name, sorted(some)) for name, some in by_protocol.items())
+
+
+def _entries(protocol: str, entries: Sequence[tuple[int, int]]) -> str:
+    if not entries:
+        return protocol
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in entries[:PORTS_SHOWN]]
+    rest = len(entries) - PORTS_SHOWN
+    return f"{protocol} {', '.join(shown)}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

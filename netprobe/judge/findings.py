@@ -1,0 +1,75 @@
+"""Failures → findings: results that share a likely cause are folded into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from netprobe.judge.advice import advice, kind_and_title
+from netprobe.model.result import Finding, Result
+
+# What one port between one pair of hosts is: the requirement does not matter to a firewall.
+PortKey = tuple[str, int | None, int | None]
+Pair = tuple[str, str, str]
+
+
+def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
+    """Fold blocked and exposed results; the order of findings is that of their first members."""
+    causes: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        if result.verdict in ("blocked", "exposed"):
+            causes.setdefault(_cause(result), []).append(result)
+    findings = [_finding(part) for members in causes.values() for part in _parts(members)]
+    return tuple(sorted(findings, key=_place))
+
+
+def _place(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
+    """What decides the exit status comes first; then the order of the plan."""
+    decides = any(member.decides for member in finding.members)
+    return (not decides, finding.members[0].order)
+
+
+def _cause(result: Result) -> tuple[object, ...]:
+    """What must be equal for two failures to have one cause."""
+    common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
+    if result.where == ("host",):
+        return (*common, result.address)
+    if result.where == ("source",):
+        return (*common, result.source)
+    return common
+
+
+def _parts(members: Sequence[Result]) -> list[list[Result]]:
+    """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
+    if members[0].where in (("host",), ("source",)):
+        return [list(members)]
+    pairs: dict[PortKey, set[Pair]] = {}
+    for member in members:
+        pairs.setdefault(_port(member), set()).add(_pair(member))
+    groups: dict[frozenset[Pair], list[Result]] = {}
+    for member in members:
+        groups.setdefault(frozenset(pairs[_port(member)]), []).append(member)
+    return list(groups.values())
+
+
+def _port(result: Result) -> PortKey:
+    return (result.protocol, result.port, result.end_port)
+
+
+def _pair(result: Result) -> Pair:
+    return (result.source, result.destination, result.address)
+
+
+def _finding(members: list[Result]) -> Finding:
+    first = members[0]
+    kind, title = kind_and_title(members)
+    hops = {member.last_hop for member in members}
+    return Finding(
+        kind=kind,
+        verdict=first.verdict,
+        title=title,
+        advice=advice(members),
+        where=first.where,
+        members=tuple(members),
+        rejected_by=first.rejected_by,
+        last_hop=first.last_hop if len(hops) == 1 else None,
+    )

@@ -1,0 +1,111 @@
+"""What the source saw, as one word: the first key of the verdict tables."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from netprobe.model.evidence import Icmp, Outcome
+
+Sight = Literal[
+    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
+    "echo", "unasked", "sent",
+    "reset", "reset-blind", "port-unreach", "proto-unreach",
+    "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
+    "router-no-route", "host-down", "no-route", "stuck", "silence", "silence-maybe-stuck",
+    "name-not-resolved", "no-permission", "no-address", "unknown-failure",
+]  # fmt: skip
+
+# A neighbour that does not answer is given up after 3.06 s (network-facts section 1). A packet that
+# joins the kernel's queue late waits less, so anything above half of that counts.
+HOST_DOWN_MS: Final = 1500
+
+_WORDS_4: Final = {
+    (3, 0): "net-unreach", (3, 1): "host-unreach", (3, 2): "proto-unreach", (3, 3): "port-unreach",
+    (3, 9): "net-prohibited", (3, 10): "host-prohibited", (3, 13): "admin-prohibited",
+}  # fmt: skip
+_WORDS_6: Final = {
+    (1, 0): "net-unreach", (1, 1): "admin-prohibited", (1, 3): "host-unreach",
+    (1, 4): "port-unreach", (1, 5): "policy-fail", (1, 6): "reject-route",
+    (4, 1): "proto-unreach",
+}  # fmt: skip
+
+# Failures that the source's own kernel gives at once, before any packet: its routing table.
+_LOCAL_ROUTE: Final = frozenset(
+    ("network-unreachable", "host-unreachable", "access-denied", "invalid-route")
+)
+
+_OPEN: Final[dict[str, Sight]] = {
+    "nonce": "nonce",
+    "foreign": "foreign",
+    "reflected": "reflected",
+    "service": "service",
+    "other": "other",
+    "silent": "silent",
+    "closed": "closed",
+    "reset": "reset-after-open",
+    "echo": "echo",
+    "unasked": "unasked",
+}
+_FAILURES: Final[dict[str, Sight]] = {
+    "not-permitted": "stuck",
+    "name-not-resolved": "name-not-resolved",
+    "no-permission": "no-permission",
+    "address-not-available": "no-address",
+}
+
+
+def icmp_word(icmp: Icmp) -> str:
+    """nmap's word for an ICMP error, else its numbers: ``icmp 3/7``."""
+    words = _WORDS_6 if ":" in icmp.offender else _WORDS_4
+    return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
+
+
+def sight(outcome: Outcome, protocol: str) -> Sight:
+    """One word for an outcome. Total: every outcome has one."""
+    if outcome.answer is not None:
+        return _OPEN[outcome.answer]
+    if outcome.failure is None:
+        return "sent"
+    if outcome.icmp is not None:
+        return _icmp_sight(outcome, outcome.icmp, protocol)
+    if outcome.failure == "refused":
+        return "reset-blind" if outcome.blind else "reset"
+    if outcome.failure == "no-answer":
+        return _silence(outcome, protocol)
+    if outcome.failure in _LOCAL_ROUTE:
+        return _unreachable(outcome)
+    return _FAILURES.get(outcome.failure, "unknown-failure")
+
+
+def _silence(outcome: Outcome, protocol: str) -> Sight:
+    if outcome.left_host is False:
+        return "stuck"
+    if protocol == "tcp" and outcome.left_host is None:
+        return "silence-maybe-stuck"
+    return "silence"
+
+
+def _unreachable(outcome: Outcome) -> Sight:
+    """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
+    elapsed = outcome.elapsed_ms or 0
+    if outcome.failure == "host-unreachable" and elapsed >= HOST_DOWN_MS:
+        return "host-down"
+    if outcome.blind:
+        return "rejected-by-somebody"
+    return "no-route"
+
+
+def _icmp_sight(outcome: Outcome, icmp: Icmp, protocol: str) -> Sight:
+    word = icmp_word(icmp)
+    slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
+    if icmp.origin == "destination":
+        if word == "port-unreach" and protocol != "tcp":
+            return "port-unreach"
+        if word == "proto-unreach" and protocol.startswith("ipproto"):
+            return "proto-unreach"
+        return "host-down" if word == "host-unreach" and slow else "rejected-by-destination"
+    if word == "host-unreach" and slow:
+        return "host-down"
+    if icmp.origin == "source":
+        return "rejected-by-source"
+    return "router-no-route" if word == "net-unreach" else "rejected-by-router"

@@ -1,0 +1,160 @@
+"""Evidence → result: the table row that matches, then what the user's flags change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from netprobe.judge.rows import ALLOWED, DENIED, Row
+from netprobe.judge.sight import sight
+from netprobe.judge.words import fill, fill_reason
+from netprobe.model.evidence import Evidence, Outcome, Witness
+from netprobe.model.result import Place, Result
+
+# What the errno of the listener's own answer proves (network-facts section 6).
+_OWN_OUTPUT = frozenset(("not-permitted",))
+_RETURN_ROUTE = frozenset(
+    ("invalid-route", "access-denied", "network-unreachable", "host-unreachable")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """``strict``: a handshake or a refusal proves nothing. ``live``: everything is supposed to run."""
+
+    strict: bool = False
+    live: bool = False
+
+
+def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
+    """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
+    base = _base(evidence, order)
+    verdict = _untested(base, evidence) or _judged(base, evidence, rules)
+    if not evidence.ports:
+        return [verdict]
+    return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
+
+
+def _base(evidence: Evidence, order: tuple[int, int, int]) -> Result:
+    flow = evidence.flow
+    block = flow.block
+    requirement = block.requirement
+    return Result(
+        order=order, matrix=block.matrix, requirement=requirement.id,
+        purpose=requirement.purpose, row=requirement.row, optional=requirement.optional,
+        expect=requirement.expect, waived=block.waiver.reason if block.waiver else None,
+        source=flow.source.name, destination=flow.destination.name, address=evidence.address,
+        protocol=block.protocol, port=None, end_port=None,
+        verdict="not-tested", state="unknown", reason="not-tested", proof="none",
+        where=("source",), because="", warnings=block.warnings + evidence.warnings,
+    )  # fmt: skip
+
+
+def _untested(base: Result, evidence: Evidence) -> Result | None:
+    if evidence.outcome is not None:
+        return None
+    reason, words = evidence.untested or ("not-tested", "nobody looked")
+    return replace(base, reason=reason, because=words)
+
+
+def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
+    outcome = evidence.outcome
+    assert outcome is not None
+    row = find_row(evidence, outcome)
+    result = replace(
+        base,
+        verdict=row.verdict,
+        state=row.state,
+        reason=fill_reason(row.reason, outcome),
+        proof=row.proof,
+        where=narrowed(row, evidence),
+        because=fill(row.because, evidence, outcome),
+        rejected_by=_rejected_by(row, outcome),
+        last_hop=evidence.trace.last_hop if evidence.trace else None,
+        warnings=base.warnings + _warnings(evidence, outcome),
+        rtt_ms=outcome.rtt_ms,
+        attempts=outcome.attempts,
+    )
+    return _by_rules(result, rules)
+
+
+def find_row(evidence: Evidence, outcome: Outcome) -> Row:
+    """The first row of the flow's table that matches; there always is one (a test walks them all)."""
+    block = evidence.flow.block
+    denied = block.requirement.expect == "denied"
+    protocol = block.protocol.partition("/")[0]
+    state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
+    seen = _denied_witness(evidence) if denied else witness_word(evidence)
+    key = (sight(outcome, block.protocol), protocol, state, seen)
+    for row in DENIED if denied else ALLOWED:
+        if row.matches(key):
+            return row
+    raise LookupError(f"no verdict row for {key}")
+
+
+def witness_word(evidence: Evidence) -> str:
+    """What the destination's agent saw, as the tables' word."""
+    witness = evidence.witness
+    if witness is None:
+        return "none"
+    if witness.socket:
+        return "socket"
+    if witness.capture is None:
+        return "unseen"
+    return "captured" if witness.capture else "not-captured"
+
+
+def _denied_witness(evidence: Evidence) -> str:
+    return "answered" if evidence.control_answered else "none"
+
+
+def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
+    """The row's places, less those that further facts exclude."""
+    places = row.where
+    if evidence.control_answered:
+        places = tuple(place for place in places if place != "host") or places
+    if evidence.witness is not None and evidence.witness.reply_failure is not None:
+        places = _by_reply(places, evidence.witness)
+    return places
+
+
+def _by_reply(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
+    if witness.reply_failure in _OWN_OUTPUT:
+        return ("destination",)
+    return ("return-path",) if witness.reply_failure in _RETURN_ROUTE else places
+
+
+def _rejected_by(row: Row, outcome: Outcome) -> str | None:
+    if row.verdict not in ("blocked", "inconclusive") or outcome.icmp is None:
+        return None
+    return outcome.icmp.offender
+
+
+def _warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
+    listener, witness = evidence.listener, evidence.witness
+    found = []
+    name = evidence.flow.destination.name
+    if listener.state == "loopback" and listener.owner:
+        found.append(f"on {name} the port is held on loopback only: {listener.owner}")
+    if listener.nat:
+        found.append(f"{name} does not have the address {evidence.address}: it is translated")
+    if witness is not None and witness.seen_from is not None:
+        found.append(
+            f"the source address is translated: {name} saw it come from {witness.seen_from}"
+        )
+    if listener.state == "ours" and listener.note:
+        found.append(f"{name}: {listener.note}")
+    return tuple(found)
+
+
+def _by_rules(result: Result, rules: Rules) -> Result:
+    """``--strict`` and ``--live``; a requirement that expects ``denied`` is not touched by either."""
+    if result.expect == "denied" or result.verdict != "pass":
+        return result
+    if rules.live and result.proof == "refusal":
+        because = f"{result.because}; with --live everything is supposed to run"
+        return replace(result, verdict="blocked", proof="none", where=("service",), because=because)
+    if rules.strict and result.proof in ("refusal", "handshake"):
+        because = f"{result.because}; with --strict that is no proof"
+        places: tuple[Place, ...] = ("destination", "path", "service")
+        return replace(result, verdict="inconclusive", where=places, because=because)
+    return result

@@ -1,0 +1,63 @@
+"""The words that the sentences of the tables are filled with."""
+
+from __future__ import annotations
+
+from netprobe.judge.sight import icmp_word
+from netprobe.model.evidence import Evidence, Outcome
+
+
+def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
+    """A table's sentence with the evidence in it, and what the walk and the witness add."""
+    return template.format_map(_words(evidence, outcome)) + _trace(evidence)
+
+
+def fill_reason(template: str, outcome: Outcome) -> str:
+    """A table's reason word with the ICMP word or failure name in it."""
+    icmp = icmp_word(outcome.icmp) if outcome.icmp else (outcome.failure or "unknown")
+    return template.format_map({"icmp": icmp, "failure": outcome.failure or "unknown"})
+
+
+def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
+    icmp = outcome.icmp
+    listener = evidence.listener
+    return {
+        "source": evidence.flow.source.name,
+        "destination": evidence.flow.destination.name,
+        "address": evidence.address,
+        "protocol": evidence.flow.block.protocol,
+        "answered_by": outcome.answered_by or "another host",
+        "said": outcome.said or "no words",
+        "icmp": icmp_word(icmp) if icmp else (outcome.failure or "no ICMP"),
+        "offender": icmp.offender if icmp else "an unknown host",
+        "failure": outcome.failure or "no failure",
+        "elapsed": f"{(outcome.elapsed_ms or 0) / 1000:.1f} s",
+        "look": look(evidence.flow.block.protocol, outcome),
+        "owner": listener.owner or "a process",
+        "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
+        "listening": _listening(evidence),
+        "note": f" ({listener.note})" if listener.note else "",
+    }
+
+
+def look(protocol: str, outcome: Outcome) -> str:
+    """What was asked and how often: ``4 SYNs, no answer``."""
+    count = outcome.packets or outcome.attempts
+    noun = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request"}.get(protocol, "packet")
+    if protocol == "tcp" and outcome.packets is None:
+        noun = "connection attempt"
+    end = "sent, no error came back" if outcome.failure is None else "no answer"
+    return f"{count} {noun}{'' if count == 1 else 's'}, {end}"
+
+
+def _listening(evidence: Evidence) -> str:
+    if evidence.listener.state == "ours":
+        return f"our listener on {evidence.flow.destination.name} is up"
+    return f"{evidence.listener.owner or 'a live service'} listens there"
+
+
+def _trace(evidence: Evidence) -> str:
+    if evidence.trace is None:
+        return ""
+    if evidence.trace.last_hop is None:
+        return "; no router on the way answered"
+    return f"; last hop that answered: {evidence.trace.last_hop}"

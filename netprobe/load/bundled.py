@@ -1,0 +1,55 @@
+"""The matrices that come with netprobe: where they are, and their names and titles, read cheaply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import netprobe
+from netprobe.errors import Problem, RequestError
+from netprobe.load.words import instead_of, quoted
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def bundled_folder() -> Path:
+    """``netprobe/_matrices`` in an installed wheel, ``matrices/`` beside the package in a checkout."""
+    package = Path(netprobe.__file__).parent
+    installed = package / "_matrices"
+    return installed if installed.is_dir() else package.parent / "matrices"
+
+
+def bundled_names() -> tuple[str, ...]:
+    """The names that ``--matrix NAME`` knows, sorted."""
+    return tuple(sorted(path.stem for path in bundled_folder().glob("*.yaml")))
+
+
+def bundled_titles() -> dict[str, str]:
+    """Name and title of every bundled matrix, without pydantic: ``matrix list`` must be quick."""
+    from netprobe.load.yaml_source import head
+
+    paths = (bundled_folder() / f"{name}.yaml" for name in bundled_names())
+    return {path.stem: head(str(path), ("title",)).get("title", "") for path in paths}
+
+
+def is_path(text: str) -> bool:
+    """Whether this is a file rather than a bundled name: it has a ``/`` or ends in ``.yaml``."""
+    return "/" in text or text.endswith(SUFFIXES)
+
+
+def bundled_path(name: str) -> Path:
+    """The file of a bundled matrix; RequestError with the nearest names where there is none."""
+    problem = unknown_name(name)
+    if problem is not None:
+        raise RequestError(str(problem))
+    return bundled_folder() / f"{name}.yaml"
+
+
+def unknown_name(name: str) -> Problem | None:
+    """Why this is no bundled name, or None where it is one."""
+    names = bundled_names()
+    if name in names:
+        return None
+    words = f"there is no bundled matrix {quoted(name)}, {instead_of(name, names)}"
+    if Path(name).exists():
+        words += f"; the file of this name is ./{name}"
+    return Problem("--matrix", 0, 0, words)

@@ -1,0 +1,56 @@
+"""Field types that matrix and inventory files share: names, lists, dates."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from netprobe.load.complaints import refuse
+from netprobe.load.words import quoted
+
+# No "=" and ":" (--set MATRIX:KEY=VALUE), no "," (lists), nothing that a shell would take apart.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+NAME_SCHEMA = {"pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
+
+
+def check_name(text: str) -> str:
+    """A name that can be given on the command line as it is."""
+    if not _NAME.match(text):
+        expected = "expected letters, digits, and - _ . after the first"
+        raise refuse(f"{quoted(text)} is no name, {expected}")
+    return text
+
+
+def check_not_empty(text: str) -> str:
+    """A text that says something."""
+    if not text.strip():
+        raise refuse("the text is empty, expected some words")
+    return text
+
+
+def check_date(text: str) -> str:
+    """A date such as 2027-01-31, and no other spelling of one."""
+    try:
+        if not _DATE.match(text):
+            raise ValueError(text)
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        raise refuse(f"{quoted(text)} is no date, expected one such as 2027-01-31") from None
+    return text
+
+
+def one_or_many(value: object) -> object:
+    """A single text stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Name = Annotated[str, AfterValidator(check_name), Field(json_schema_extra=dict(NAME_SCHEMA))]
+Words = Annotated[str, AfterValidator(check_not_empty)]
+Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
+Names = Annotated[
+    list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
+]

@@ -1,0 +1,58 @@
+"""How problems are worded: values in quotes, lists of names, and the nearest known name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Iterable
+
+from netprobe.load.scalars import text_of
+
+_MAX_QUOTED = 60
+
+
+def quoted(value: object) -> str:
+    """A value in double quotes, on one line, without control characters, not longer than a line."""
+    text = text_of(value)
+    if len(text) > _MAX_QUOTED:
+        text = text[: _MAX_QUOTED - 3] + "..."
+    return f'"{text}"' if text.isprintable() else json.dumps(text)
+
+
+def what_it_is(value: object) -> str:
+    """What stands in the file, for "X, expected Y": ``the number 5``, ``a list``, ``nothing`` ..."""
+    if value is None:
+        return "nothing stands here"
+    if isinstance(value, bool):
+        return f"{text_of(value)} is a boolean"
+    if isinstance(value, int | float):
+        return f"{text_of(value)[:_MAX_QUOTED]} is a number"
+    if isinstance(value, str):
+        return f"{quoted(value)} is text"
+    return "this is a list" if isinstance(value, list) else "this is a mapping"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names as people write them: ``a, b, c``."""
+    return ", ".join(text_of(name) for name in names)
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three known names that look like ``name``, the nearest first."""
+    by_lower = {other.lower(): other for other in sorted(set(known))}
+    return [by_lower[hit] for hit in difflib.get_close_matches(name.lower(), by_lower, 3, 0.6)]
+
+
+def unknown(kind: str, name: str, known: Collection[str]) -> str:
+    """``unknown role "mastr", did you mean "master"?``, or the list where nothing is near."""
+    return f"unknown {kind} {quoted(name)}, {instead_of(name, known)}"
+
+
+def instead_of(name: str, known: Collection[str]) -> str:
+    """What was probably meant, else all that could have been."""
+    near = nearest(name, known)
+    if not known:
+        return "expected none: there are none here"
+    if near:
+        return f"did you mean {' or '.join(quoted(hit) for hit in near)}?"
+    return f"expected one of: {listed(known)}"

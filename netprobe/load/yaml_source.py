@@ -1,0 +1,315 @@
+"""The only home of YAML: a file of any content becomes a document with marks, or problems."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import yaml
+
+from netprobe.errors import Problem
+from netprobe.load import scalars
+from netprobe.load.document import Document, Mark, Node
+from netprobe.load.words import quoted
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_DEPTH = 100
+# Aliases of aliases grow a small file into millions of values.
+MAX_VALUES = 1_000_000
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_BaseLoader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]  # the C class has no annotations
+    """PyYAML's parser (in C where it was built so) with the scalars of YAML 1.2."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML reads it from the class
+        None: list(scalars.IMPLICIT)
+    }
+
+
+def read_document(path: str, problems: list[Problem], name: str | None = None) -> Document | None:
+    """Read a file; whatever is wrong with it goes to ``problems`` and gives None.
+
+    ``name`` is what the file is called in problems, ``path`` where nothing else is said.
+    """
+    name = name or path
+    raw = read_bytes(path, problems, name)
+    return None if raw is None else parse(raw, problems, name)
+
+
+def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
+    """The file's bytes; a file that cannot be read is a problem."""
+    try:
+        with Path(path).open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        problems.append(Problem(name, 0, 0, _unreadable(error)))
+        return None
+    if len(raw) > MAX_BYTES:
+        problems.append(Problem(name, 0, 0, "larger than 16 MiB, expected a file written by people"))
+        return None
+    return raw
+
+
+def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
+    """Parse bytes; None and at least one new problem where they are no YAML of ours."""
+    text = _decode(raw, problems, name)
+    if text is None or not _characters_are_fine(text, problems, name):
+        return None
+    return _Parser(name, text, problems).document()
+
+
+def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
+    """Some top-level texts of a file that is known to be good, reading no further than needed."""
+    found: dict[str, str] = {}
+    with Path(path).open("rb") as stream:
+        for key, value in _top_level(yaml.parse(stream, Loader=_Loader)):
+            if key in wanted and value is not None:
+                found[key] = value
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def top_keys(raw: bytes) -> dict[str, str | None] | None:
+    """Keys of the top mapping, with their texts where they are scalars; None where there is none."""
+    problems: list[Problem] = []
+    text = _decode(raw, problems, "")
+    if text is None:
+        return None
+    try:
+        found = dict(_top_level(yaml.parse(text, Loader=_Loader)))
+    except yaml.YAMLError:
+        return None
+    return found or None
+
+
+def plain(text: str) -> str:
+    """A text as a YAML scalar on one line: bare where that means the same, else in quotes."""
+    written = yaml.safe_dump(text, width=2**20, allow_unicode=True, default_style=None)
+    bare = written.removesuffix("\n").removesuffix("\n...")
+    return bare if "\n" not in bare else yaml.safe_dump(text, width=2**20, default_style='"').strip()
+
+
+def _top_level(events: Iterator[yaml.Event]) -> Iterator[tuple[str, str | None]]:
+    """Keys of the mapping at depth 1 with the value's text, or None for lists and mappings."""
+    depth, key = 0, None
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            if depth == 1 and key is not None:
+                yield key, None
+                key = None
+            elif depth == 0 and not isinstance(event, yaml.MappingStartEvent):
+                return
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif depth == 1 and isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+            text = event.value if isinstance(event, yaml.ScalarEvent) else None
+            if key is None:
+                key = text
+            else:
+                yield key, text
+                key = None
+
+
+def _unreadable(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "there is no such file, expected a YAML file"
+    if isinstance(error, IsADirectoryError):
+        return "this is a directory, expected a YAML file"
+    if isinstance(error, PermissionError):
+        return "no permission to read it, expected a file that you may read"
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"it cannot be read ({words}), expected a YAML file"
+
+
+def _decode(raw: bytes, problems: list[Problem], name: str) -> str | None:
+    encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before.rpartition(b"\n")[2].decode(encoding, "replace")) + 1
+        words = f"byte 0x{raw[error.start]:02x} at offset {error.start} is no {encoding[:6].upper()}"
+        problems.append(Problem(name, line, column, f"{words.rstrip('-')}, expected text in UTF-8"))
+        return None
+
+
+def _characters_are_fine(text: str, problems: list[Problem], name: str) -> bool:
+    for bad in islice(_FORBIDDEN.finditer(text), 20):
+        line = text.count("\n", 0, bad.start()) + 1
+        column = bad.start() - text.rfind("\n", 0, bad.start())
+        words = f"the character U+{ord(bad.group()):04X} is not allowed in YAML, expected printable text"
+        problems.append(Problem(name, line, column, words))
+    return not _FORBIDDEN.search(text)
+
+
+class _Parser:
+    """One text on its way to a document."""
+
+    def __init__(self, name: str, text: str, problems: list[Problem]) -> None:
+        self.name = name
+        self.text = text
+        self.problems = problems
+        self.made: dict[int, Node] = {}
+        self.open: set[int] = set()
+
+    def document(self) -> Document | None:
+        """The document, also where keys or tags in it are problems, so that the rest is checked too."""
+        try:
+            if not self._is_safe():
+                return None
+            root = yaml.compose(self.text, Loader=_Loader)
+        except yaml.MarkedYAMLError as error:
+            self._syntax(error)
+            return None
+        node = self._node(root) if root is not None else None
+        if node is None or not isinstance(node.value, dict):
+            self._no_mapping(node)
+            return None
+        if node.size > MAX_VALUES:
+            self._add(node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer")
+            return None
+        return Document(self.name, node)
+
+    def _is_safe(self) -> bool:
+        """Refuse what compose() must not see: it recurses in C, and deep nesting kills the process."""
+        depth = documents = 0
+        for event in yaml.parse(self.text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    self._add(_mark(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer")
+                    return False
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    words = "a second YAML document starts here, expected one document in a file"
+                    self._add(_mark(event), words)
+                    return False
+        return True
+
+    def _node(self, node: yaml.Node) -> Node:
+        key = id(node)
+        if key in self.open:
+            self._add(_mark(node), "this anchor contains an alias of itself, expected no such circle")
+            return Node(None, _mark(node))
+        if key not in self.made:
+            self.open.add(key)
+            self.made[key] = _BUILDERS[type(node)](self, node)
+            self.open.discard(key)
+        return self.made[key]
+
+    def scalar(self, node: yaml.ScalarNode) -> Node:
+        """A scalar's value by the rules of YAML 1.2."""
+        mark = _mark(node)
+        try:
+            return Node(scalars.read(node.tag, node.value), mark)
+        except StopIteration:
+            self._add(mark, f"the tag {quoted(node.tag)} means nothing here, expected no tag")
+        except ValueError as error:
+            self._add(mark, f"{quoted(node.value)} does not fit ({error}), expected a shorter value")
+        return Node(node.value, mark)
+
+    def sequence(self, node: yaml.SequenceNode) -> Node:
+        """A list with its items."""
+        self._plain_tag(node, "seq")
+        items = [self._node(item) for item in node.value]
+        made = Node([item.value for item in items], _mark(node), 1 + sum(i.size for i in items))
+        made.children = dict(enumerate(items))
+        return made
+
+    def mapping(self, node: yaml.MappingNode) -> Node:
+        """A mapping with text keys, each of them once."""
+        self._plain_tag(node, "map")
+        made = Node({}, _mark(node))
+        for key_node, value_node in node.value:
+            key = self._key(key_node, made)
+            value = self._node(value_node)
+            made.size += value.size
+            if key is not None:
+                made.keys[key] = _mark(key_node)
+                made.children[key] = value
+        made.value = {key: child.value for key, child in made.children.items()}
+        return made
+
+    def _key(self, node: yaml.Node, mapping: Node) -> str | None:
+        mark = _mark(node)
+        if not isinstance(node, yaml.ScalarNode):
+            self._add(mark, "a list or mapping is the key here, expected a name")
+        elif node.value == "<<" and not node.style:
+            self._add(mark, 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out')
+        elif not node.value:
+            self._add(mark, "the key is empty, expected a name")
+        elif node.value in mapping.keys:
+            first = mapping.keys[node.value][0]
+            words = f"the key {quoted(node.value)} stands here a second time (first in line {first})"
+            self._add(mark, f"{words}, expected every key once")
+        else:
+            return str(node.value)
+        return None
+
+    def _plain_tag(self, node: yaml.Node, kind: str) -> None:
+        if node.tag != scalars.TAG + kind:
+            self._add(_mark(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag")
+
+    def _no_mapping(self, node: Node | None) -> None:
+        expected = 'expected a mapping that has the key "schema"'
+        if node is None or node.value is None:
+            self._add((1, 1), f"the file is empty, {expected}")
+        else:
+            kind = "a list" if isinstance(node.value, list) else "a single value"
+            self._add(node.mark, f"the file holds {kind}, {expected}")
+
+    def _syntax(self, error: yaml.MarkedYAMLError) -> None:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line, mark.column) if mark else (0, 0)
+        lines = self.text.split("\n")
+        rest = lines[line][column:] if line < len(lines) else ""
+        self._add((line + 1, column + 1), _AT.get(rest[:1], _in_own_words)(error))
+
+    def _add(self, mark: Mark, words: str) -> None:
+        self.problems.append(Problem(self.name, mark[0], mark[1], words))
+
+
+def _mark(thing: yaml.Node | yaml.Event) -> Mark:
+    return thing.start_mark.line + 1, thing.start_mark.column + 1
+
+
+def _in_own_words(error: yaml.MarkedYAMLError) -> str:
+    words = f"not valid YAML: {error.problem}"
+    if error.context and error.context_mark:
+        words += f" ({error.context} that starts in line {error.context_mark.line + 1})"
+    return words
+
+
+def _reserved(error: yaml.MarkedYAMLError) -> str:
+    return "a value cannot begin with this character, expected it in quotes"
+
+
+# What a syntax error means is told from the character at its place: the parsers' own words differ
+# between the C and the Python version.
+_AT: dict[str, Callable[[yaml.MarkedYAMLError], str]] = {
+    "\t": lambda error: "a tab stands in the indentation, expected spaces",
+    ":": lambda error: 'a ":" is not allowed at this place, expected quotes around a value that has one',
+    "@": _reserved,
+    "`": _reserved,
+    "%": _reserved,
+}
+
+_BUILDERS: dict[type, Callable[[_Parser, yaml.Node], Node]] = {
+    yaml.ScalarNode: lambda parser, node: parser.scalar(node),
+    yaml.SequenceNode: lambda parser, node: parser.sequence(node),
+    yaml.MappingNode: lambda parser, node: parser.mapping(node),
+}

@@ -1,0 +1,95 @@
+"""What a plan costs: packets, listeners, and about how long, from counts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netprobe.model import ports as port_sets
+from netprobe.model.plan import Block, Plan
+from netprobe.model.ports import Ports
+
+# What one open or refused flow takes in packets: SYN, SYN-ACK, ACK, nonce, answer, reset; or one
+# datagram and its answer. Silence takes more, and cannot be known before.
+PACKETS = {"tcp": 6, "udp": 2, "icmp": 2}
+PACKETS_OTHER = 2
+
+# How many flows a second one source and one destination get through, Python at both ends
+# (docs/performance.md); a start of an agent takes about a second over ssh.
+FLOWS_PER_S = 4000
+START_S = 2.0
+# Closed UDP: 6 at once, then one per 1.02 s for each source and destination (design 6.7).
+UDP_BURST = 6
+UDP_INTERVAL_S = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``flows`` counts ports; ``seconds`` is about how long while nothing is blocked.
+
+    ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it, because closed UDP
+    ports may only be asked one a second.
+    """
+
+    flows: int
+    packets: int
+    listeners: int
+    seconds: float
+    paced_udp_seconds: float
+
+
+def estimate(plan: Plan) -> Cost:
+    """Count without walking any flow."""
+    flows = plan.flow_count()
+    packets = sum(block.flow_count() * _packets(block.protocol) for block in plan.blocks)
+    paced = _paced_seconds(plan)
+    seconds = START_S + _busiest(plan) / FLOWS_PER_S + paced
+    return Cost(flows, packets, _listeners(plan), round(seconds, 1), round(paced, 1))
+
+
+def _packets(protocol: str) -> int:
+    return PACKETS.get(protocol, PACKETS_OTHER)
+
+
+def _listeners(plan: Plan) -> int:
+    """Sockets that destinations open: each address and port once, however many ask for it."""
+    wanted: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for block in plan.blocks:
+        if block.requirement.expect == "allowed" and block.protocol in ("tcp", "udp"):
+            for host, address in block.destinations:
+                if host.vantage.kind != "none":
+                    wanted.setdefault((address.text, block.protocol), []).extend(block.ports)
+    return sum(port_sets.count(port_sets.normalise(ranges)) for ranges in wanted.values())
+
+
+def _busiest(plan: Plan) -> int:
+    """The flows of the host that has most to do, as source and destination together."""
+    load: dict[str, int] = {}
+    for block in plan.blocks:
+        ports = port_sets.count(block.ports) or 1
+        for source in block.sources:
+            load[source.name] = load.get(source.name, 0) + ports * len(block.destinations)
+        for host, _ in block.destinations:
+            load[host.name] = load.get(host.name, 0) + ports * len(block.sources)
+    return max(load.values(), default=0)
+
+
+def _paced_seconds(plan: Plan) -> float:
+    """The longest that any pair needs for UDP ports at which nobody of ours answers."""
+    by_end: dict[tuple[str, str], Ports] = {}
+    for block in plan.blocks:
+        for host, address in _unanswered(block):
+            known = by_end.get((host, address), ())
+            by_end[host, address] = port_sets.normalise((*known, *block.ports))
+    longest = max((port_sets.count(ports) for ports in by_end.values()), default=0)
+    return max(0, longest - UDP_BURST) * UDP_INTERVAL_S
+
+
+def _unanswered(block: Block) -> list[tuple[str, str]]:
+    if block.protocol != "udp":
+        return []
+    denied = block.requirement.expect == "denied"
+    return [
+        (host.name, address.text)
+        for host, address in block.destinations
+        if denied or host.vantage.kind == "none"
+    ]

@@ -1,0 +1,154 @@
+"""Everything that is done at one destination: resolve, denied ports, rounds, localisation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence, Listener
+from netprobe.model.inventory import Host
+from netprobe.model.ports import Ports
+from netprobe.probe.answered import Answered
+from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
+from netprobe.probe.localise import Localiser
+from netprobe.probe.resolving import Resolved, resolve
+from netprobe.probe.settings import ProbeSettings
+from netprobe.probe.sighting import Prober, Sighting
+from netprobe.probe.witnesses import with_witnesses
+from netprobe.probe.work import Task, Want, join
+
+Emit = Callable[[Want, list[Evidence]], None]
+
+LOST = Listener("lost")
+
+
+class Destination:
+    """One destination's flows, from the first packet to the evidence of every want."""
+
+    def __init__(
+        self, host: Host, fleet: Fleet, settings: ProbeSettings, answered: Answered, emit: Emit
+    ) -> None:
+        self._host = host
+        self._fleet = fleet
+        self._agent: Agent = fleet.agent(host)
+        self._settings = settings
+        self._answered = answered
+        self._emit = emit
+        self._prober = Prober(fleet, settings, answered)
+        self._localiser = Localiser(fleet, self._agent, settings, self._prober)
+
+    async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
+        """Probe every want, call ``on_final``, then emit the evidence of each, once."""
+        resolved = await resolve(wants, self._fleet)
+        tasks = join(wants, resolved.addresses)
+        sightings = await self._denied([task for task in tasks if task.denied])
+        sightings += await self._allowed([task for task in tasks if not task.denied])
+        on_final()
+        self._emit_all(wants, sightings, resolved)
+
+    async def _denied(self, tasks: list[Task]) -> list[Sighting]:
+        """Ports that must not answer: looked at before any listener of ours is open."""
+        listeners = Listeners(UNKNOWN)
+        return await self._prober.probe(tasks, listeners, self._fleet.templates)
+
+    async def _allowed(self, tasks: list[Task]) -> list[Sighting]:
+        if not tasks:
+            return []
+        if not await self._agent_is_ready():
+            return await self._without_agent(tasks, Listeners(UNKNOWN))
+        wanted = spots(tasks)
+        descriptors = int(self._agent.link.hello["nofile"]) if self._agent.link else 0
+        found: list[Sighting] = []
+        for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
+            some = restrict(tasks, spots_now, first=number == 0)
+            found += await self._round(some, spots_now)
+        return found
+
+    async def _agent_is_ready(self) -> bool:
+        """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
+        try:
+            await asyncio.wait_for(self._agent.ready(), self._settings.ready_s)
+        except (AgentError, TimeoutError):
+            return False
+        return True
+
+    async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
+        sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
+        return await self._localiser.without_agent(sightings)
+
+    async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
+        """One round of listeners; whatever the loss of the agent spoils is probed again without."""
+        round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
+        try:
+            listeners = await self._open(round_, wanted)
+            sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
+            sightings = await with_witnesses(sightings, round_, self._host)
+            sightings = await self._localiser.with_agent(sightings, round_)
+        except AgentError:
+            return await self._without_agent(tasks, Listeners(LOST))
+        finally:
+            await round_.close()
+        return sightings
+
+    async def _open(self, round_: Round, wanted: list[Spot]) -> Listeners:
+        if not wanted:
+            return Listeners(CLOSED)
+        if not self._settings.listen:
+            return await round_.held(wanted)
+        return await round_.open(wanted)
+
+    def _emit_all(
+        self, wants: Iterable[Want], sightings: Iterable[Sighting], resolved: Resolved
+    ) -> None:
+        by_want: dict[tuple[int, int, int], list[Evidence]] = {}
+        for sighting in sightings:
+            for want in sighting.task.wants:
+                evidence = self._evidence(want, sighting)
+                if evidence is not None:
+                    by_want.setdefault(want.order, []).append(evidence)
+        for want in wants:
+            found = by_want.get(want.order, []) + resolved.evidence(want)
+            self._emit(want, found)
+
+    def _evidence(self, want: Want, sighting: Sighting) -> Evidence | None:
+        entries = want.flow.block.ports
+        ports: Ports = port_sets.intersect(sighting.ports, entries) if entries else ()
+        if entries and not ports:
+            return None
+        answered = self._answered.has(want.flow.source.name, sighting.task.address)
+        return Evidence(
+            want.flow,
+            sighting.task.address,
+            ports,
+            sighting.outcome,
+            sighting.listener,
+            sighting.witness,
+            sighting.trace,
+            answered,
+            sighting.untested,
+        )
+
+
+def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:
+    """The tasks of one round: the ports that it listens on; what needs no listener goes first."""
+    some = []
+    for task in tasks:
+        if not task.ports:
+            if first:
+                some.append(task)
+            continue
+        mine = [
+            spot
+            for spot in wanted
+            if (spot.protocol, spot.address) == (task.protocol, task.address)
+        ]
+        ports = port_sets.intersect(
+            task.ports, port_sets.normalise(entry for spot in mine for entry in spot.ports)
+        )
+        if ports:
+            some.append(replace(task, ports=ports))
+    return some

@@ -1,0 +1,194 @@
+"""Rounds of listeners at one destination: what to open, what came of it, what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Listener
+from netprobe.model.ports import Ports
+from netprobe.probe.fleet import Agent
+from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
+from netprobe.probe.templates import Templates
+from netprobe.probe.work import Task
+from netprobe.protocols import protocol_for
+
+UNKNOWN = Listener("unknown")
+CLOSED = Listener("closed")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One socket address's ports that share a packet: what a block of a listen order is about."""
+
+    protocol: str
+    address: str
+    probe: str | None
+    ports: Ports
+
+    @property
+    def size(self) -> int:
+        """How many sockets it takes."""
+        return port_sets.count(self.ports) or 1
+
+
+class Listeners:
+    """What is known of the destination's ports in one round."""
+
+    def __init__(self, default: Listener) -> None:
+        self._default = default
+        self._states: dict[tuple[str, str], list[tuple[Ports, Listener, str | None]]] = {}
+
+    def add(self, spot: Spot, ports: Ports, listener: Listener) -> None:
+        """Note the state of some ports of a spot."""
+        states_there = self._states.setdefault((spot.protocol, spot.address), [])
+        states_there.append((ports, listener, spot.probe))
+
+    def split(self, task: Task) -> Iterator[tuple[Ports, Listener, str | None]]:
+        """The task's ports by their state, with the packet that the listener there knows."""
+        rest = task.ports
+        for known, listener, probe in self._states.get((task.protocol, task.address), []):
+            common = port_sets.intersect(rest, known)
+            if common or not task.ports:
+                yield common, listener, probe
+                rest = port_sets.subtract(rest, common)
+                if not task.ports:
+                    return
+        if rest or not task.ports:
+            yield rest, self._default, task.probe
+
+
+def spots(tasks: Iterable[Task]) -> list[Spot]:
+    """What to listen on for these tasks; echo needs no listener, the kernel answers."""
+    wanted: dict[tuple[str, str, str | None], list[tuple[int, int]]] = {}
+    for task in tasks:
+        if task.protocol != "icmp" and not task.denied:
+            wanted.setdefault((task.protocol, task.address, task.probe), []).extend(task.ports)
+    taken: dict[tuple[str, str], Ports] = {}
+    found = []
+    for (protocol, address, probe), ranges in wanted.items():
+        # One socket speaks one protocol: where two requirements ask for the same port with
+        # different packets, the listener knows the first one's, and both send that.
+        ports = port_sets.subtract(port_sets.normalise(ranges), taken.get((protocol, address), ()))
+        taken[protocol, address] = port_sets.normalise(
+            (*taken.get((protocol, address), ()), *ports)
+        )
+        if ports or "/" in protocol:
+            found.append(Spot(protocol, address, probe, ports))
+    return found
+
+
+def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
+    """Cut spots into rounds that fit the agent's limit of descriptors."""
+    room = max(16, min(ROUND_LISTENERS, descriptors - SPARE_DESCRIPTORS))
+    result: list[list[Spot]] = [[]]
+    left = room
+    for spot in wanted:
+        for piece in _pieces(spot, room):
+            if piece.size > left:
+                result.append([])
+                left = room
+            result[-1].append(piece)
+            left -= piece.size
+    return [one for one in result if one]
+
+
+def _pieces(spot: Spot, room: int) -> Iterator[Spot]:
+    """The spot, or parts of it of at most ``room`` ports."""
+    if spot.size <= room:
+        yield spot
+        return
+    piece: list[tuple[int, int]] = []
+    left = room
+    for first, last in spot.ports:
+        while first <= last:
+            end = min(last, first + left - 1)
+            piece.append((first, end))
+            left -= end - first + 1
+            first = end + 1
+            if not left:
+                yield Spot(spot.protocol, spot.address, spot.probe, tuple(piece))
+                piece, left = [], room
+    if piece:
+        yield Spot(spot.protocol, spot.address, spot.probe, tuple(piece))
+
+
+class Round:
+    """One round at one destination: open, ask what was seen, close."""
+
+    def __init__(self, agent: Agent, templates: Templates, number: int) -> None:
+        self._agent = agent
+        self._templates = templates
+        self._number = number
+
+    async def open(self, wanted: list[Spot]) -> Listeners:
+        """Open listeners and give what came of it. Raises AgentError."""
+        blocks = [self._block(spot) for spot in wanted]
+        message = {"t": "listen", "id": self._number, "blocks": blocks}
+        reply = await self._agent.request(message)
+        listeners = Listeners(CLOSED)
+        for spot, block in zip(wanted, reply["blocks"], strict=True):
+            for ports, listener in states(block):
+                listeners.add(spot, ports, listener)
+        return listeners
+
+    async def seen(self, orders: list[int]) -> dict[str, Any]:
+        """What the listeners noted of these orders. Raises AgentError."""
+        return await self._agent.request({"t": "seen", "round": self._number, "orders": orders})
+
+    async def close(self) -> None:
+        """Close every listener of the round."""
+        try:
+            await self._agent.request({"t": "close", "round": self._number})
+        except AgentError:
+            # The agent is gone, and its sockets with it.
+            return
+
+    def _block(self, spot: Spot) -> dict[str, Any]:
+        name, _, number = spot.protocol.partition("/")
+        port = spot.ports[0][0] if spot.ports else None
+        protocol = protocol_for(spot.probe, port)
+        family = 6 if ":" in spot.address else 4
+        return {
+            "proto": name,
+            "addr": spot.address,
+            "ports": [list(entry) for entry in spot.ports],
+            "number": int(number) if number else None,
+            "template": self._templates.listener(protocol, name, family),
+        }
+
+
+def states(block: dict[str, Any]) -> Iterator[tuple[Ports, Listener]]:
+    """The ports of one answered listen block, by state."""
+    nat = bool(block.get("nat"))
+    undialled = _ports(block.get("undialled", ()))
+    up = _ports(block["up"])
+    for held in block["held"]:
+        kind = "loopback" if held["loopback"] else "live"
+        ports = ((held["first"], held["last"]),) if held["first"] else ()
+        yield ports, Listener("loopback" if kind == "loopback" else "live", _owner(held))
+    note = "the agent's own connection to its listener did not arrive"
+    if undialled:
+        yield undialled, Listener("ours", nat=nat, note=note)
+    rest = port_sets.subtract(up, undialled)
+    if rest or block.get("up_raw"):
+        yield rest, Listener("ours", nat=nat)
+    denied = _ports(block["denied"])
+    if denied:
+        yield denied, Listener("closed", note="the agent may not bind ports below 1024 there")
+    for first, last, failure in block["failed"]:
+        yield ((first, last),), Listener("closed", note=f"no listener could be opened: {failure}")
+
+
+def _owner(held: dict[str, Any]) -> str:
+    """Who holds a port, as a phrase: ``etcd (pid 812) on 127.0.0.1``."""
+    process = held.get("process")
+    name = f"{process} (pid {held['pid']})" if process else "a process that the agent may not see"
+    return f"{name} on {held['bind']}"
+
+
+def _ports(ranges: Iterable[Iterable[int]]) -> Ports:
+    return port_sets.normalise((first, last) for first, last in ranges)

@@ -1,0 +1,118 @@
+"""Orders out, sightings back: what one source saw on some ports, with the listener it met."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.errors import AgentError
+from netprobe.model.evidence import Listener, Outcome, Trace, Witness
+from netprobe.model.ports import Ports
+from netprobe.probe.answered import Answered
+from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.listening import Listeners
+from netprobe.probe.outcomes import Reader
+from netprobe.probe.parts import Part, parts
+from netprobe.probe.settings import UDP_SOURCES_AT_ONCE, ProbeSettings
+from netprobe.probe.templates import Templates
+from netprobe.probe.work import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What one source saw on some ports of a task, and what is known of the other end.
+
+    ``order`` is the order id that the nonces carry. ``untested`` is (reason, words) where nobody
+    could look; then there is no outcome.
+    """
+
+    task: Task
+    part: Part
+    ports: Ports
+    order: int
+    outcome: Outcome | None
+    listener: Listener
+    witness: Witness | None = None
+    trace: Trace | None = None
+    untested: tuple[str, str] | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the source got no word at all."""
+        return self.outcome is not None and self.outcome.failure == "no-answer"
+
+
+class Prober:
+    """Sends the orders of one destination's tasks and reads what comes back."""
+
+    def __init__(self, fleet: Fleet, settings: ProbeSettings, answered: Answered) -> None:
+        self._fleet = fleet
+        self._settings = settings
+        self._answered = answered
+        # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
+        # destination are shared: at most 30 outstanding over all sources (design 6.7).
+        self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
+
+    async def probe(
+        self, tasks: Iterable[Task], listeners: Listeners, templates: Templates
+    ) -> list[Sighting]:
+        """Probe all tasks at once; agents that are lost make their own tasks untested."""
+        wanted = [part for task in tasks for part in parts(task, listeners, templates)]
+        found = await asyncio.gather(*(self.part(part) for part in wanted))
+        return [sighting for some in found for sighting in some]
+
+    async def part(self, part: Part) -> list[Sighting]:
+        """Run one order."""
+        agent = self._fleet.agent(part.task.source)
+        number = next(self._fleet.order_ids)
+        source = source_address(part.task)
+        order = part.order(number, source, self._settings)
+        try:
+            async with self._paced if part.paced else nullcontext():
+                frames = await agent.probe(order)
+            reader = await self._reader(agent, part, source, frames)
+        except AgentError as error:
+            return [self._untested(part, number, error)]
+        return list(self._sightings(part, number, reader, frames))
+
+    def _sightings(
+        self, part: Part, number: int, reader: Reader, frames: list[dict[str, Any]]
+    ) -> Iterable[Sighting]:
+        task = part.task
+        for ports, outcome in reader.read(frames):
+            self._answered.note(task.source.name, task.address, outcome)
+            for some, listener in part.listener(ports):
+                yield Sighting(task, part, some, number, outcome, listener)
+
+    def _untested(self, part: Part, number: int, error: AgentError) -> Sighting:
+        listener = part.listeners[0][1]
+        words = (error.reason, str(error))
+        return Sighting(part.task, part, part.ports, number, None, listener, untested=words)
+
+    async def _reader(
+        self, agent: Agent, part: Part, source: str | None, frames: list[dict[str, Any]]
+    ) -> Reader:
+        own = {address.text for address in (*agent.host.addresses, *agent.host.source_addresses)}
+        if _unknown_offenders(frames, own | {part.task.address}):
+            route = await agent.route(part.task.address, source)
+            own |= {route["source"]} if route.get("source") else set()
+        transport = part.task.protocol.partition("/")[0]
+        names = self._fleet.name_of
+        return Reader(part.protocol, transport, part.task.address, frozenset(own), names)
+
+
+def source_address(task: Task) -> str | None:
+    """The address that the inventory wants the source to probe from; None: the kernel chooses."""
+    for address in task.source.source_addresses:
+        if address.family == task.family:
+            return address.text
+    return None
+
+
+def _unknown_offenders(frames: list[dict[str, Any]], known: set[str]) -> bool:
+    """Whether an ICMP error came from an address that is not known to be an end of the flow."""
+    kinds = (kind for frame in frames for kind in frame["kinds"])
+    return any(kind.get("icmp") and kind["icmp"][2] not in known for kind in kinds)

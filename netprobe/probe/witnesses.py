@@ -1,0 +1,89 @@
+"""What the destination's agent saw arrive, joined to what the sources saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Witness
+from netprobe.model.inventory import Host
+from netprobe.model.ports import Ports
+from netprobe.probe.listening import Round
+from netprobe.probe.sighting import Sighting
+
+
+async def with_witnesses(sightings: list[Sighting], round_: Round, host: Host) -> list[Sighting]:
+    """Ask the round's listeners about every order, and give each sighting its witness.
+
+    Always asked, also when every probe was answered: the reply proves that the listeners were
+    there to the end. Raises AgentError where they were not.
+    """
+    orders = sorted({sighting.order for sighting in sightings if sighting.part.ours})
+    if not orders:
+        return sightings
+    reply = await round_.seen(orders)
+    noted: dict[int, list[dict[str, Any]]] = {}
+    for item in reply["orders"]:
+        noted.setdefault(item["order"], []).append(item)
+    half_open = [tuple(item[:2]) for item in reply.get("half_open", ())]
+    return [
+        piece
+        for sighting in sightings
+        for piece in _witnessed(sighting, noted.get(sighting.order, []), half_open)
+    ]
+
+
+def _witnessed(
+    sighting: Sighting, items: list[dict[str, Any]], half_open: list[tuple[int, str]]
+) -> Iterator[Sighting]:
+    """The sighting, cut by which of its ports the listener heard."""
+    if sighting.listener.state != "ours" or sighting.outcome is None:
+        yield sighting
+        return
+    rest = sighting.ports
+    for item in items:
+        heard = _heard(sighting, rest, item)
+        if heard is not None:
+            yield replace(sighting, ports=heard, witness=_witness(sighting, item))
+            rest = port_sets.subtract(rest, heard)
+            if not sighting.ports:
+                return
+    started = _half_open(sighting, half_open)
+    common = port_sets.intersect(rest, started)
+    if common:
+        yield replace(sighting, ports=common, witness=Witness(socket=True))
+        rest = port_sets.subtract(rest, common)
+    if rest or not sighting.ports:
+        yield replace(sighting, ports=rest, witness=Witness())
+
+
+def _heard(sighting: Sighting, rest: Ports, item: dict[str, Any]) -> Ports | None:
+    if not sighting.ports:
+        return ()
+    ports = port_sets.normalise((first, last) for first, last in item["ports"])
+    return port_sets.intersect(rest, ports) or None
+
+
+def _witness(sighting: Sighting, item: dict[str, Any]) -> Witness:
+    senders = tuple(item["from"])
+    own = _own(sighting)
+    strange = next((sender for sender in senders if own and sender not in own), None)
+    return Witness(socket=True, seen_from=strange, reply_failure=item.get("reply"))
+
+
+def _own(sighting: Sighting) -> set[str]:
+    """The addresses that the source may send from, as far as the inventory knows."""
+    host = sighting.task.source
+    known = (*host.addresses, *host.source_addresses)
+    return {address.text for address in known if address.family is not None}
+
+
+def _half_open(sighting: Sighting, entries: list[tuple[int, str]]) -> Ports:
+    """Ports on which the listener's kernel holds a half-open connection of this source."""
+    if sighting.task.protocol != "tcp":
+        return ()
+    own = _own(sighting)
+    mine = [port for port, sender in entries if not own or sender in own]
+    return port_sets.normalise((port, port) for port in mine)

@@ -1,0 +1,43 @@
+"""Geneve (RFC 8926): an encapsulated frame of a network that nobody has, without options."""
+
+from __future__ import annotations
+
+import functools
+
+from netprobe.agent import wire
+from netprobe.protocols.base import Reading, Transport, unknown
+from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template
+
+_HEADER_BYTES = 8
+_ETHERNET = 0x6558
+
+
+class Geneve:
+    """Geneve on port 6081; nonce and MAC are in the inner datagram."""
+
+    name = "geneve"
+    one_way = True
+    transports: tuple[Transport, ...] = ("udp",)
+
+    def template(self, transport: str, family: int) -> wire.Template:
+        """Give the packet; our listener answers nothing, as a real tunnel end would."""
+        return marked_template(_request())
+
+    def service_request(self, transport: str, family: int) -> bytes | None:
+        """Give the same packet: a real device drops the unknown network without a word."""
+        return _request()
+
+    def read(self, transport: str, data: bytes) -> Reading:
+        """Recognise a Geneve header of version 0 with Ethernet inside, and name its network."""
+        version = data[0] >> 6 if data else None
+        if len(data) <= _HEADER_BYTES or version or data[2:4] != _ETHERNET.to_bytes(2, "big"):
+            return unknown("a Geneve packet", data)
+        return Reading(True, f"Geneve, network {int.from_bytes(data[4:7], 'big')}")
+
+
+@functools.cache
+def _request() -> bytes:
+    """Build it; neither the control nor the critical bit is set, since there are no options."""
+    from scapy.contrib.geneve import GENEVE
+
+    return bytes(GENEVE(proto=_ETHERNET, vni=NETWORK_ID) / inner_frame())

@@ -1,0 +1,20 @@
+"""The last stage: a finished run becomes text, JSON or a record; it judges nothing.
+
+A format is a module with one function and one line in ``REPORTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TextIO
+
+from netprobe.report.collector import Report
+from netprobe.report.json_run import write_json
+from netprobe.report.text import write_text
+from netprobe.report.wide import write_wide
+
+REPORTS: Final[Mapping[str, Callable[[Report, TextIO], None]]] = {
+    "text": write_text,
+    "wide": write_wide,
+    "json": write_json,
+}

@@ -1,0 +1,106 @@
+"""The results of a run as reports read them: counted at once, kept in plan order, memory flat."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from netprobe.model.result import VERDICTS, Finding, Result, Summary
+from netprobe.model.run import RunInfo
+from netprobe.report.merge import Ranges, merge_neighbours
+from netprobe.report.spool import Spool, place
+
+
+@dataclass(slots=True)
+class Warned:
+    """How many flows carry one warning, and the first of them."""
+
+    first: Result
+    flows: int = 0
+
+
+@dataclass(slots=True)
+class Collector:
+    """A sink that keeps everything that reports need.
+
+    ``ranges`` are those of the plan: neighbouring ports are merged within them, nowhere without.
+    Passes and the rest lie apart, because the terminal report and the findings read only the rest.
+    """
+
+    ranges: Ranges = field(default_factory=dict)
+    warned: dict[str, Warned] = field(default_factory=dict)
+    _passes: Spool = field(default_factory=Spool)
+    _others: Spool = field(default_factory=Spool)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _deciding: Counter[str] = field(default_factory=Counter)
+    _extra: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Count and keep one result."""
+        flows = result.port_count
+        self._counts[result.verdict] += flows
+        if result.decides:
+            self._deciding[result.verdict] += flows
+        if result.verdict == "pass":
+            self._extra["refusals"] += flows if result.proof == "refusal" else 0
+            self._passes.add(result)
+        else:
+            self._count_excused(result)
+            self._others.add(result)
+        for text in result.warnings:
+            self.warned.setdefault(text, Warned(result)).flows += flows
+
+    def _count_excused(self, result: Result) -> None:
+        if result.waived is not None:
+            self._extra["waived"] += result.port_count
+        elif result.optional:
+            self._extra["optional"] += result.port_count
+
+    def results(self) -> Iterator[Result]:
+        """Every result in plan order, neighbouring ports with one fate merged."""
+        everything = heapq.merge(self._passes, self._others, key=place)
+        return merge_neighbours(everything, self.ranges)
+
+    def failures(self) -> Iterator[Result]:
+        """Every result that is not ``pass``, in plan order, neighbours merged."""
+        return merge_neighbours(self._others, self.ranges)
+
+    def summary(self, skipped: int) -> Summary:
+        """The counts, in flows; ``skipped`` is in requirements, as the plan lists them."""
+        return Summary(
+            counts={verdict: self._counts[verdict] for verdict in VERDICTS},
+            skipped=skipped,
+            refusals=self._extra["refusals"],
+            deciding={verdict: self._deciding[verdict] for verdict in VERDICTS},
+            waived=self._extra["waived"],
+            optional=self._extra["optional"],
+        )
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._passes.close()
+        self._others.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run, ready to be printed in any format."""
+
+    info: RunInfo
+    collector: Collector
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def summary(self) -> Summary:
+        """The counts of the run."""
+        return self.collector.summary(len(self.info.skipped))
+
+
+def collect(results: Iterable[Result], ranges: Ranges | None = None) -> Collector:
+    """A collector that holds these results."""
+    collector = Collector(ranges or {})
+    for result in results:
+        collector.add(result)
+    return collector

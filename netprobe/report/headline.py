@@ -1,0 +1,108 @@
+"""The first and the last lines of the report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import netprobe
+from netprobe.model.exit import tested
+from netprobe.model.result import Summary
+from netprobe.report.collector import Report
+from netprobe.report.page import Line
+from netprobe.report.words import duration, number, plural
+
+
+def headline(report: Report, causes: int) -> Iterator[Line]:
+    """What the reader must not miss: nothing tested, a partial run, then the worst."""
+    summary = report.summary
+    if not tested(summary):
+        yield Line(_nothing_tested(report, summary), "doubt")
+        return
+    if not report.info.complete:
+        yield Line(_partial(report, summary), "doubt")
+    if report.info.sample:
+        yield Line(f"SAMPLE: {report.info.sample}", "doubt")
+    yield _worst(summary, causes)
+
+
+def _nothing_tested(report: Report, summary: Summary) -> str:
+    planned = max(report.info.planned_flows, sum(summary.counts.values()))
+    if not planned:
+        why = f" ({plural(summary.skipped, 'requirement')} skipped)" if summary.skipped else ""
+        return f"NOTHING WAS TESTED: there was no flow to probe{why}"
+    if not report.info.complete:
+        return f"NOTHING WAS TESTED: stopped before any of {plural(planned, 'flow')} was probed"
+    return f"NOTHING WAS TESTED: none of {plural(planned, 'flow')} could be probed"
+
+
+def _partial(report: Report, summary: Summary) -> str:
+    planned = max(report.info.planned_flows, sum(summary.counts.values()))
+    why = "it was interrupted" if report.info.interrupted else "it did not come to its end"
+    return f"PARTIAL RUN: {why}; {number(tested(summary))} of {plural(planned, 'flow')} were probed"
+
+
+def _worst(summary: Summary, causes: int) -> Line:
+    deciding = summary.deciding
+    failed = [
+        f"{number(deciding[verdict])} {verdict}"
+        for verdict in ("blocked", "exposed")
+        if deciding.get(verdict)
+    ]
+    total = plural(sum(deciding.values()), "required flow")
+    if failed:
+        word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
+        cause = f", {plural(causes, 'finding')}" if causes else ""
+        return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
+    unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0)
+    if unknown:
+        text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
+        return Line(text, "doubt")
+    return Line(f"PASS: {_all(sum(deciding.values()))}{_excused(summary)}", "good")
+
+
+def _all(required: int) -> str:
+    if required == 1:
+        return "the required flow is as it should be"
+    return f"all {number(required)} required flows are as they should be"
+
+
+def _excused(summary: Summary) -> str:
+    excused = summary.waived + summary.optional
+    return f"; {number(excused)} optional or waived did not pass" if excused else ""
+
+
+def origin(report: Report) -> Iterator[Line]:
+    """Who measured what, and when: a report is forwarded to people who were not there."""
+    info = report.info
+    yield Line(f"netprobe {netprobe.__version__}, {info.started_at}", "quiet")
+    for matrix in info.matrices:
+        yield Line(f"{matrix.name}{_settings(matrix.settings)}", "quiet")
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    texts = [f"{name}={_value(value)}" for name, value in settings.items()]
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "+".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+def totals(report: Report) -> Line:
+    """The last line: all counts, and always how many passes rest on a refusal."""
+    summary = report.summary
+    counts = summary.counts
+    parts = [
+        f"{number(counts['pass'])} pass ({number(summary.refusals)} on a refusal)",
+        *(
+            f"{number(counts[verdict])} {verdict.replace('-', ' ')}"
+            for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
+        ),
+    ]
+    total = plural(sum(counts.values()), "flow")
+    skipped = f"{number(summary.skipped)} skipped"
+    return Line(
+        f"{total}: {', '.join(parts)}; {skipped}; {duration(report.info.elapsed_s)}", "strong"
+    )

@@ -1,0 +1,73 @@
+"""What ``check --hosts`` found: one line a host, and what missing rights or ports cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from netprobe.model.codec import host_to_json
+from netprobe.model.result import HostReport
+from netprobe.report.page import encodable
+from netprobe.report.safe import clean
+from netprobe.report.words import plural
+
+_HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "KERNEL")
+_WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
+
+
+def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
+    """Write the table, under it the costs and ports held, then one line of totals."""
+    rows = [_HEADS, *(_row(host) for host in hosts)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADS))]
+    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
+    details = [line for host in hosts for line in _details(host)]
+    for line in [*lines, *([""] if details else []), *details, "", _totals(hosts)]:
+        stream.write(f"{encodable(clean(line).rstrip(), stream)}\n")
+
+
+def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
+    """Write the hosts as in ``netprobe.run/1``."""
+    stream.write(json.dumps({"hosts": [host_to_json(host) for host in hosts]}, indent=1) + "\n")
+
+
+def _row(host: HostReport) -> tuple[str, ...]:
+    facts = host.facts
+    return (
+        clean(host.name),
+        _WORDS[host.state],
+        host.python or "-",
+        host.user or "-",
+        _yes(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
+        _yes(facts.get("low_ports")),
+        _yes(facts.get("sees_owners")),
+        clean(str(facts.get("kernel") or "-")),
+    )
+
+
+def _yes(value: object) -> str:
+    return "-" if value is None else "yes" if value else "no"
+
+
+def _details(host: HostReport) -> Iterator[str]:
+    if host.words:
+        yield f"{host.name}: {host.words}"
+    for cost in host.cost:
+        yield f"{host.name}: {cost}"
+    for held in host.facts.get("held", ()):
+        yield f"{host.name}: {_held(held)}"
+
+
+def _held(held: object) -> str:
+    """A port that the matrix needs and a process holds: what a listener of ours cannot prove."""
+    return f"port held: {held}"
+
+
+def _totals(hosts: Sequence[HostReport]) -> str:
+    ready = sum(1 for host in hosts if host.state == "agent")
+    failed = sum(1 for host in hosts if host.state in ("failed", "lost"))
+    destinations = sum(1 for host in hosts if host.state == "none")
+    return (
+        f"{plural(len(hosts), 'host')}: {ready} with an agent, {failed} without, "
+        f"{destinations} declared as destination only"
+    )

@@ -1,0 +1,206 @@
+"""A matrix as people and programs read it: a table, or the file that it could have been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TextIO
+
+from netprobe.model.matrix import (
+    ChosenMatrix,
+    Condition,
+    PortEntry,
+    Requirement,
+    Setting,
+    SettingRef,
+    SettingValue,
+)
+from netprobe.report.page import Field, Line, Part, field
+from netprobe.report.words import plural
+from netprobe.report.yaml_text import to_yaml
+
+SCHEMA = "netprobe.matrix/1"
+
+WhyNot = Callable[[Requirement], str | None]
+
+
+def write_matrix_json(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+    """Write the matrix as the file it could have been, in JSON."""
+    stream.write(json.dumps(matrix_document(chosen), indent=1, ensure_ascii=False) + "\n")
+
+
+def write_matrix_yaml(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+    """Write the matrix as a file that loads again, with the chosen values as its defaults."""
+    stream.write(to_yaml(matrix_document(chosen)))
+
+
+def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
+    """The keys of ``netprobe.matrix/1``; whatever was extended or overridden is worked in."""
+    matrix = chosen.matrix
+    return _without_empty(
+        {
+            "schema": SCHEMA,
+            "name": matrix.name,
+            "title": matrix.title,
+            "document": dict(matrix.document),
+            "local": matrix.local,
+            "roles": {
+                role.name: _without_empty(
+                    {"description": role.description, "implies": list(role.implies)}
+                )
+                for role in matrix.roles.values()
+            },
+            "settings": {
+                setting.name: _setting(setting, chosen.settings[setting.name])
+                for setting in matrix.settings.values()
+            },
+            "requirements": [_requirement(requirement) for requirement in matrix.requirements],
+            "waive": {
+                waiver.requirement: _without_empty({"reason": waiver.reason, "until": waiver.until})
+                for waiver in matrix.waivers.values()
+            },
+        }
+    )
+
+
+def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value not in (None, "", [], {}, False)}
+
+
+def _setting(setting: Setting, value: SettingValue) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": setting.type}
+    if setting.values:
+        data["values"] = list(setting.values)
+    data["default"] = list(value) if isinstance(value, tuple) else value
+    if setting.description:
+        data["description"] = setting.description
+    return data
+
+
+def _requirement(requirement: Requirement) -> dict[str, Any]:
+    return _without_empty(
+        {
+            "id": requirement.id,
+            "from": _one_or_many(requirement.sources),
+            "to": _one_or_many(requirement.destinations),
+            "tcp": [_port(entry) for entry in requirement.tcp],
+            "udp": [_port(entry) for entry in requirement.udp],
+            "icmp": "echo" if requirement.icmp else None,
+            "ipproto": list(requirement.ipproto),
+            "purpose": requirement.purpose,
+            "row": requirement.row,
+            "when": _condition(requirement.when),
+            "unless": _condition(requirement.unless),
+            "optional": requirement.optional,
+            "expect": None if requirement.expect == "allowed" else requirement.expect,
+            "probe": requirement.probe,
+            "warnings": [
+                _without_empty({"text": warn.text, "when": _condition(warn.when)})
+                for warn in requirement.warnings
+            ],
+        }
+    )
+
+
+def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
+    return names[0] if len(names) == 1 else list(names)
+
+
+def _port(entry: PortEntry) -> Any:
+    if isinstance(entry, SettingRef):
+        return {"setting": entry.setting}
+    first, last = entry
+    return first if first == last else f"{first}-{last}"
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {
+        name: wanted[0] if len(wanted) == 1 else list(wanted) for name, wanted in condition.terms
+    }
+
+
+def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[Part]:
+    """The matrix for people; what does not apply with these settings says so."""
+    matrix = chosen.matrix
+    yield Line(f"{matrix.name}: {matrix.title}", "strong")
+    yield from field("document", [", ".join(map(str, matrix.document.values()))])
+    yield from field("roles", [_role_line(chosen, name) for name in matrix.roles])
+    yield from field("settings", [_setting_line(chosen, name) for name in matrix.settings])
+    for requirement in matrix.requirements:
+        yield Line()
+        yield from _requirement_parts(requirement, why_not(requirement), chosen.settings)
+        waiver = matrix.waivers.get(requirement.id)
+        if waiver is not None:
+            until = f", until {waiver.until}" if waiver.until else ""
+            yield from field("waived", [f"{waiver.reason}{until}"])
+    yield Line()
+    applying = sum(1 for requirement in matrix.requirements if why_not(requirement) is None)
+    total = plural(len(matrix.requirements), "requirement")
+    yield Line(f"{total}, {applying} of them with these settings", "strong")
+
+
+def _role_line(chosen: ChosenMatrix, name: str) -> str:
+    role = chosen.matrix.roles[name]
+    implies = f" (is {', '.join(role.implies)} too)" if role.implies else ""
+    return f"{name}{implies}: {role.description}" if role.description else f"{name}{implies}"
+
+
+def _setting_line(chosen: ChosenMatrix, name: str) -> str:
+    setting = chosen.matrix.settings[name]
+    values = f" [{', '.join(setting.values)}]" if setting.values else f" [{setting.type}]"
+    words = f": {setting.description}" if setting.description else ""
+    return f"{name}={_text(chosen.settings[name])}{values}{words}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _requirement_parts(
+    requirement: Requirement, why_not: str | None, settings: Mapping[str, SettingValue]
+) -> Iterator[Part]:
+    marks = [
+        *(["optional"] if requirement.optional else []),
+        *(["must NOT get through"] if requirement.expect == "denied" else []),
+        *([f"not with these settings: {why_not}"] if why_not else []),
+    ]
+    words = f" ({'; '.join(marks)})" if marks else ""
+    yield Line(f"{requirement.id}{words}", "quiet" if why_not else "strong")
+    ends = f"{', '.join(requirement.sources)} → {', '.join(requirement.destinations)}"
+    yield Field("flows", (f"{ends}  {_wire(requirement, settings)}",))
+    yield from field("purpose", [requirement.purpose])
+    yield from field("row", [requirement.row])
+    yield from field("when", [_condition_text(requirement.when)])
+    yield from field("unless", [_condition_text(requirement.unless)])
+    yield from field("probe", [requirement.probe or ""])
+    yield from field("warning", [warn.text for warn in requirement.warnings])
+
+
+def _wire(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str:
+    listed = (("tcp", requirement.tcp), ("udp", requirement.udp))
+    parts = [
+        f"{protocol} {', '.join(_port_text(entry, settings) for entry in entries)}"
+        for protocol, entries in listed
+        if entries
+    ]
+    parts += ["icmp echo"] if requirement.icmp else []
+    parts += [f"ipproto {number}" for number in requirement.ipproto]
+    return "; ".join(parts)
+
+
+def _port_text(entry: PortEntry, settings: Mapping[str, SettingValue]) -> str:
+    if isinstance(entry, SettingRef):
+        return f"{settings[entry.setting]} (setting {entry.setting})"
+    return str(_port(entry))
+
+
+def _condition_text(condition: Condition) -> str:
+    return " and ".join(
+        f"{name} is {' or '.join(_text(value) for value in wanted)}"
+        for name, wanted in condition.terms
+    )
+
+
+MATRIX_FORMATS: Final = ("text", "json", "yaml")

@@ -1,0 +1,105 @@
+"""Neighbouring ports of one range that share one fate become one result (design section 5).
+
+Only within a range of the requirement: 2379 and 2380, listed one by one, stay two results.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from netprobe.model.plan import Plan
+from netprobe.model.ports import PortRange, Ports
+from netprobe.model.result import PROOFS, Result
+
+# The ranges of each matrix, requirement and protocol, as the requirement lists them.
+Ranges = Mapping[tuple[str, str, str], Ports]
+
+
+def ranges_of(plan: Plan) -> Ranges:
+    """What may be merged in the results of this plan."""
+    return {
+        (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
+    }
+
+
+def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Result]:
+    """Merge neighbours in a stream that is sorted by place in the plan and by port."""
+    group: list[Result] = []
+    for result in results:
+        if group and not _continues(group[-1], result, ranges):
+            yield _merged(group)
+            group = []
+        group.append(result)
+    if group:
+        yield _merged(group)
+
+
+def _continues(left: Result, right: Result, ranges: Ranges) -> bool:
+    return (
+        left.end_port is not None
+        and right.port is not None
+        and left.end_port + 1 == right.port
+        and _fate(left) == _fate(right)
+        and _flow(left) == _flow(right)
+        and _range(left, ranges) == _range(right, ranges) != (0, 0)
+    )
+
+
+def _range(result: Result, ranges: Ranges) -> PortRange:
+    """The range of the requirement that holds the result's first port; (0, 0): not known."""
+    ports = ranges.get((result.matrix, result.requirement, result.protocol), ())
+    index = bisect_right(ports, (result.port or 0, 65536))
+    return ports[index - 1] if index else (0, 0)
+
+
+def _fate(result: Result) -> tuple[object, ...]:
+    return (
+        result.verdict,
+        result.state,
+        result.reason,
+        result.where,
+        result.rejected_by,
+        result.last_hop,
+    )
+
+
+def _flow(result: Result) -> tuple[object, ...]:
+    return (
+        result.matrix,
+        result.requirement,
+        result.source,
+        result.destination,
+        result.address,
+        result.protocol,
+        result.waived,
+    )
+
+
+def _merged(group: list[Result]) -> Result:
+    if len(group) == 1:
+        return group[0]
+    longest = max(group, key=lambda result: result.attempts)
+    return replace(
+        group[0],
+        end_port=group[-1].end_port,
+        proof=max((result.proof for result in group), key=PROOFS.index),
+        because=longest.because,
+        warnings=tuple(dict.fromkeys(text for result in group for text in result.warnings)),
+        rtt_ms=_median(group),
+        attempts=longest.attempts,
+    )
+
+
+def _median(group: list[Result]) -> float | None:
+    """The median over ports, where a result of many ports weighs as many."""
+    times = sorted(
+        (result.rtt_ms, result.port_count) for result in group if result.rtt_ms is not None
+    )
+    rest = sum(count for _, count in times) / 2
+    for rtt_ms, count in times:
+        rest -= count
+        if rest <= 0:
+            return rtt_ms
+    return None

@@ -1,0 +1,134 @@
+"""Where reports go: ``-o FORMAT[=FILE]``, written so that a reader never finds half a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TextIO
+
+from netprobe.errors import RequestError
+
+Render = Callable[[TextIO], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One ``-o``; ``path`` None is standard output."""
+
+    format: str
+    path: str | None = None
+
+
+def parse_outputs(texts: Sequence[str], formats: Sequence[str], default: str) -> tuple[Output, ...]:
+    """Read the ``-o`` options. Raises RequestError for what cannot be meant."""
+    outputs = tuple(_parse(text, formats) for text in texts) or (Output(default),)
+    paths = [output.path or "standard output" for output in outputs]
+    for path in dict.fromkeys(paths):
+        if paths.count(path) > 1:
+            raise RequestError(f"-o: {path} is given more than once; name a file: -o FORMAT=FILE")
+    for output in outputs:
+        _check_folder(output)
+    return outputs
+
+
+def _parse(text: str, formats: Sequence[str]) -> Output:
+    name, equals, path = text.partition("=")
+    if name not in formats:
+        raise RequestError(f"-o {text}: no such format, expected one of {', '.join(formats)}")
+    if equals and not path:
+        raise RequestError(f"-o {text}: the file's name is missing after '='")
+    return Output(name, None if path in ("", "-") else path)
+
+
+def _check_folder(output: Output) -> None:
+    """A run may take minutes; a mistyped folder should not cost them."""
+    if output.path is None:
+        return
+    folder = os.path.dirname(os.path.realpath(output.path))
+    if not os.path.isdir(folder):
+        raise RequestError(f"-o {output.format}={output.path}: there is no folder {folder}")
+    if os.path.isdir(output.path):
+        raise RequestError(f"-o {output.format}={output.path}: that is a folder, expected a file")
+
+
+def write_outputs(outputs: Sequence[Output], render: Callable[[str, TextIO], None]) -> list[str]:
+    """Write every output, also after one of them failed; give back a line for each that did.
+
+    Raises BrokenPipeError where the reader of standard output has gone.
+    """
+    problems: list[str] = []
+    for output in outputs:
+        try:
+            with _stream(output.path) as stream:
+                render(output.format, stream)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = output.path or "standard output"
+            problems.append(f"cannot write {output.format} to {where}: {error.strerror or error}")
+    return problems
+
+
+@contextmanager
+def _stream(path: str | None) -> Iterator[TextIO]:
+    if path is None:
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:
+            discard_stdout()
+            raise
+    elif _is_special(path):
+        with open(path, "w", encoding="utf-8") as stream:
+            yield stream
+    else:
+        with _replacing(os.path.realpath(path)) as stream:
+            yield stream
+
+
+def _is_special(path: str) -> bool:
+    """Devices, pipes and ``/dev/stdout`` are written to, never replaced."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[TextIO]:
+    """The file appears whole or not at all, with the rights that an ordinary new file gets."""
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            yield stream
+        os.chmod(temporary, _mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode(path: str) -> int:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def discard_stdout() -> None:
+    """Point standard output at nothing: what is left in its buffer would fail again at exit."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)

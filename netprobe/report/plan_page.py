@@ -1,0 +1,165 @@
+"""A plan as people and programs read it: every flow that a run would send, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TextIO
+
+import netprobe
+from netprobe.model.codec import Json, planned_matrix_to_json, skipped_to_json
+from netprobe.model.plan import Flow, Plan
+from netprobe.model.ports import text as ports_text
+from netprobe.report.page import encodable
+from netprobe.report.safe import clean
+from netprobe.report.words import duration, listed, plural
+
+SCHEMA = "netprobe.plan/1"
+
+_HEADS = ("SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT", "PURPOSE")
+_WIDEST_PORTS = 40
+
+
+class Cost(Protocol):
+    """What a run would cost; the plan stage estimates it."""
+
+    @property
+    def flows(self) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def listeners(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def paced_udp_seconds(self) -> float: ...
+
+
+def write_plan_text(plan: Plan, cost: Cost, stream: TextIO) -> None:
+    """Write one line a flow, then what is skipped, the notes and the totals."""
+    widths = _widths(plan)
+    for row in _rows(plan):
+        cells = [clean(cell).ljust(width) for cell, width in zip(row, widths, strict=True)]
+        stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
+    for line in _after(plan):
+        stream.write(f"{encodable(clean(line), stream)}\n")
+    write_plan_count(plan, cost, stream)
+
+
+def write_plan_count(plan: Plan, cost: Cost, stream: TextIO) -> None:
+    """Write the totals only; nothing is walked."""
+    paced = f", {duration(cost.paced_udp_seconds)} of them UDP pacing" if _paces(cost) else ""
+    stream.write(
+        f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
+        f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced}; "
+        f"{plural(len(plan.skipped), 'requirement')} skipped\n"
+    )
+
+
+def _paces(cost: Cost) -> bool:
+    return cost.paced_udp_seconds >= 1
+
+
+def _widths(plan: Plan) -> list[int]:
+    """Widths from the blocks' hosts, so that no flow is walked twice."""
+    widths = [len(head) for head in _HEADS[:-1]]
+    for block in plan.blocks:
+        cells = (
+            max((len(host.name) for host in block.sources), default=0),
+            max((len(host.name) for host, _ in block.destinations), default=0),
+            max((len(address.text) for _, address in block.destinations), default=0),
+            len(block.protocol),
+            min(len(ports_text(block.ports)), _WIDEST_PORTS),
+            len(block.requirement.id),
+        )
+        widths = [max(pair) for pair in zip(widths, cells, strict=True)]
+    return [*widths, 0]
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+    if plan.blocks:
+        yield _HEADS
+    for flow in plan.flows():
+        block = flow.block
+        ends = (flow.source.name, flow.destination.name, flow.address.text)
+        ports = ports_text(block.ports) or "-"
+        yield (*ends, block.protocol, ports, block.requirement.id, _purpose(flow))
+
+
+def _purpose(flow: Flow) -> str:
+    requirement = flow.block.requirement
+    marks = [
+        *(["optional"] if requirement.optional else []),
+        *(["must not get through"] if requirement.expect == "denied" else []),
+        *(["waived"] if flow.block.waiver else []),
+    ]
+    return f"{requirement.purpose} [{', '.join(marks)}]" if marks else requirement.purpose
+
+
+def _after(plan: Plan) -> Iterator[str]:
+    if plan.blocks:
+        yield ""
+    by_reason: dict[str, list[str]] = {}
+    for item in plan.skipped:
+        by_reason.setdefault(item.reason, []).append(item.requirement)
+    for reason, ids in by_reason.items():
+        names = list(dict.fromkeys(ids))
+        yield f"skipped: {reason}: {listed(names, 12)}"
+    yield from (f"note: {note}" for note in plan.notes)
+
+
+def write_plan_json(plan: Plan, cost: Cost, count: bool, stream: TextIO) -> None:
+    """Write ``netprobe.plan/1`` as a stream, one flow a line; ``count`` leaves the flows out."""
+    head: Json = {
+        "schema": SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "totals": _totals(plan, cost),
+        "notes": list(plan.notes),
+        "skipped": [skipped_to_json(item) for item in plan.skipped],
+    }
+    lines = [f'"{key}": {json.dumps(value)}' for key, value in head.items()]
+    stream.write("{" + ",\n ".join(lines))
+    if not count:
+        stream.write(',\n "flows": [')
+        stream.writelines(_elements(_flow_json(flow) for flow in plan.flows()))
+        stream.write("]")
+    stream.write("}\n")
+
+
+def _elements(items: Iterable[Json]) -> Iterator[str]:
+    before = "\n  "
+    for item in items:
+        yield f"{before}{json.dumps(item)}"
+        before = ",\n  "
+
+
+def _totals(plan: Plan, cost: Cost) -> dict[str, Any]:
+    return {
+        "flows": cost.flows,
+        "packets": cost.packets,
+        "listeners": cost.listeners,
+        "seconds": round(cost.seconds, 1),
+        "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
+        "skipped": len(plan.skipped),
+    }
+
+
+def _flow_json(flow: Flow) -> Json:
+    block = flow.block
+    requirement = block.requirement
+    return {
+        "matrix": block.matrix,
+        "requirement": requirement.id,
+        "purpose": requirement.purpose,
+        "row": requirement.row,
+        "optional": requirement.optional,
+        "expect": requirement.expect,
+        "waived": block.waiver.reason if block.waiver else None,
+        "source": flow.source.name,
+        "destination": flow.destination.name,
+        "address": flow.address.text,
+        "protocol": block.protocol,
+        "ports": [list(part) for part in block.ports],
+        "probe": requirement.probe,
+    }

@@ -1,0 +1,92 @@
+"""What a run shows on standard error meanwhile: a live line on a terminal, plain lines else."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from netprobe.model.result import HostReport
+from netprobe.model.sink import Events
+from netprobe.report.page import encodable
+from netprobe.report.safe import clean
+from netprobe.report.words import number
+
+# A log file wants to see that something goes on, not to fill up.
+PLAIN_INTERVAL_S = 5.0
+PLAIN_STEP_PERCENT = 10
+
+
+@contextmanager
+def progress(stream: TextIO, quiet: bool = False) -> Iterator[Events]:
+    """The events of one run, shown as the stream allows; on leaving, the live line is gone."""
+    if quiet:
+        yield Quiet()
+    elif stream.isatty() and os.environ.get("TERM") != "dumb":
+        # rich takes 60 ms to import, and pipes do not need it.
+        from netprobe.report.live import live_progress  # noqa: PLC0415
+
+        with live_progress(stream) as events:
+            yield events
+    else:
+        yield Plain(stream)
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def host(self, report: HostReport) -> None:
+        """Show nothing."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Show nothing."""
+
+
+class Plain:
+    """Lines for a log: hosts that failed, notes, and progress every 5 s or 10 %."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._last_s = clock()
+        self._last_percent = 0
+
+    def host(self, report: HostReport) -> None:
+        """Say what went wrong with a host; one that works is no news."""
+        if report.state in ("failed", "lost"):
+            self._line(host_text(report))
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Say how far the run is, where enough time or work has passed."""
+        percent = 100 * done_flows // total_flows if total_flows else 0
+        now_s = self._clock()
+        stepped = percent >= self._last_percent + PLAIN_STEP_PERCENT
+        if not stepped and now_s < self._last_s + PLAIN_INTERVAL_S:
+            return
+        self._last_s, self._last_percent = now_s, percent
+        self._line(f"{progress_text(done_flows, total_flows)}{f', {note}' if note else ''}")
+
+    def note(self, text: str) -> None:
+        """Say it."""
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")
+        self._stream.flush()
+
+
+def host_text(report: HostReport) -> str:
+    """One line about a host that cannot be used."""
+    what = "agent lost" if report.state == "lost" else "no agent"
+    return f"{report.name}: {what}: {report.words}"
+
+
+def progress_text(done_flows: int, total_flows: int) -> str:
+    """``1,234 of 5,678 flows (21 %)``."""
+    percent = 100 * done_flows // total_flows if total_flows else 100
+    return f"{number(done_flows)} of {number(total_flows)} flows ({percent} %)"

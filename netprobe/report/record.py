@@ -1,0 +1,298 @@
+"""The record of a run (``netprobe.record/1``, JSON Lines): written as results become final.
+
+First line: the header. Then one line a result. Last line: ``{"end": ...}``, which a crash leaves
+out. A last line that a crash tore is not read; everything before it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import netprobe
+from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
+from netprobe.model.codec import (
+    RECORD_SCHEMA,
+    Json,
+    info_from_json,
+    info_to_json,
+    planned_matrix_from_json,
+    planned_matrix_to_json,
+    result_from_json,
+    result_to_json,
+)
+from netprobe.model.plan import Flow, Plan, PlannedMatrix
+from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.result import Result, Verdict
+from netprobe.model.run import RunInfo
+from netprobe.report.merge import Ranges, ranges_of
+
+# What --resume keeps; everything else is probed again.
+FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
+
+# matrix, requirement, source, destination, address, protocol
+Key = tuple[str, str, str, str, str, str]
+
+
+def key_of(result: Result) -> Key:
+    """What makes two results results of the same flow, ports apart."""
+    return (
+        result.matrix,
+        result.requirement,
+        result.source,
+        result.destination,
+        result.address,
+        result.protocol,
+    )
+
+
+class RecordWriter:
+    """A sink that writes every result at once, so that a crash loses nothing that was measured.
+
+    The file takes its name only with its header in it. With ``kept`` results of an earlier record
+    these are in it too before the name changes hands: the old record is whole, or the new one is.
+    Raises NetprobeError where the file cannot be made. A disk that fills up later does not stop the
+    run: ``problem`` then holds one line for the user, and nothing more is written.
+    """
+
+    def __init__(self, path: str, header: Json, kept: Iterable[Result] = ()) -> None:
+        self._path = path
+        self.problem: str | None = None
+        try:
+            self._file = _create(path, _lines(header, kept))
+        except OSError as error:
+            raise NetprobeError(self._words(error)) from error
+
+    def add(self, result: Result) -> None:
+        """Write one result and hand it to the kernel."""
+        self._write(_result_line(result))
+
+    def close(self, info: RunInfo) -> None:
+        """Write the last line, and see it on the disk."""
+        self._write(_line({"end": info_to_json(info)}))
+        with suppress(OSError):  # a pipe or a device has nothing to sync
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def _write(self, line: bytes) -> None:
+        if self.problem is None:
+            try:
+                _write_all(self._file, line)
+            except OSError as error:
+                self.problem = self._words(error)
+
+    def _words(self, error: OSError) -> str:
+        return f"cannot write the record {self._path}: {error.strerror or error}"
+
+
+def header_of(plan: Plan, started_at: str) -> Json:
+    """The first line of a record: what is going to be probed."""
+    ranges = ranges_of(plan)
+    return {
+        "schema": RECORD_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "started_at": started_at,
+        "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "planned_flows": plan.flow_count(),
+        "ranges": [
+            [*key, [list(part) for part in ports]] for key, ports in ranges.items() if ports
+        ],
+    }
+
+
+def _create(path: str, lines: Iterable[bytes]) -> FileIO:
+    """Open unbuffered: every line goes to the kernel whole, by one write."""
+    target = os.path.realpath(path)
+    special = os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode)
+    name = target if special else f"{target}.new"
+    file = open(name, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
+    try:
+        for line in lines:
+            _write_all(file, line)
+        if not special:
+            os.replace(name, target)
+    except OSError:
+        file.close()
+        if not special:
+            os.unlink(name)
+        raise
+    return file
+
+
+def _write_all(file: FileIO, line: bytes) -> None:
+    """A write to a nearly full disk may take a part and say so; the next one then fails."""
+    rest = memoryview(line)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _lines(header: Json, kept: Iterable[Result]) -> Iterator[bytes]:
+    yield _line(header)
+    yield from map(_result_line, kept)
+
+
+def _line(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _result_line(result: Result) -> bytes:
+    return _line({"order": list(result.order), **result_to_json(result)})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResults:
+    """The results of a record, read anew at every loop and never all in memory."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Result]:
+        for number, line in _whole_lines(self.path):
+            if number == 1:
+                continue
+            data = _parse(self.path, number, line)
+            if data is not None and "end" not in data:
+                yield _result(self.path, number, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A record. ``info`` is its last line; where a crash left that out, what the header tells.
+
+    ``complete``: the run came to its own end.
+    """
+
+    header: Json
+    results: RecordedResults
+    complete: bool
+    info: RunInfo
+
+    @property
+    def ranges(self) -> Ranges:
+        """Within which neighbouring ports may be merged."""
+        return {
+            (matrix, requirement, protocol): tuple((first, last) for first, last in ports)
+            for matrix, requirement, protocol, ports in self.header.get("ranges", ())
+        }
+
+
+def read_record(path: str) -> Recorded:
+    """Read header and end of a record. Raises FileErrors where it is none."""
+    header: Json = {}
+    last: Json | None = None
+    for number, line in _whole_lines(path):
+        if number == 1:
+            header = _header(path, line)
+        elif line.startswith(b'{"end":'):
+            last = _parse(path, number, line)
+    if not header:
+        raise FileErrors([Problem(path, 0, 0, "is empty, expected a record of netprobe")])
+    end = last.get("end") if last else None
+    info = info_from_json(end if isinstance(end, dict) else header)
+    return Recorded(header, RecordedResults(path), end is not None, info)
+
+
+def _header(path: str, line: bytes) -> Json:
+    data = _parse(path, 1, line)
+    schema = data.get("schema") if data else None
+    if data is None or schema != RECORD_SCHEMA:
+        words = f"schema is {schema!r}, expected {RECORD_SCHEMA!r}"
+        raise FileErrors([Problem(path, 1, 1, words)])
+    return data
+
+
+def _whole_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """Every line that ends in a newline; a torn last line is one that a crash did not finish."""
+    try:
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):
+                    yield number, line
+    except OSError as error:
+        raise FileErrors([Problem(path, 0, 0, f"cannot be read: {error.strerror}")]) from error
+
+
+def _parse(path: str, number: int, line: bytes) -> Json | None:
+    """A line's object, None for a blank line."""
+    if not line.strip():
+        return None
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        problem = Problem(path, number, 1, "is not JSON, expected a line of a netprobe record")
+        raise FileErrors([problem]) from error
+    if not isinstance(data, dict):
+        raise FileErrors([Problem(path, number, 1, "is no JSON object, expected a result")])
+    return data
+
+
+def _result(path: str, number: int, data: Json) -> Result:
+    try:
+        block, source, destination = data["order"]
+        return result_from_json(data, (block, source, destination))
+    except (KeyError, TypeError, ValueError) as error:
+        words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error!r})"
+        raise FileErrors([Problem(path, number, 1, words)]) from error
+
+
+def done_ports(results: Iterable[Result]) -> dict[Key, Ports]:
+    """What need not be probed again: for every flow its final ports, () where it has no ports."""
+    done: dict[Key, list[PortRange]] = {}
+    for result in results:
+        if result.verdict in FINAL:
+            ranges = done.setdefault(key_of(result), [])
+            if result.port is not None and result.end_port is not None:
+                ranges.append((result.port, result.end_port))
+    return {key: normalise(ranges) for key, ranges in done.items()}
+
+
+def kept(recorded: Recorded, plan: Plan) -> Iterator[Result]:
+    """The recorded results that are final and that this plan asks for again.
+
+    An inventory may have changed since: what it no longer holds, or holds at another address, is
+    not kept. Raises RequestError where matrices or settings differ.
+    """
+    _refuse_other_request(recorded, plan.matrices)
+    wanted = {_flow_key(flow) for flow in plan.flows()}
+    for result in recorded.results:
+        key = key_of(result)
+        by_name = (*key[:4], None, key[5])  # the source resolved it: the address is not in the plan
+        if result.verdict in FINAL and (key in wanted or by_name in wanted):
+            yield result
+
+
+def _flow_key(flow: Flow) -> tuple[str, str, str, str, str | None, str]:
+    block = flow.block
+    address = None if block.family is None else flow.address.text
+    ends = (flow.source.name, flow.destination.name, address)
+    return (block.matrix, block.requirement.id, *ends, block.protocol)
+
+
+def _refuse_other_request(recorded: Recorded, planned: Sequence[PlannedMatrix]) -> None:
+    then = {
+        matrix.name: dict(matrix.settings)
+        for matrix in map(planned_matrix_from_json, recorded.header.get("matrices", ()))
+    }
+    now = {matrix.name: dict(matrix.settings) for matrix in planned}
+    if then != now:
+        raise RequestError(
+            f"--resume {recorded.results.path}: that record is of {_names(then)}, this run is of "
+            f"{_names(now)}; give the same matrices and settings, or start without --resume"
+        )
+
+
+def _names(matrices: Mapping[str, Mapping[str, object]]) -> str:
+    return "; ".join(
+        f"{name} ({', '.join(f'{key}={_value(value)}' for key, value in settings.items())})"
+        for name, settings in matrices.items()
+    )
+
+
+def _value(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

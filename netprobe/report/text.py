@@ -1,0 +1,102 @@
+"""The report for people: what is blocked first, one block of lines a cause, the totals last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from netprobe.model.result import Finding, Result
+from netprobe.report.collector import Report
+from netprobe.report.flows import flow_lines, needs
+from netprobe.report.headline import headline, origin, totals
+from netprobe.report.page import Field, Line, Part, Style, field, write_plain
+from netprobe.report.rest import (
+    excused_parts,
+    failed_parts,
+    limit_parts,
+    note_parts,
+    open_parts,
+    skipped_parts,
+    survey_rest,
+    warning_parts,
+)
+from netprobe.report.words import plural, where_text
+
+# Evidence sentences of one finding; the others have the same state and reason as one of these.
+_MOST_EVIDENCE = 3
+
+
+def write_text(report: Report, stream: TextIO) -> None:
+    """Write the report: wrapped and coloured on a terminal, plain anywhere else."""
+    if stream.isatty():
+        # rich takes 60 ms to import, and pipes do not need it.
+        from netprobe.report.terminal import write_terminal  # noqa: PLC0415
+
+        write_terminal(text_parts(report), stream)
+    else:
+        write_plain(text_parts(report), stream)
+
+
+def text_parts(report: Report) -> Iterator[Part]:
+    """The whole report, from the headline to the line of totals."""
+    rest = survey_rest(report)
+    told = [finding for finding in report.findings if _decides(finding)]
+    failed = sum(1 for finding in told if _failed(finding)) + len(rest.failed)
+    yield from headline(report, failed)
+    yield from origin(report)
+    yield from _findings([finding for finding in told if _failed(finding)])
+    yield from failed_parts(rest)
+    yield from warning_parts(report)
+    yield from _findings([finding for finding in told if not _failed(finding)])
+    yield from open_parts(rest)
+    yield from excused_parts(rest)
+    yield from limit_parts(report, rest)
+    yield from skipped_parts(report)
+    yield from note_parts(report)
+    yield Line()
+    yield totals(report)
+
+
+def _decides(finding: Finding) -> bool:
+    return any(member.decides for member in finding.members)
+
+
+def _failed(finding: Finding) -> bool:
+    return finding.verdict in ("blocked", "exposed")
+
+
+def _findings(findings: list[Finding]) -> Iterator[Part]:
+    for number, finding in enumerate(findings, 1):
+        yield Line()
+        style: Style = "bad" if _failed(finding) else "doubt"
+        yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style)
+        yield from finding_fields(finding)
+
+
+def finding_fields(finding: Finding) -> Iterator[Field]:
+    """What a network engineer needs to act: the flows, their purpose, the evidence, the place."""
+    yield from field("flows", flow_lines(finding.members))
+    yield from field("needed", needs(finding.members))
+    yield from field("seen", _evidence(finding.members))
+    yield from field("where", [where_text(finding)])
+    yield from field("to do", [finding.advice])
+
+
+def _evidence(members: tuple[Result, ...]) -> list[str]:
+    """The evidence of one flow for each state and reason, named where there are several flows."""
+    kinds: dict[tuple[str, str], list[Result]] = {}
+    for member in members:
+        kinds.setdefault((member.state, member.reason), []).append(member)
+    lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
+    more = len(lines) - _MOST_EVIDENCE
+    return lines if more <= 0 else [*lines[:_MOST_EVIDENCE], f"and {more} more kinds of evidence"]
+
+
+def _evidence_line(alike: list[Result], named: bool) -> str:
+    first = alike[0]
+    kind = f"{first.state}, {first.reason}"
+    if not named:
+        return f"{first.because} ({kind})"
+    who = f"{first.source} → {first.destination}"
+    others = plural(sum(result.port_count for result in alike), "flow")
+    return f"{who}: {first.because} ({kind}: {others})"

@@ -1,0 +1,79 @@
+"""Every result on one line, all columns: for grep, awk and people with wide screens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from netprobe.model.plan import Skipped
+from netprobe.model.result import Result
+from netprobe.report.collector import Report
+from netprobe.report.headline import totals
+from netprobe.report.page import encodable
+from netprobe.report.safe import clean
+from netprobe.report.words import port_text
+
+# Words without spaces first, so that awk can count columns; sentences last.
+_WORDS = (
+    *("VERDICT", "STATE", "REASON", "PROOF", "SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL"),
+    *("PORTS", "MATRIX", "REQUIREMENT", "EXPECT", "OPTIONAL", "WHERE", "REJECTED-BY", "LAST-HOP"),
+    *("RTT-MS", "ATTEMPTS"),
+)
+_SENTENCES = ("PURPOSE", "ROW", "WAIVED", "BECAUSE", "WARNINGS")
+
+Row = tuple[str, ...]
+
+
+def write_wide(report: Report, stream: TextIO) -> None:
+    """Write all results and everything skipped. Reads the results twice: widths first."""
+    widths = [len(word) for word in _WORDS]
+    for row in _rows(report):
+        widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=False)]
+    for row in _rows(report):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        cells += row[len(widths) :]
+        stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
+    stream.write(f"\n{totals(report).text}\n")
+
+
+def _rows(report: Report) -> Iterator[Row]:
+    yield (*_WORDS, *_SENTENCES)
+    for result in report.collector.results():
+        yield tuple(clean(cell) or "-" for cell in _cells(result))
+    for skipped in report.info.skipped:
+        yield tuple(clean(cell) or "-" for cell in _skipped_cells(skipped))
+
+
+def _cells(result: Result) -> Row:
+    return (
+        result.verdict,
+        result.state,
+        result.reason,
+        result.proof,
+        result.source,
+        result.destination,
+        result.address,
+        result.protocol,
+        port_text(result),
+        result.matrix,
+        result.requirement,
+        result.expect,
+        "optional" if result.optional else "",
+        ",".join(result.where),
+        result.rejected_by or "",
+        result.last_hop or "",
+        "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}",
+        str(result.attempts),
+        result.purpose,
+        result.row,
+        result.waived or "",
+        result.because,
+        "; ".join(result.warnings),
+    )
+
+
+def _skipped_cells(skipped: Skipped) -> Row:
+    empty = ("",) * 3
+    ends = (skipped.source or "", skipped.destination or "")
+    names = (skipped.matrix, skipped.requirement)
+    return ("skipped", *empty, *ends, *empty, *names, *("",) * 7, "", "", "", skipped.reason, "")

@@ -1,0 +1,114 @@
+"""The words that reports share: numbers, ports, places, verdicts and lists of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from netprobe.model.result import Finding, Place, Result
+
+_PLACES: dict[Place, str] = {
+    "source": "the source itself (its own firewall or routing table)",
+    "path": "the path between the hosts",
+    "destination": "the destination's own firewall",
+    "return-path": "the way back to the source",
+    "host": "the destination host (down)",
+    "service": "the service at the destination",
+}
+
+# The number at the end of the host's own name, whatever its domain: node-12.zone-2.example.com.
+_NUMBERED = re.compile(r"([^.]*?)(\d+)(\..*)?")
+# Names of a shorter run are easier to read one by one than as a range.
+_SHORTEST_RANGE = 4
+
+
+def number(count: int) -> str:
+    """A count as people read it: ``12,345``."""
+    return f"{count:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 flow``, ``2 flows``."""
+    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them: ``4.2 s``, ``3 min 5 s``, ``2 h 10 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def port_text(result: Result) -> str:
+    """``6443``, ``7000-7999``, or nothing where the protocol has no ports."""
+    if result.port is None:
+        return ""
+    if result.end_port is None or result.end_port == result.port:
+        return str(result.port)
+    return f"{result.port}-{result.end_port}"
+
+
+def where_text(about: Finding | Result) -> str:
+    """The places that are still possible; one place alone is proven."""
+    places = [_place(place, about) for place in about.where]
+    if not places:
+        return "not known"
+    trail = f"; the last hop that answered is {about.last_hop}" if about.last_hop else ""
+    if len(places) == 1:
+        return f"{places[0]}{trail}"
+    return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
+
+
+def _place(place: Place, about: Finding | Result) -> str:
+    if place in ("path", "return-path") and about.rejected_by:
+        return f"{_PLACES[place]}: {about.rejected_by} refused it"
+    return _PLACES[place]
+
+
+def names_text(names: Sequence[str], most: int) -> str:
+    """Names in their order, numbered runs folded: ``master-0, worker-[1-40] and 37 more``."""
+    runs = _runs(names)
+    shown, rest = runs[:most], runs[most:]
+    text = ", ".join(word for run in shown for word in _run_text(run))
+    more = sum(len(run) for run in rest)
+    return f"{text} and {number(more)} more" if more else text
+
+
+def _runs(names: Sequence[str]) -> list[list[str]]:
+    """Runs to fold; names of a run too short to fold stand alone."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [
+        part
+        for run in runs
+        for part in ([run] if len(run) >= _SHORTEST_RANGE else [[name] for name in run])
+    ]
+
+
+def _follows(left: str, right: str) -> bool:
+    before, after = _NUMBERED.fullmatch(left), _NUMBERED.fullmatch(right)
+    if before is None or after is None or before[1] != after[1] or before[3] != after[3]:
+        return False
+    padded = len(before[2]) != len(after[2]) and "0" in (before[2][0], after[2][0])
+    return not padded and int(before[2]) + 1 == int(after[2])
+
+
+def _run_text(run: Sequence[str]) -> list[str]:
+    first, last = _NUMBERED.fullmatch(run[0]), _NUMBERED.fullmatch(run[-1])
+    if len(run) < _SHORTEST_RANGE or first is None or last is None:
+        return list(run)
+    return [f"{first[1]}[{first[2]}-{last[2]}]{first[3] or ''}"]
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """``a, b, c and 37 more``."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {number(len(items) - most)} more"

@@ -1,0 +1,46 @@
+"""The shell script that finds a Python on the host, and becomes the agent's bootstrap.
+
+It is POSIX sh in one line without exclamation marks or backslashes, so that it survives any login
+shell as one single-quoted word.
+"""
+
+from __future__ import annotations
+
+from netprobe.agent.wire import NO_PYTHON_LINE, NO_PYTHON_STATUS
+from netprobe.vantage.pack import BOOTSTRAP
+
+# Printed before sudo starts: what ends after this line and before READY, sudo ended.
+SUDO_LINE = b"NETPROBE-SUDO"
+
+_NEWEST_MINOR = 15
+_OLDEST_MINOR = 6
+# A python3 that is too old (or a stub that only prints advice) is passed over.
+_NEW_ENOUGH = f"import sys;sys.exit(sys.version_info<(3,{_OLDEST_MINOR}))"
+
+
+def pythons() -> tuple[str, ...]:
+    """Where a Python may be, in the order in which they are tried."""
+    numbered = (f"python3.{minor}" for minor in range(_NEWEST_MINOR, _OLDEST_MINOR - 1, -1))
+    return ("python3", "/usr/libexec/platform-python", *numbered)
+
+
+def agent_script(sudo: str = "") -> str:
+    """The script; ``sudo`` is the command that makes it root, used where it is not root already."""
+    become = f"s=; [ $(id -u) -eq 0 ] || {{ s='{sudo}'; echo {SUDO_LINE.decode()}; }}; " if sudo else "s=; "
+    return (
+        f"{become}"
+        f"for p in {' '.join(pythons())}; do "
+        'p=$(command -v $p) && $p -I -S -c "' + _NEW_ENOUGH + '" </dev/null >/dev/null 2>&1 && '
+        'exec $s $p -I -S -c "' + BOOTSTRAP + '"; done; '
+        f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
+    )
+
+
+def sudo_asking(token: str) -> str:
+    """sudo that prints ``token`` (no spaces, no percent sign) and reads the password from stdin."""
+    return f"sudo -S -p {token} --"
+
+
+def sudo_silent() -> str:
+    """sudo that fails at once where it would need a password."""
+    return "sudo -n --"

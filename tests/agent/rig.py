@@ -1,0 +1,176 @@
+"""The least agent that an engine needs, and listeners that answer nonces, all in one loop."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from typing import Any
+
+from netprobe.agent.loop import READ, Loop
+from netprobe.agent.pace import Answers, Bucket
+from netprobe.agent.wire import Template
+
+KEY = hashlib.sha256(b"tests").digest()
+HOST = 7
+
+# magic, nonce, MAC / magic, nonce, host, MAC: the plain shape that our own listeners speak.
+PLAIN = Template(b"NPQ1" + bytes(24), 4, 12)
+PLAIN.answer = b"NPA1" + bytes(26)
+PLAIN.answer_nonce_at, PLAIN.answer_host_at, PLAIN.answer_mac_at = 4, 12, 14
+BARE = Template(b"hello", None, None)
+
+
+class Agent:
+    """What an engine sees of ``agent/main.py``, with the messages kept in a list."""
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        self.key = KEY
+        self.host = 1
+        self.templates = {1: PLAIN, 2: BARE}
+        self.rate = Bucket()
+        self.answers = Answers()
+        self.messages: list[dict[str, Any]] = []
+        self.waiting_for: set[int] = set()
+        self.stalled = False
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.messages.append(message)
+        if message["t"] in ("done", "walked"):
+            self.waiting_for.discard(message["id"])
+            if not self.waiting_for:
+                self.loop.stop()
+
+    def may_start(self) -> bool:
+        return not self.stalled
+
+    def wait(self, *ids: int, most_s: float = 60.0) -> None:
+        """Run the loop until these orders are done."""
+        done = {message["id"] for message in self.messages if message["t"] in ("done", "walked")}
+        self.waiting_for = set(ids) - done
+        late = self.loop.call_later(most_s, self.loop.stop)
+        if self.waiting_for:
+            self.loop.run()
+        late.cancel()
+        assert not self.waiting_for, f"orders {self.waiting_for} did not end"
+
+    def outcomes(self, order: int) -> dict[int, dict[str, Any]]:
+        """The kind of every port of an order, with its ``rtt_us`` and ``attempts``."""
+        found: dict[int, dict[str, Any]] = {}
+        for message in self.messages:
+            if message["t"] != "outcomes" or message["id"] != order:
+                continue
+            for first, last, index, rtt_us, attempts in message["runs"]:
+                for port in range(first, last + 1):
+                    assert port not in found, f"port {port} was reported twice"
+                    found[port] = dict(message["kinds"][index], rtt_us=rtt_us, attempts=attempts)
+        return found
+
+
+def order(number: int, proto: str, dst: str, ports: list[list[int]], **more: Any) -> dict[str, Any]:
+    """A probe order with the usual keys; ``mode`` and ``template`` go into its only block."""
+    block = {"ports": ports, "mode": more.pop("mode", "connect"), "template": more.pop("template", 0)}
+    message = {"t": "probe", "id": number, "proto": proto, "dst": dst, "src": None, "blocks": [block],
+               "first_ms": None, "look_ms": 4000, "looks": 1, "pace": None, "min_ttl": None}  # fmt: skip
+    message.update(more)
+    return message
+
+
+class TcpResponder:
+    """Accepts and treats each request as told: ``answer``, ``reflect``, ``mute``, ``close``, ``noise``."""
+
+    def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST) -> None:
+        self.agent, self.how, self.host = agent, how, host
+        self.sock = socket.socket(_family(address), socket.SOCK_STREAM)
+        self.sock.bind((address, 0))
+        self.sock.listen(128)
+        self.sock.setblocking(False)
+        self.port: int = self.sock.getsockname()[1]
+        self.open: list[socket.socket] = []
+        self.seen: list[bytes] = []
+        agent.loop.watch(self.sock.fileno(), READ, lambda events: self._accept())
+
+    def _accept(self) -> None:
+        connection, _ = self.sock.accept()
+        connection.setblocking(False)
+        self.open.append(connection)
+        if self.how == "close":
+            self._close(connection)
+        elif self.how == "banner":
+            connection.send(b"220 ready\r\n")
+        self.agent.loop.watch(
+            connection.fileno(), READ, lambda events: self._read(connection)
+        ) if connection.fileno() >= 0 else None
+
+    def _read(self, connection: socket.socket) -> None:
+        try:
+            data = connection.recv(4096)
+        except OSError:
+            data = b""
+        if not data:
+            self._close(connection)
+            return
+        self.seen.append(data)
+        nonce = PLAIN.recognise(KEY, data)
+        if self.how == "answer" and nonce is not None:
+            connection.send(PLAIN.reply(KEY, nonce, self.host, data))
+        elif self.how == "reflect":
+            connection.send(data)
+        elif self.how == "noise":
+            connection.send(b"x" * 64)
+        elif self.how == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self._close(connection)
+
+    def _close(self, connection: socket.socket) -> None:
+        self.agent.loop.unwatch(connection.fileno())
+        self.open.remove(connection)
+        connection.close()
+
+    def close(self) -> None:
+        self.agent.loop.unwatch(self.sock.fileno())
+        self.sock.close()
+        for connection in list(self.open):
+            self._close(connection)
+
+
+class UdpResponder:
+    """Answers datagrams as told: ``answer``, ``reflect``, ``mute``, ``noise``."""
+
+    def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST,
+                 ignore: int = 0) -> None:  # fmt: skip
+        self.agent, self.how, self.host, self.ignore = agent, how, host, ignore
+        self.sock = socket.socket(_family(address), socket.SOCK_DGRAM)
+        self.sock.bind((address, 0))
+        self.sock.setblocking(False)
+        self.port: int = self.sock.getsockname()[1]
+        self.seen: list[bytes] = []
+        agent.loop.watch(self.sock.fileno(), READ, lambda events: self._read())
+
+    def _read(self) -> None:
+        data, sender = self.sock.recvfrom(4096)
+        self.seen.append(data)
+        if len(self.seen) <= self.ignore:
+            return
+        nonce = PLAIN.recognise(KEY, data)
+        if self.how == "answer" and nonce is not None:
+            self.sock.sendto(PLAIN.reply(KEY, nonce, self.host, data), sender)
+        elif self.how == "reflect":
+            self.sock.sendto(data, sender)
+        elif self.how == "noise":
+            self.sock.sendto(b"x" * 64, sender)
+
+    def close(self) -> None:
+        self.agent.loop.unwatch(self.sock.fileno())
+        self.sock.close()
+
+
+def closed_port(kind: int, address: str) -> int:
+    """A port that nothing listens on (it was free a moment ago)."""
+    with socket.socket(_family(address), kind) as sock:
+        sock.bind((address, 0))
+        return int(sock.getsockname()[1])
+
+
+def _family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,0 +1,328 @@
+"""The shape of the bundled matrices: counts, names, roles, settings and meaningful conditions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.matrices.source import FOLDER, NAMES, Plain, as_list, read, requirements
+
+# How many requirements each table of a document became. Where that is not the number of its rows,
+# the comment says why.
+COUNTS = {
+    "openshift-host-ports": {
+        "External / TCP": 69,
+        "External / UDP": 6,  # 5 rows; 4789 has two conditions joined by "or"
+        "Localhost-only": 23,
+    },
+    "hypershift-hcp": {
+        "Common Ingress Ports": 2,  # 1 row, workers and external clients
+        "Common Egress Ports": 4,  # 3 rows, 53 is TCP and UDP
+        "Platform-Specific Port Configurations: AWS": 1,
+        "Platform-Specific Port Configurations: Azure": 2,  # workers and external clients
+        "Platform-Specific Port Configurations: IBM Cloud": 2,  # the same
+        "Platform-Specific Port Configurations: PowerVS": 1,
+        "Platform-Specific Port Configurations: KubeVirt": 1,
+        "Platform-Specific Port Configurations: OpenStack": 2,
+        "Platform-Specific Port Configurations: Agent": 3,
+        "Platform-Specific Port Configurations: None": 1,
+        "Private Clusters (AWS/Azure/GCP)": 2,
+        "Worker Node Egress Requirements": 10,  # 7 rows, 443 has three destinations, 53 is two
+    },
+    "okd-hcp": {
+        "Table 1. Common ingress ports": 3,  # 2 rows, 6443 has two sources
+        "Table 2. Platform-specific ingress port configurations": 8,
+        "Table 3. Ingress port configurations for private clusters": 2,
+        "Table 4. Common egress ports": 4,  # 3 rows, 53 is TCP and UDP
+        "Table 5. Compute node egress requirements": 8,  # 5 rows, 443 is three, 53 is two
+    },
+    "dce": {
+        "Bootstrap Node": 4,
+        "K8s Control Plane": 7,
+        "All K8s Nodes": 4,
+        "Calico (Default)": 6,
+        "MetalLB (Default)": 4,  # 2 rows, both TCP and UDP
+        "Cilium (Optional)": 9,
+        "SpiderPool (Optional)": 8,
+        "KubeVIP (Optional)": 1,
+        "Istio-Gateway VIP": 2,
+        "Insight VIP": 4,
+        "Other Ports to be Opened in the Worker Cluster": 2,
+        "Container Registry": 1,
+    },
+    "deckhouse-nodes": {
+        "Master to master nodes traffic": 4,
+        "Master to nodes traffic": 4,
+        "Nodes to masters traffic": 5,
+        "Nodes to nodes traffic": 24,
+        "External traffic to masters": 2,
+        "External traffic to frontends": 5,
+        "External traffic for all nodes": 4,
+    },
+}
+
+HCP_ROLES: dict[str, list[str]] = {
+    "worker": [],
+    "hcp": [],
+    "management-cluster": [],
+    "management-api": [],
+    "ocp-router": [],
+    "external-https": [],
+    "dns": [],
+    "external-client": [],
+    "proxy": [],
+}
+ROLES: dict[str, dict[str, list[str]]] = {
+    "openshift-host-ports": {"node": [], "control-plane": ["node"], "router-node": ["node"]},
+    "hypershift-hcp": HCP_ROLES,
+    "okd-hcp": HCP_ROLES,
+    "dce": {
+        "node": [],
+        "control-plane": ["node"],
+        "bootstrap": [],
+        "global-node": ["node"],
+        "worker-cluster-node": [],
+        "worker-cluster-api": [],
+        "istio-gateway-vip": [],
+        "insight-vip": [],
+        "registry": [],
+        "web-client": [],
+    },
+    "deckhouse-nodes": {
+        "master": ["node"],
+        "node": [],
+        "frontend": ["node"],
+        "external": [],
+        "external-dns": [],
+        "external-ntp": [],
+        "external-registry": [],
+    },
+}
+
+# Setting -> (type, values, default). The default of a choice is its first value.
+Shape = tuple[str, list[str], object]
+
+
+def choice(*values: str) -> Shape:
+    """A setting that is one of these values, the first by default."""
+    return ("choice", list(values), values[0])
+
+
+OFF: Shape = ("boolean", [], False)
+ON: Shape = ("boolean", [], True)
+FEATURES = [
+    "baremetal-provisioning",
+    "cli-manager",
+    "cloud-node-manager",
+    "csi-drivers",
+    "ingress-node-firewall",
+    "ipsec",
+    "metallb",
+    "run-once-duration-override",
+    "windows-hybrid-networking",
+]
+MODULES = [
+    "cloud-provider-vcd",
+    "l2-load-balancer",
+    "metallb",
+    "node-local-dns",
+    "openvpn",
+    "runtime-audit-engine",
+    "sds-node-configurator",
+    "sds-replicated-volume",
+    "virtualization",
+]
+HCP_SETTINGS: dict[str, Shape] = {
+    "publishing": choice("route", "nodeport", "loadbalancer"),
+    "private": OFF,
+    "phase": choice("bootstrap", "post-bootstrap"),
+    "version": ("version", [], "4.20"),
+    "konnectivity-port": ("port", [], 8091),
+    "ignition-port": ("port", [], 8443),
+    "konnectivity-hostname": ("string", [], ""),
+    "ignition-hostname": ("string", [], ""),
+}
+SETTINGS: dict[str, dict[str, Shape]] = {
+    "openshift-host-ports": {
+        "version": ("version", [], "4.16"),
+        "network": choice("ovn-kubernetes", "openshift-sdn", "third-party"),
+        "platform": choice(
+            *("none", "aws", "azure", "gcp", "ibmcloud"),
+            *("baremetal", "vsphere", "openstack", "nutanix"),
+        ),
+        "hypershift-guest": OFF,
+        "features": ("list", FEATURES, []),
+    },
+    "hypershift-hcp": {
+        "platform": choice(
+            *("aws", "azure", "gcp", "ibmcloud", "powervs"),
+            *("kubevirt", "openstack", "agent", "none"),
+        ),
+        **HCP_SETTINGS,
+    },
+    "okd-hcp": {
+        "platform": choice("aws", "kubevirt", "openstack", "agent", "baremetal-no-agent"),
+        **HCP_SETTINGS,
+    },
+    "dce": {
+        "cni": choice("calico", "cilium", "spiderpool"),
+        "cluster": choice("global", "worker"),
+        "metallb": ON,
+        "kubevip": OFF,
+        "deployment-function": OFF,
+        "calico-vxlan": OFF,
+        "calico-typha": ON,
+        "calico-ipip": OFF,
+        "calico-wireguard-ipv4": OFF,
+        "calico-wireguard-ipv6": OFF,
+        "spiderpool-gops": OFF,
+    },
+    "deckhouse-nodes": {
+        "modules": ("list", MODULES, MODULES),
+        "nodes": choice("static", "cloud"),
+        "cni": choice("cilium", "flannel"),
+        "inlet": choice("HostWithFailover", "HostPort", "LoadBalancer"),
+    },
+}
+
+KEYS = {
+    *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
+    *("optional", "expect", "probe", "warnings"),
+}
+PROBES = {
+    *("dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver"),
+    *("konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth"),
+    *("http-health", "https", "tls"),
+}
+EVERY = [(name, one) for name in NAMES for one in requirements(name).values()]
+each_requirement = pytest.mark.parametrize(
+    ("name", "requirement"), EVERY, ids=[f"{name}:{one['id']}" for name, one in EVERY]
+)
+each_matrix = pytest.mark.parametrize("name", NAMES)
+
+
+def test_these_matrices_are_all_there_are() -> None:
+    """Every file of the folder is one of the five matrices, under its own name."""
+    assert sorted(path.name for path in FOLDER.iterdir()) == [f"{name}.yaml" for name in NAMES]
+
+
+@each_matrix
+def test_head(name: str) -> None:
+    """A matrix carries its schema, its name, and where its document came from and when."""
+    matrix = read(name)
+    assert matrix["schema"] == "netprobe.matrix/1"
+    assert matrix["name"] == name
+    assert matrix["title"]
+    assert set(matrix["document"]) == {"title", "publisher", "retrieved"}
+    assert matrix["document"]["retrieved"] == "2026-11-20"
+    known = {"schema", "name", "title", "document", "local", "roles", "settings", "requirements"}
+    assert set(matrix) <= known
+
+
+@each_matrix
+def test_only_deckhouse_tests_a_host_against_itself(name: str) -> None:
+    """Only its document has a sentence about traffic within a node."""
+    assert read(name).get("local", False) is (name == "deckhouse-nodes")
+
+
+@each_matrix
+def test_every_row_is_there(name: str) -> None:
+    """Each table of the document became as many requirements as were counted by hand."""
+    rows = Counter(one["row"] for one in read(name)["requirements"])
+    assert dict(rows) == COUNTS[name]
+
+
+@each_matrix
+def test_ids_are_unique_and_readable(name: str) -> None:
+    """An id names one requirement of its matrix, in lower case with dashes."""
+    ids = [one["id"] for one in read(name)["requirements"]]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", one) for one in ids)
+
+
+@each_matrix
+def test_roles(name: str) -> None:
+    """The roles are exactly those that inventories in the field are written against."""
+    roles = read(name)["roles"]
+    assert {role: as_list(body.get("implies")) for role, body in roles.items()} == ROLES[name]
+    assert all(body["description"] for body in roles.values())
+
+
+@each_matrix
+def test_settings(name: str) -> None:
+    """The settings have exactly the agreed types, values and defaults."""
+    settings = read(name)["settings"]
+    assert {key: shape_of(body) for key, body in settings.items()} == SETTINGS[name]
+    assert all(body["description"] for body in settings.values())
+
+
+@each_matrix
+def test_every_setting_is_used(name: str) -> None:
+    """A setting decides or fills in something; the two hostnames are for the probes."""
+    text = "".join(str(one) for one in read(name)["requirements"])
+    idle = {key for key in read(name)["settings"] if f"'{key}'" not in text}
+    assert idle <= {"version", "konnectivity-hostname", "ignition-hostname"}
+
+
+@each_requirement
+def test_requirement_is_complete(name: str, requirement: Plain) -> None:
+    """A requirement has known keys only, both ends, one protocol, the row and its words."""
+    assert set(requirement) <= KEYS
+    assert requirement["purpose"].strip()
+    assert requirement["row"].strip()
+    assert len({"tcp", "udp", "icmp", "ipproto"} & set(requirement)) == 1
+    assert requirement.get("probe", "dns") in PROBES
+    assert requirement.get("expect", "denied") == "denied"
+    ends = as_list(requirement["from"]) + as_list(requirement["to"])
+    assert set(ends) <= set(ROLES[name])
+
+
+@each_requirement
+def test_ports_are_ports(name: str, requirement: Plain) -> None:
+    """A port entry is a port, a range in order, or a setting that holds a port."""
+    for entry in as_list(requirement.get("tcp")) + as_list(requirement.get("udp")):
+        if isinstance(entry, dict):
+            assert SETTINGS[name][entry["setting"]][0] == "port"
+        else:
+            first, _, last = str(entry).partition("-")
+            assert 1 <= int(first) <= int(last or first) <= 65535
+
+
+@each_requirement
+def test_conditions_mean_something(name: str, requirement: Plain) -> None:
+    """A condition refers to a setting of the matrix and to a value that it can have."""
+    conditions = [requirement.get("when", {}), requirement.get("unless", {})]
+    conditions += [warning["when"] for warning in requirement.get("warnings", [])]
+    for condition in conditions:
+        for key, values in condition.items():
+            assert all(can_be(SETTINGS[name][key], value) for value in as_list(values))
+
+
+@each_requirement
+def test_warnings_are_sentences(name: str, requirement: Plain) -> None:
+    """A warning says in whole sentences which number is the pod's and what is really dialled."""
+    for warning in requirement.get("warnings", []):
+        assert warning["text"].endswith(".")
+        assert "pod" in warning["text"]
+        assert name.endswith("-hcp")
+
+
+def shape_of(setting: Plain) -> Shape:
+    """Type, values and default of a setting as the file gives them."""
+    kind = setting.get("type", "choice" if "values" in setting else "missing")
+    return (kind, setting.get("values", []), setting["default"])
+
+
+def can_be(shape: Shape, value: Any) -> bool:
+    """Whether a setting of this shape can satisfy a condition with that value."""
+    kind, values, _ = shape
+    if kind == "version":
+        return re.fullmatch(r">=\d+\.\d+", value) is not None
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind == "port":
+        return isinstance(value, int)
+    return value in values
