@@ -86,7 +86,7 @@ class Destination:
         try:
             listeners = await self._open(round_, wanted)
             sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
-            sightings = await with_witnesses(sightings, round_, self._host)
+            sightings = await with_witnesses(sightings, round_)
             sightings = await self._localiser.with_agent(sightings, round_)
         except AgentError:
             return await self._without_agent(tasks, Listeners(LOST))

@@ -126,8 +126,15 @@ class Round:
 
     async def open(self, wanted: list[Spot]) -> Listeners:
         """Open listeners and give what came of it. Raises AgentError."""
+        return await self._ask("listen", wanted)
+
+    async def held(self, wanted: list[Spot]) -> Listeners:
+        """Open nothing, and give who holds what already. Raises AgentError."""
+        return await self._ask("held", wanted)
+
+    async def _ask(self, kind: str, wanted: list[Spot]) -> Listeners:
         blocks = [self._block(spot) for spot in wanted]
-        message = {"t": "listen", "id": self._number, "blocks": blocks}
+        message = {"t": kind, "id": self._number, "blocks": blocks}
         reply = await self._agent.request(message)
         listeners = Listeners(CLOSED)
         for spot, block in zip(wanted, reply["blocks"], strict=True):
@@ -142,7 +149,7 @@ class Round:
     async def close(self) -> None:
         """Close every listener of the round."""
         try:
-            await self._agent.request({"t": "close", "round": self._number})
+            await self._agent.request({"t": "close", "id": self._number})
         except AgentError:
             # The agent is gone, and its sockets with it.
             return

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener, Outcome, Trace, Witness
+from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.answered import Answered
 from netprobe.probe.fleet import Agent, Fleet
@@ -64,12 +65,13 @@ class Prober:
         found = await asyncio.gather(*(self.part(part) for part in wanted))
         return [sighting for some in found for sighting in some]
 
-    async def part(self, part: Part) -> list[Sighting]:
-        """Run one order."""
+    async def part(self, part: Part, looks: int | None = None) -> list[Sighting]:
+        """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
         source = source_address(part.task)
         order = part.order(number, source, self._settings)
+        order["looks"] = looks or order["looks"]
         try:
             async with self._paced if part.paced else nullcontext():
                 frames = await agent.probe(order)
@@ -77,6 +79,13 @@ class Prober:
         except AgentError as error:
             return [self._untested(part, number, error)]
         return list(self._sightings(part, number, reader, frames))
+
+    async def again(self, sighting: Sighting) -> list[Sighting]:
+        """Send the probes of one sighting once more, in one look."""
+        task = replace(sighting.task, ports=sighting.ports)
+        listeners = ((sighting.ports, sighting.listener),)
+        part = replace(sighting.part, task=task, ports=sighting.ports, listeners=listeners)
+        return await self.part(part, looks=1)
 
     def _sightings(
         self, part: Part, number: int, reader: Reader, frames: list[dict[str, Any]]
@@ -95,13 +104,19 @@ class Prober:
     async def _reader(
         self, agent: Agent, part: Part, source: str | None, frames: list[dict[str, Any]]
     ) -> Reader:
-        own = {address.text for address in (*agent.host.addresses, *agent.host.source_addresses)}
+        own = own_addresses(agent.host)
         if _unknown_offenders(frames, own | {part.task.address}):
             route = await agent.route(part.task.address, source)
             own |= {route["source"]} if route.get("source") else set()
         transport = part.task.protocol.partition("/")[0]
         names = self._fleet.name_of
         return Reader(part.protocol, transport, part.task.address, frozenset(own), names)
+
+
+def own_addresses(host: Host) -> set[str]:
+    """The addresses that the host may send from, as far as the inventory knows."""
+    known = (*host.addresses, *host.source_addresses)
+    return {address.text for address in known if address.family is not None}
 
 
 def source_address(task: Task) -> str | None:

@@ -8,10 +8,9 @@ from typing import Any
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
-from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.listening import Round
-from netprobe.probe.sighting import Sighting
+from netprobe.probe.sighting import Sighting, own_addresses
 
 
 async def with_witnesses(sightings: list[Sighting], round_: Round, host: Host) -> list[Sighting]:
@@ -68,22 +67,15 @@ def _heard(sighting: Sighting, rest: Ports, item: dict[str, Any]) -> Ports | Non
 
 def _witness(sighting: Sighting, item: dict[str, Any]) -> Witness:
     senders = tuple(item["from"])
-    own = _own(sighting)
+    own = own_addresses(sighting.task.source)
     strange = next((sender for sender in senders if own and sender not in own), None)
     return Witness(socket=True, seen_from=strange, reply_failure=item.get("reply"))
-
-
-def _own(sighting: Sighting) -> set[str]:
-    """The addresses that the source may send from, as far as the inventory knows."""
-    host = sighting.task.source
-    known = (*host.addresses, *host.source_addresses)
-    return {address.text for address in known if address.family is not None}
 
 
 def _half_open(sighting: Sighting, entries: list[tuple[int, str]]) -> Ports:
     """Ports on which the listener's kernel holds a half-open connection of this source."""
     if sighting.task.protocol != "tcp":
         return ()
-    own = _own(sighting)
+    own = own_addresses(sighting.task.source)
     mine = [port for port, sender in entries if not own or sender in own]
     return port_sets.normalise((port, port) for port in mine)

@@ -6,10 +6,12 @@ import functools
 
 from netprobe.agent import wire
 from netprobe.protocols.base import Reading, Transport, unknown
-from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template
+from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template, tunnel_reading
 
 _HEADER_BYTES = 8
+_ETHERNET_BYTES = 14
 _ETHERNET = 0x6558
+_OPTIONS_LENGTH = 0x3F  # in words of 4 bytes; the two bits above it are the version
 
 
 class Geneve:
@@ -29,10 +31,12 @@ class Geneve:
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise a Geneve header of version 0 with Ethernet inside, and name its network."""
-        version = data[0] >> 6 if data else None
-        if len(data) <= _HEADER_BYTES or version or data[2:4] != _ETHERNET.to_bytes(2, "big"):
+        if len(data) < _HEADER_BYTES or data[7] or data[2:4] != _ETHERNET.to_bytes(2, "big"):
             return unknown("a Geneve packet", data)
-        return Reading(True, f"Geneve, network {int.from_bytes(data[4:7], 'big')}")
+        inner_at = _HEADER_BYTES + 4 * (data[0] & _OPTIONS_LENGTH)
+        if data[0] & ~_OPTIONS_LENGTH or len(data) < inner_at + _ETHERNET_BYTES:
+            return unknown("a Geneve packet", data)
+        return tunnel_reading("Geneve", int.from_bytes(data[4:7], "big"))
 
 
 @functools.cache

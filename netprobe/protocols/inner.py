@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing
 
 from netprobe.agent import wire
+from netprobe.protocols.base import Reading
 from netprobe.protocols.plain import MARK
 
 if typing.TYPE_CHECKING:
@@ -41,6 +42,13 @@ def inner_frame() -> Packet:
     from scapy.layers.l2 import Ether
 
     return Ether(src=SOURCE_MAC, dst=DESTINATION_MAC) / inner_packet()
+
+
+def tunnel_reading(kind: str, network: int) -> Reading:
+    """Read a tunnel's packet: of our network nobody but a reflector sends any."""
+    if network == NETWORK_ID:
+        return Reading(False, f"our own {kind} packet came back")
+    return Reading(True, f"{kind}, network {network}")
 
 
 def marked_template(request: bytes) -> wire.Template:

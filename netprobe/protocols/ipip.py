@@ -12,6 +12,7 @@ from netprobe.protocols.base import Reading, Transport, unknown
 from netprobe.protocols.inner import inner_packet, marked_template
 
 _SHORTEST_HEADER = 20
+_ADDRESSES = slice(12, 20)
 
 
 class IpIp:
@@ -31,8 +32,11 @@ class IpIp:
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise an inner IPv4 header and name its protocol."""
-        if len(data) < _SHORTEST_HEADER or data[0] >> 4 != 4:
+        length = int.from_bytes(data[2:4], "big")
+        if len(data) < _SHORTEST_HEADER or data[0] >> 4 != 4 or length != len(data):
             return unknown("an encapsulated IPv4 packet", data)
+        if data[_ADDRESSES] == _request()[_ADDRESSES]:
+            return Reading(False, "our own encapsulated packet came back")
         return Reading(True, f"encapsulated IPv4, protocol {data[9]}")
 
 

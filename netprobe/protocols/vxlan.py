@@ -6,10 +6,13 @@ import functools
 
 from netprobe.agent import wire
 from netprobe.protocols.base import Reading, Transport, unknown
-from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template
+from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template, tunnel_reading
 
 _HEADER_BYTES = 8
-_NETWORK_IS_VALID = 0x08
+_ETHERNET_BYTES = 14
+
+# The I flag; and the same with the group policy bit that Cisco and OVS set.
+_FLAGS = (0x08, 0x88)
 
 
 class Vxlan:
@@ -28,10 +31,10 @@ class Vxlan:
         return _request()
 
     def read(self, transport: str, data: bytes) -> Reading:
-        """Recognise a VXLAN header and name its network."""
-        if len(data) <= _HEADER_BYTES or not data[0] & _NETWORK_IS_VALID:
+        """Recognise a VXLAN header with a frame behind it, and name its network."""
+        if len(data) < _HEADER_BYTES + _ETHERNET_BYTES or data[0] not in _FLAGS or data[7]:
             return unknown("a VXLAN packet", data)
-        return Reading(True, f"VXLAN, network {int.from_bytes(data[4:7], 'big')}")
+        return tunnel_reading("VXLAN", int.from_bytes(data[4:7], "big"))
 
 
 @functools.cache

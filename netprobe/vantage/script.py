@@ -26,7 +26,9 @@ def pythons() -> tuple[str, ...]:
 
 def agent_script(sudo: str = "") -> str:
     """The script; ``sudo`` is the command that makes it root, used where it is not root already."""
-    become = f"s=; [ $(id -u) -eq 0 ] || {{ s='{sudo}'; echo {SUDO_LINE.decode()}; }}; " if sudo else "s=; "
+    become = "s=; "
+    if sudo:
+        become += f'[ $(id -u) -eq 0 ] || {{ s="{sudo}"; echo {SUDO_LINE.decode()}; }}; '
     return (
         f"{become}"
         f"for p in {' '.join(pythons())}; do "

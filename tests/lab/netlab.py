@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +35,8 @@ STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
+FIRST_EPHEMERAL_PORT = 50000
+
 _HOST_SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=0",
     "net.ipv6.conf.default.disable_ipv6=0",
@@ -44,6 +46,9 @@ _HOST_SYSCTLS = (
     "net.ipv6.conf.default.dad_transmits=0",
     "net.ipv4.conf.all.rp_filter=0",
     "net.ipv4.conf.default.rp_filter=0",
+    # Ephemeral ports apart from all that matrices require (49152 is the highest), so that a rule
+    # for one port never meets the other end of another flow. Holds for IPv6 too.
+    f"net.ipv4.ip_local_port_range={FIRST_EPHEMERAL_PORT} 60999",
 )
 _ROUTER_SYSCTLS = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
 
@@ -271,11 +276,11 @@ class Lab:
 
     def inventory(
         self,
-        roles: dict[str, Sequence[str]],
+        roles: Mapping[str, Sequence[str]],
         *,
-        settings: dict[str, object] | None = None,
+        settings: Mapping[str, object] | None = None,
         without_agent: Iterable[str] = (),
-        overrides: dict[str, dict[str, object]] | None = None,
+        overrides: Mapping[str, dict[str, object]] | None = None,
     ) -> Path:
         """An inventory file of these hosts, each reached by ``ip netns exec``.
 
@@ -291,7 +296,11 @@ class Lab:
                 "vantage": "none" if name in without_agent else vantage,
             }
             hosts[name] = entry | (overrides or {}).get(name, {})
-        document = {"schema": "netprobe.inventory/1", "settings": settings or {}, "hosts": hosts}
+        document = {
+            "schema": "netprobe.inventory/1",
+            "settings": dict(settings or {}),
+            "hosts": hosts,
+        }
         return self.write("inventory.yaml", yaml.safe_dump(document, sort_keys=False))
 
 

@@ -21,10 +21,8 @@ from tests.lab.expected import (
     requirement_ids,
     rulesets,
 )
-from tests.lab.netlab import Lab
+from tests.lab.netlab import FIRST_EPHEMERAL_PORT, Lab
 
-# Rules that match answers by their source port would also hit other flows' ephemeral ports above.
-FIRST_EPHEMERAL_PORT = 32768
 PIECE = 40
 
 
@@ -265,7 +263,7 @@ def _piece(entry: tuple[int, int], chance: random.Random) -> tuple[int, int]:
 
 
 def _ask(lab: Lab, scenario: Scenario) -> Finished:
-    inventory = lab.inventory(dict(scenario.hosts), settings=dict(scenario.settings))
+    inventory = lab.inventory(scenario.hosts, settings=scenario.settings)
     return netprobe("run", "--matrix", scenario.matrix, "-i", str(inventory), "-o", "json")
 
 

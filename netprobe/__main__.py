@@ -1,0 +1,5 @@
+"""``python -m netprobe``."""
+
+from netprobe.cli import main
+
+main()

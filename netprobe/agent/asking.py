@@ -1,0 +1,453 @@
+"""Asking by single packets: schedule, repetition and pacing, shared by UDP, echo and raw protocols.
+
+A look is up to TRIES packets at growing gaps, each with an attempt number of its own, then the rest
+of the look's time to listen. A paced order sends only what its pacer allows: first asks go before
+repetitions, because the answering host's bucket is what is scarce.
+"""
+
+import resource
+import socket
+from collections import deque
+from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
+
+from .errqueue import QueuedError
+from .failures import HOST_UNREACHABLE, NO_ANSWER, is_transient, name_of
+from .orders import Flow, Order, Part
+from .outcomes import FLUSH_S, Kind, kind
+from .pace import Pacer, answers_of
+
+# When the second and the third packet of a look go, as a share of the look.
+REPEAT_AT = (0.15, 0.4)
+TRIES = 1 + len(REPEAT_AT)
+WINDOW = 256
+YOUNG_S = 0.1
+CHUNK = 64
+UNKNOWN_CHUNK = 32
+UNKNOWN_HOLD_S = 0.05
+SLICE_S = 0.02
+TICK_S = 0.03
+STARVED_S = 0.25
+HOLD_S = 0.3
+PAUSE_S = 0.05
+DEAD_AFTER_S = 0.5
+# send() also returns errors that ICMP left on the socket; so often a failure must repeat to be its own.
+SEND_TRIES = 4
+MOST_ORDERS = 2000
+
+
+class Ask:
+    """One flow that is out: how often it was sent, and since when."""
+
+    __slots__ = ("attempt", "batch", "look", "part", "port", "sent_at", "since", "tries")
+
+    def __init__(self, flow, attempt, batch, now):
+        # type: (Flow, int, List[int], float) -> None
+        self.part, self.port, self.look = flow
+        self.attempt = attempt
+        self.batch = batch
+        self.tries = 1
+        self.since = self.sent_at = now
+
+
+class AskOrder(Order):
+    """An order with what it has out; ``sock`` is its own, or the one that it shares."""
+
+    def __init__(self, agent, message):
+        # type: (Any, Dict[str, Any]) -> None
+        Order.__init__(self, agent, message)
+        self.number = message.get("number")  # type: Optional[int]
+        self.sock = None  # type: Optional[socket.socket]
+        self.out = {}  # type: Dict[int, Ask]
+        self.first = deque()  # type: Deque[Ask]
+        self.later = deque()  # type: Deque[Ask]
+        # [look][n] the asks whose packet n + 2 of that look is still to come.
+        self.repeats = ([deque(), deque()], [deque(), deque()])  # type: Tuple[List[Deque[Ask]], List[Deque[Ask]]]  # noqa: E501
+        self.attempts = {}  # type: Dict[int, int]
+        self.dead = {}  # type: Dict[int, Kind]
+        self.pacer = None  # type: Optional[Pacer]
+        self.hold_until = 0.0
+        self.answered = False
+
+
+class AskEngine:
+    """The common part of the engines; a subclass opens, packs and reads.
+
+    ``_open(order)`` sets ``order.sock`` or raises OSError; ``_transmit(order, ask)`` sends one packet or
+    raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``; ``_release(order)``
+    gives the socket back.
+    """
+
+    op_error = "answer"
+
+    def __init__(self, agent):
+        # type: (Any) -> None
+        self.agent = agent
+        self.now = agent.loop.now
+        self._answers = answers_of(agent)
+        self.orders = {}  # type: Dict[int, AskOrder]
+        self._queue = deque()  # type: Deque[AskOrder]
+        self._backlog = deque()  # type: Deque[Dict[str, Any]]
+        self._batches = deque()  # type: Deque[Tuple[float, List[int]]]
+        self._young = 0
+        self._pause_until = 0.0
+        self._ticked_at = 0.0
+        self._expire_from = 0.0
+        self._timer = None  # type: Any
+
+    # Orders
+
+    def submit(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Start an order; its outcomes and ``done`` follow."""
+        if len(self.orders) >= most_orders():
+            self._backlog.append(message)
+            return
+        order = AskOrder(self.agent, message)
+        self.orders[order.id] = order
+        if order.pace is not None:
+            target = order.target
+            order.pacer = self._answers.pacer(target.address, target.source, order.pace)
+        try:
+            self._open(order)
+        except OSError as error:
+            self._refuse(order, kind("bind", self.open_failure(error)))
+            return
+        if not order.pending:
+            self._finish(order)
+            return
+        self._queue.append(order)
+        self._wake(0.0)
+
+    def open_failure(self, error):
+        # type: (OSError) -> str
+        """The failure of an order whose socket could not be opened."""
+        return name_of(error.errno)
+
+    def _refuse(self, order, what):
+        # type: (AskOrder, Kind) -> None
+        """Nothing of this order can be asked: every port has the same outcome."""
+        while True:
+            flows = order.take(CHUNK)
+            if not flows:
+                break
+            for _, port, look in flows:
+                order.outcomes.add(port, what, None, look)
+        self._finish(order)
+
+    def cancel(self, order_id):
+        # type: (int) -> bool
+        """End an order early; whether it was one of this engine."""
+        for message in self._backlog:
+            if message["id"] == order_id:
+                self._backlog.remove(message)
+                self.agent.send({"t": "done", "id": order_id, "cancelled": True})
+                return True
+        order = self.orders.get(order_id)
+        if order is None:
+            return False
+        for ask in list(order.out.values()):
+            self._forget(order, ask)
+        self._finish(order, True)
+        return True
+
+    def resume(self):
+        # type: () -> None
+        """The agent's output has drained: new probes may start again."""
+        if self._queue:
+            self._wake(0.0)
+
+    def close(self):
+        # type: () -> None
+        """Close every socket; outcomes of what was out are lost."""
+        for order in list(self.orders.values()):
+            self._release(order)
+        self.orders = {}
+        self._queue.clear()
+        self._backlog.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _finish(self, order, cancelled=False):
+        # type: (AskOrder, bool) -> None
+        order.outcomes.flush()
+        if order in self._queue:
+            self._queue.remove(order)
+        self._release(order)
+        del self.orders[order.id]
+        self.agent.send({"t": "done", "id": order.id, "cancelled": cancelled})
+        if self._backlog and len(self.orders) < most_orders():
+            self.submit(self._backlog.popleft())
+
+    def _open(self, order):
+        # type: (AskOrder) -> None
+        raise NotImplementedError
+
+    def _release(self, order):
+        # type: (AskOrder) -> None
+        raise NotImplementedError
+
+    def _transmit(self, order, ask):
+        # type: (AskOrder, Ask) -> None
+        raise NotImplementedError
+
+    def _hear(self, order):
+        # type: (AskOrder) -> None
+        raise NotImplementedError
+
+    # The pump
+
+    def _wake(self, delay_s):
+        # type: (float) -> None
+        timer = self._timer
+        if timer is not None and timer.call is not None:
+            if timer.when <= self.now() + delay_s:
+                return
+            timer.cancel()
+        self._timer = self.agent.loop.call_later(delay_s, self._tick)
+
+    def _tick(self):
+        # type: () -> None
+        now = self.now()
+        if now - self._ticked_at > STARVED_S + TICK_S and self._expire_from < now - 2:
+            self._expire_from = now + HOLD_S
+        self._ticked_at = now
+        self.pump()
+
+    def pump(self):
+        # type: () -> None
+        """Start what may start, repeat what is due, end what has waited long enough."""
+        until = self.now() + SLICE_S
+        while self._launch():
+            if self.now() > until:
+                self._wake(0.0)
+                return
+        now = self.now()
+        self._age(now)
+        for order in list(self.orders.values()):
+            self._repeat(order, now)
+            if now >= self._expire_from:
+                self._expire(order, now)
+            if now - order.flushed_at > FLUSH_S:
+                order.flushed_at = now
+                order.outcomes.flush()
+        if self.orders:
+            self._wake(TICK_S)
+
+    def _age(self, now):
+        # type: (float) -> None
+        batches = self._batches
+        while batches and (now - batches[0][0] > YOUNG_S or not batches[0][1][0]):
+            batch = batches.popleft()[1]
+            self._young -= batch[0]
+            batch[1] = 0
+
+    def _launch(self):
+        # type: () -> int
+        """Start the next chunk of one order; 0 where nothing may start now."""
+        room = WINDOW - self._young
+        now = self.now()
+        if room <= 0 or not self._queue or now < self._pause_until or not self.agent.may_start():
+            return 0
+        for _ in range(len(self._queue)):
+            order = self._queue[0]
+            self._queue.rotate(-1)
+            if order.hold_until > now and not order.answered:
+                continue
+            count = self.agent.rate.take(min(room, CHUNK if order.answered else UNKNOWN_CHUNK), now)
+            flows = self._take(order, count, now)
+            self.agent.rate.give_back(count - len(flows))
+            if flows:
+                order.hold_until = 0.0 if order.hold_until else now + UNKNOWN_HOLD_S
+                self._start(order, flows, now)
+                return 1
+        return 0
+
+    def _take(self, order, count, now):
+        # type: (AskOrder, int, float) -> List[Flow]
+        """The next flows of an order; it leaves the queue when it has none."""
+        if order.pacer is None:
+            flows = order.take(count)
+            if len(flows) < count:
+                self._queue.remove(order)
+            return flows
+        paced = []  # type: List[Flow]
+        while len(paced) < count and order.pacer.wait_s(now) == 0.0:
+            flows = order.take(1)
+            if not flows:
+                self._queue.remove(order)
+                break
+            order.pacer.take(now)
+            paced += flows
+        return paced
+
+    def _start(self, order, flows, now):
+        # type: (AskOrder, List[Flow], float) -> None
+        batch = [0, 1]
+        for index, flow in enumerate(flows):
+            port = flow[1]
+            attempt = order.attempts.pop(port, 0) + 1
+            ask = Ask(flow, attempt, batch, self.now())
+            order.out[port] = ask
+            batch[0] += 1
+            self._young += 1
+            late = flow[2] > 1
+            (order.later if late else order.first).append(ask)
+            order.repeats[late][0].append(ask)
+            if not self._send(order, ask):
+                for rest in flows[index + 1 :]:
+                    self.ask_later(order, rest)
+                break
+        self._batches.append((now, batch))
+        if order.id in self.orders:
+            self._hear(order)
+
+    def _send(self, order, ask):
+        # type: (AskOrder, Ask) -> bool
+        """Send one packet; False where our own host has no room for more just now."""
+        number = None  # type: Optional[int]
+        for _ in range(SEND_TRIES):
+            try:
+                ask.sent_at = self.now()
+                self._transmit(order, ask)
+                return True
+            except OSError as error:
+                number = error.errno
+            if is_transient(number):
+                break
+            # It may be the error of another packet, reported here; then the next try is clean. If
+            # our own firewall rejected this one, the error queue knows better than errno.
+            self._hear(order)
+            if order.out.get(ask.port) is not ask:
+                return True
+        if order.out.get(ask.port) is not ask:
+            return True
+        if is_transient(number):
+            self._pause_until = self.now() + PAUSE_S
+            if ask.tries == 1:
+                self._forget(order, ask)
+                order.attempts[ask.port] = ask.attempt
+                self.ask_later(order, (ask.part, ask.port, ask.look))
+            return False
+        self.end(order, ask, kind("send", name_of(number), None, False))
+        return True
+
+    def ask_later(self, order, flow):
+        # type: (AskOrder, Flow) -> None
+        """Ask again when its turn comes."""
+        order.put_back(flow)
+        if order not in self._queue:
+            self._queue.append(order)
+
+    # Repetition and silence
+
+    def _look_s(self, order, late):
+        # type: (AskOrder, int) -> float
+        if late:
+            return order.look_s
+        return self._answers.first_look_s(order.target.address, order.first_ms, order.look_ms)
+
+    def _repeat(self, order, now):
+        # type: (AskOrder, float) -> None
+        for late in (0, 1):
+            look_s = self._look_s(order, late)
+            for number, share in enumerate(REPEAT_AT):
+                queue = order.repeats[late][number]
+                while queue and self._repeat_one(order, queue[0], late, number, now, look_s * share):
+                    queue.popleft()
+
+    def _repeat_one(self, order, ask, late, number, now, after_s):
+        # type: (AskOrder, Ask, int, int, float, float) -> bool
+        """Send packet ``number + 2`` of a look if it is due; False where it is not."""
+        if order.out.get(ask.port) is not ask:
+            return True
+        if now - ask.since < after_s:
+            return False
+        if order.pacer is not None and (order in self._queue or not order.pacer.take(now)):
+            return True
+        ask.tries += 1
+        ask.attempt += 1
+        self._send(order, ask)
+        if number + 1 < len(REPEAT_AT):
+            order.repeats[late][number + 1].append(ask)
+        return True
+
+    def _expire(self, order, now):
+        # type: (AskOrder, float) -> None
+        for late, queue in enumerate((order.first, order.later)):
+            limit_s = self._look_s(order, late)
+            while queue and (order.out.get(queue[0].port) is not queue[0]
+                             or now - queue[0].since >= limit_s):  # fmt: skip
+                ask = queue.popleft()
+                if order.out.get(ask.port) is ask:
+                    # Read once more: what arrived while this process did not run is no silence.
+                    self._hear(order)
+                if order.out.get(ask.port) is ask:
+                    self._silent(order, ask)
+
+    def _silent(self, order, ask):
+        # type: (AskOrder, Ask) -> None
+        if ask.look < order.looks:
+            self._forget(order, ask)
+            order.attempts[ask.port] = ask.attempt
+            self.ask_later(order, (ask.part, ask.port, ask.look + 1))
+            return
+        silent = kind("send") if ask.part.mode == "send" else kind("answer", NO_ANSWER)
+        self.end(order, ask, order.dead.pop(ask.port, silent))
+
+    # What the subclasses report
+
+    def answer(self, order, ask, what):
+        # type: (AskOrder, Ask, Kind) -> None
+        """A genuine sign of life from the destination on this flow."""
+        rtt_s = self.now() - ask.sent_at
+        self._learn(order, rtt_s)
+        self.end(order, ask, what, rtt_s)
+
+    def error(self, order, ask, error):
+        # type: (AskOrder, Ask, QueuedError) -> None
+        """An ICMP error (or one of our own kernel) about a packet of this flow."""
+        now = self.now()
+        name = name_of(error.errno)
+        fact = error.fact()
+        elapsed_s = now - ask.since
+        elapsed_ms = int(round(elapsed_s * 10)) * 100 if name == HOST_UNREACHABLE else None
+        op = "send" if ask.part.mode == "send" else "answer"
+        what = kind(op, name, fact, elapsed_ms=elapsed_ms)
+        at_host = fact is not None and fact[2] == order.target.address
+        if at_host:
+            self._learn(order, now - ask.sent_at)
+        if name == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S and ask.look < order.looks:
+            order.dead[ask.port] = what
+            self._silent(order, ask)
+            return
+        self.end(order, ask, what, now - ask.sent_at if at_host else None)
+
+    def _learn(self, order, rtt_s):
+        # type: (AskOrder, float) -> None
+        order.answered = True
+        self._answers.learn(order.target.address, rtt_s)
+
+    def end(self, order, ask, what, rtt_s=None):
+        # type: (AskOrder, Ask, Kind, Optional[float]) -> None
+        """The final outcome of one flow."""
+        self._forget(order, ask)
+        order.dead.pop(ask.port, None)
+        order.outcomes.add(ask.port, what, rtt_s, ask.look)
+        order.pending -= 1
+        if not order.pending:
+            self._finish(order)
+
+    def _forget(self, order, ask):
+        # type: (AskOrder, Ask) -> None
+        del order.out[ask.port]
+        ask.batch[0] -= 1
+        self._young -= ask.batch[1]
+
+
+def most_orders():
+    # type: () -> int
+    """How many orders, each with a socket, may be worked on at once: a part of the soft limit."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return MOST_ORDERS
+    return max(8, min(MOST_ORDERS, soft // 8))

@@ -1,0 +1,122 @@
+"""UDP probes: one unconnected socket an order, with the error queue saying which port refused."""
+
+import socket
+from typing import Any, Optional, Tuple
+
+from . import replies
+from .asking import Ask, AskEngine, AskOrder
+from .errqueue import drain, ttl_of
+from .loop import READ
+from .outcomes import kind
+from .sockets import open_probe
+from .wire import NONCE_BYTES, pack_nonce, read_nonce
+
+# Room for the errors and answers of a whole window; the kernel caps it at net.core.rmem_max.
+RECEIVE_BYTES = 1024 * 1024
+MOST_DATAGRAM = 65535
+ANCILLARY_BYTES = 64
+
+
+class UdpEngine(AskEngine):
+    """All UDP orders of the agent."""
+
+    def _open(self, order):
+        # type: (AskOrder) -> None
+        sock = open_probe(order.target, socket.SOCK_DGRAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        except OSError:
+            pass  # the default does for all but the fastest answers
+        order.sock = sock
+        self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
+
+    def _release(self, order):
+        # type: (AskOrder) -> None
+        if order.sock is not None:
+            self.agent.loop.unwatch(order.sock.fileno())
+            order.sock.close()
+            order.sock = None
+
+    def _ready(self, order):
+        # type: (AskOrder) -> None
+        self._hear(order)
+        if self._queue:
+            self.pump()
+
+    def _transmit(self, order, ask):
+        # type: (AskOrder, Ask) -> None
+        assert order.sock is not None
+        template = ask.part.template
+        request = b""
+        if template is not None:
+            nonce = pack_nonce(order.id, ask.port, ask.attempt)
+            request = template.fill(self.agent.key, nonce)
+        order.sock.sendto(request, order.target.sockaddr(ask.port))
+
+    def _hear(self, order):
+        # type: (AskOrder) -> None
+        """Errors first: reading data would return them as errno, without saying whose they are."""
+        if order.sock is None:
+            return
+        self._hear_errors(order)
+        sock = order.sock
+        while sock is order.sock and sock is not None:
+            try:
+                data, ancillary, _, sender = sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                # The errno of an error that is in the queue; reading it here has cleared it.
+                self._hear_errors(order)
+                sock = order.sock  # type: ignore[assignment]  # None once the order has ended
+                continue
+            self._datagram(order, data, ttl_of(ancillary), sender)
+
+    def _hear_errors(self, order):
+        # type: (AskOrder) -> None
+        if order.sock is None:
+            return
+        for error in drain(order.sock):
+            if error.to != order.target.address:
+                continue
+            ask = order.out.get(error.port)
+            if ask is not None:
+                self.error(order, ask, error)
+
+    def _datagram(self, order, data, ttl, sender):
+        # type: (AskOrder, bytes, Optional[int], Tuple[Any, ...]) -> None
+        """One datagram; from another address or port it answers nothing that we asked."""
+        ask = order.out.get(sender[1])
+        if ask is None or sender[0].partition("%")[0] != order.target.address:
+            return
+        if ask.part.mode != "nonce":
+            self.answer(order, ask, kind(
+                "answer", answer=replies.BYTES, data=replies.encode(data), ttl=ttl
+            ))  # fmt: skip
+            return
+        answer, by = self._read(order, ask, data)
+        genuine_ttl = ttl if answer == replies.NONCE else None
+        self.answer(order, ask, kind("answer", answer=answer, by=by, ttl=genuine_ttl))
+
+    def _read(self, order, ask, data):
+        # type: (AskOrder, Ask, bytes) -> Tuple[str, Optional[int]]
+        """Hold a datagram against every attempt of this flow that has been sent so far."""
+        template = ask.part.template
+        if template is None:
+            return replies.GARBLED, None
+        places = [template.nonce_at]
+        if template.answer is not None:
+            places.insert(0, template.answer_nonce_at)
+        for place in places:
+            nonce = data[place : place + NONCE_BYTES] if place is not None else b""
+            if len(nonce) != NONCE_BYTES:
+                continue
+            said = read_nonce(nonce)
+            if said.order != order.id or said.port != ask.port or said.attempt > ask.attempt:
+                continue
+            request = template.fill(self.agent.key, nonce)
+            question = replies.Question(self.agent.key, template, nonce, request, order.host)
+            answer, by = replies.read_reply(question, data)
+            if answer != replies.GARBLED:
+                return answer, by
+        return replies.GARBLED, None

@@ -1,0 +1,245 @@
+"""Arguments and exit status; what a verb does is in ``cli_*.py``, imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+import netprobe
+from netprobe.cli_options import (
+    HOST_FORMATS,
+    MATRIX_FORMATS,
+    PLAN_FORMATS,
+    RUN_FORMATS,
+    complete_matrix,
+    inventory_option,
+    matrix_option,
+    option,
+    output_option,
+    probing_options,
+    request_options,
+    set_option,
+    start_options,
+)
+from netprobe.errors import FileErrors, NetprobeError
+
+SHELLS = ("bash", "zsh", "fish")
+FAILED = 4
+INTERRUPTED = 130
+# What a shell reports of a program whose reader went away (128 + SIGPIPE).
+NO_READER = 141
+
+_FILE = click.Path()
+
+EPILOG = """\b
+Exit status: 0 all required flows pass, 1 something is blocked or exposed,
+2 the request was wrong, 3 something required could not be judged,
+4 netprobe itself failed, 130 interrupted.
+
+Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
+"""
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@click.version_option(netprobe.__version__, prog_name="netprobe", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Tell which network flows that a Kubernetes platform requires are blocked, by whom, and how
+    sure it is.
+
+    \b
+      netprobe init --matrix deckhouse-nodes > inventory.yaml
+      netprobe plan --matrix deckhouse-nodes
+      netprobe run --matrix deckhouse-nodes
+    """
+
+
+@cli.command(epilog=EPILOG)
+@request_options
+@probing_options
+@output_option(RUN_FORMATS)
+@option("--record", type=_FILE, metavar="FILE", help="Write every result here as it becomes final.")
+@option(
+    "--resume",
+    type=_FILE,
+    metavar="FILE",
+    help="Keep the final results of this record (pass, blocked, exposed); probe the rest.",
+)
+def run(**options: Any) -> int:
+    """Probe every required flow from its source host, and report."""
+    from netprobe.cli_run import run_verb
+
+    return run_verb(options)
+
+
+@cli.command()
+@request_options
+@option("--count", is_flag=True, show_default=False, help="Print the totals only.")
+@output_option(PLAN_FORMATS)
+def plan(**options: Any) -> int:
+    """Print exactly what `run` would send, without sending anything."""
+    from netprobe.cli_run import plan_verb
+
+    return plan_verb(options)
+
+
+@cli.command()
+@matrix_option
+def init(matrices: tuple[str, ...]) -> int:
+    """Print a commented inventory to start from."""
+    from netprobe.cli_files import init_verb
+
+    return init_verb(matrices)
+
+
+@cli.command()
+@click.argument("files", nargs=-1, type=_FILE)
+@option(
+    "--hosts",
+    is_flag=True,
+    show_default=False,
+    help="Start and stop an agent on every host, probe nothing, and say what each can do.",
+)
+@request_options
+@start_options
+@output_option(HOST_FORMATS)
+def check(**options: Any) -> int:
+    """Check matrix and inventory FILES, or with --hosts the hosts themselves."""
+    from netprobe.cli_files import check_files_verb
+    from netprobe.cli_run import check_hosts_verb
+
+    if not options["hosts"]:
+        return check_files_verb(options["files"], options["matrices"], options["inventories"])
+    if options["files"]:
+        raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
+    return check_hosts_verb(options)
+
+
+@cli.group()
+def matrix() -> None:
+    """The bundled matrices, and your own."""
+
+
+@matrix.command("list")
+def matrix_list() -> int:
+    """List the bundled matrices."""
+    from netprobe.cli_files import matrix_list_verb
+
+    return matrix_list_verb()
+
+
+@matrix.command("show")
+@click.argument("name", shell_complete=complete_matrix)
+@set_option
+@output_option(MATRIX_FORMATS)
+def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> int:
+    """Show a matrix: a bundled NAME, or a file."""
+    from netprobe.cli_files import matrix_show_verb
+
+    return matrix_show_verb(name, sets, outputs)
+
+
+@cli.command(epilog=EPILOG)
+@click.argument("file", type=_FILE)
+@output_option(RUN_FORMATS)
+def report(file: str, outputs: tuple[str, ...]) -> int:
+    """Print the report of an earlier run again: FILE is a record or a JSON report."""
+    from netprobe.cli_report import report_verb
+
+    return report_verb(file, outputs)
+
+
+@cli.command()
+@click.argument("old", type=_FILE)
+@click.argument("new", type=_FILE)
+def diff(old: str, new: str) -> int:
+    """Tell what changed between two runs: newly blocked, fixed, unchanged."""
+    from netprobe.cli_report import diff_verb
+
+    return diff_verb(old, new)
+
+
+@cli.command()
+@click.argument("kind", type=click.Choice(("matrix", "inventory")))
+def schema(kind: str) -> int:
+    """Print the JSON Schema of matrix or inventory files, for editors."""
+    from netprobe.cli_files import schema_verb
+
+    return schema_verb(kind)
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print the completion script of a shell: eval "$(netprobe completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(cli, {}, "netprobe", "_NETPROBE_COMPLETE").source())
+    return 0
+
+
+def main() -> NoReturn:
+    """Run the command line of this process; the exit status is the last word of design section 2."""
+    status = status_of(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+    except OSError as error:
+        _discard_stdout()
+        _say(f"cannot write to standard output: {error.strerror}")
+        status = FAILED
+    sys.exit(status)
+
+
+def status_of(arguments: list[str]) -> int:
+    """Run one command line and give its exit status; errors are printed, never raised."""
+    try:
+        status = cli.main(arguments, prog_name="netprobe", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return NO_READER
+    except NetprobeError as error:
+        return _tell(error)
+    except Exception as error:  # the last resort: a user gets one line, not a traceback
+        return _tell_bug(error)
+    return int(status or 0)
+
+
+def _tell(error: NetprobeError) -> int:
+    """Problems of files already begin with the place; everything else says who speaks."""
+    for line in str(error).splitlines():
+        _say(line, plain=isinstance(error, FileErrors))
+    return error.exit_status
+
+
+def _tell_bug(error: Exception) -> int:
+    if os.environ.get("NETPROBE_DEBUG", "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    _say(f"{type(error).__name__}: {error}")
+    _say("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
+    return FAILED
+
+
+def _say(text: str, plain: bool = False) -> None:
+    click.echo(text if plain else f"netprobe: {text}", err=True)
+
+
+def _discard_stdout() -> None:
+    from netprobe.report.outputs import discard_stdout
+
+    discard_stdout()

@@ -1,0 +1,226 @@
+"""The options that verbs share: their names, ranges, defaults, environment variables and help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+# These stand in the help, which must not import the stages; a test holds them to the pipeline's own.
+DEFAULT_FORKS: Final = 50
+DEFAULT_JOBS: Final = 1
+DEFAULT_RETRIES: Final = 1
+DEFAULT_MAX_RESULTS: Final = 5_000_000
+
+RUN_FORMATS: Final = ("text", "wide", "json")
+PLAN_FORMATS: Final = ("text", "json")
+MATRIX_FORMATS: Final = ("text", "json", "yaml")
+HOST_FORMATS: Final = ("text", "json")
+PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
+
+# Any: click's decorators take and give whatever they stand on.
+Decorator = Callable[[Any], Any]
+
+
+def option(*names: str, **attributes: Any) -> Decorator:
+    """An option that ``NETPROBE_<NAME>`` sets too."""
+    long = next(name for name in names if name.startswith("--"))
+    variable = "NETPROBE_" + long.split("/")[0].lstrip("-").upper().replace("-", "_")
+    attributes.setdefault("show_default", True)
+    return click.option(*names, envvar=variable, **attributes)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Several options as one decorator, in the order in which the help lists them."""
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def complete_matrix(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of bundled matrices, or files where a path was begun."""
+    from netprobe.load.bundled import bundled_names
+
+    if "/" in incomplete or incomplete.startswith("."):
+        return [CompletionItem(incomplete, type="file")]
+    return [CompletionItem(name) for name in bundled_names() if name.startswith(incomplete)]
+
+
+def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionItem]]:
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in formats if name.startswith(incomplete)]
+
+    return complete
+
+
+matrix_option = option(
+    "-m",
+    "--matrix",
+    "matrices",
+    multiple=True,
+    metavar="NAME|FILE",
+    shell_complete=complete_matrix,
+    help="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your own "
+    "(its path has a / or ends in .yaml). Repeatable.",
+)
+
+inventory_option = option(
+    "-i",
+    "--inventory",
+    "inventories",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    show_default="./inventory.yaml",
+    help="Which machines there are and how to get onto them: an inventory of netprobe or of "
+    "Ansible. Repeatable.",
+)
+
+set_option = option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="[MATRIX:]KEY=VALUE",
+    help="A setting of the installation, such as cni=cilium; lists are a,b. Repeatable.",
+)
+
+selection_options = together(
+    option(
+        "--limit",
+        multiple=True,
+        metavar="HOST|ROLE",
+        help="Only flows that touch this host or role at either end. Repeatable.",
+    ),
+    option(
+        "--from",
+        "from_",
+        multiple=True,
+        metavar="HOST|ROLE",
+        help="Only flows from this host or role. Repeatable.",
+    ),
+    option(
+        "--to",
+        multiple=True,
+        metavar="HOST|ROLE",
+        help="Only flows to this host or role. Repeatable.",
+    ),
+    option(
+        "--only",
+        multiple=True,
+        metavar="REQUIREMENT",
+        help="Only the requirement of this id. Repeatable.",
+    ),
+    option(
+        "--protocol",
+        multiple=True,
+        metavar="PROTOCOL",
+        shell_complete=_complete_format(PROTOCOLS),
+        help="Only tcp, udp, icmp, ipproto or ipproto/N. Repeatable.",
+    ),
+)
+
+request_options = together(matrix_option, inventory_option, set_option, selection_options)
+
+start_options = together(
+    option(
+        "--forks",
+        type=click.IntRange(1, 100_000),
+        default=DEFAULT_FORKS,
+        metavar="N",
+        help="How many agents are started at once; never more than 8 through one ssh hop.",
+    ),
+    option(
+        "--ask-become-pass",
+        is_flag=True,
+        show_default=False,
+        help="Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
+    ),
+)
+
+probing_options = together(
+    option(
+        "--timeout",
+        type=click.FloatRange(0.1, 600),
+        metavar="SECONDS",
+        show_default="learned from round trips, 4 s at most",
+        help="How long one look waits for an answer.",
+    ),
+    option(
+        "--retries",
+        type=click.IntRange(0, 20),
+        metavar="N",
+        show_default=str(DEFAULT_RETRIES),
+        help="How often silence is asked again; a refusal never is.",
+    ),
+    option(
+        "--rate",
+        type=click.IntRange(1, 10_000_000),
+        metavar="N",
+        show_default="not limited",
+        help="At most so many probes a second, over all sources. Closed UDP ports are paced anyway.",
+    ),
+    start_options,
+    option(
+        "--jobs",
+        type=click.IntRange(1, 1024),
+        default=DEFAULT_JOBS,
+        metavar="N",
+        help="How many processor cores an agent may use.",
+    ),
+    option(
+        "--no-listen",
+        is_flag=True,
+        show_default=False,
+        help="Open no listeners: only what runs already, or refuses, can answer.",
+    ),
+    option(
+        "--strict",
+        is_flag=True,
+        show_default=False,
+        help="Accept no refusal and no bare handshake as proof: they become inconclusive.",
+    ),
+    option(
+        "--live",
+        is_flag=True,
+        show_default=False,
+        help="Everything is supposed to run: a refusal is a failure of the service.",
+    ),
+    option(
+        "--sample",
+        type=click.IntRange(1, 1_000_000),
+        metavar="N",
+        show_default="everything is probed",
+        help="Probe a sample only: N peers of each host, and N ports of each range.",
+    ),
+    option(
+        "--max-results",
+        type=click.IntRange(1, 1_000_000_000),
+        default=DEFAULT_MAX_RESULTS,
+        metavar="N",
+        help="Refuse a plan with more results than this.",
+    ),
+)
+
+
+def output_option(formats: tuple[str, ...]) -> Decorator:
+    """``-o FORMAT[=FILE]``, repeatable."""
+    return option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FORMAT[=FILE]",
+        show_default=formats[0],
+        shell_complete=_complete_format(formats),
+        help=f"What to print, or to write to a file: {', '.join(formats)}. Repeatable.",
+    )

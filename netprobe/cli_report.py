@@ -1,0 +1,53 @@
+"""The verbs that read what was measured: ``report``, ``diff``; and how every run ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from netprobe.cli_options import RUN_FORMATS
+from netprobe.judge.findings import fold
+from netprobe.model.exit import FAILED, exit_status
+from netprobe.model.run import RunInfo
+from netprobe.report import REPORTS
+from netprobe.report.collector import Collector, Report
+from netprobe.report.diff import compare, write_diff
+from netprobe.report.outputs import Output, parse_outputs, write_outputs
+from netprobe.report.reading import read_run
+
+
+def report_verb(file: str, outputs: Sequence[str]) -> int:
+    """Print an earlier run again; the exit status is that of the run."""
+    wanted = parse_outputs(outputs, RUN_FORMATS, "text")
+    info, collector = read_run(file)
+    try:
+        return finish(info, collector, wanted, [])
+    finally:
+        collector.close()
+
+
+def finish(
+    info: RunInfo, collector: Collector, outputs: Sequence[Output], problems: Sequence[str]
+) -> int:
+    """Write every output, say what could not be written, and give the exit status."""
+    report = Report(info, collector, fold(collector.failures()))
+
+    def render(format_: str, stream: TextIO) -> None:
+        REPORTS[format_](report, stream)
+
+    unwritten = [*problems, *write_outputs(outputs, render)]
+    for problem in unwritten:
+        click.echo(f"netprobe: {problem}", err=True)
+    return FAILED if unwritten else exit_status(report.summary, info.interrupted)
+
+
+def diff_verb(old: str, new: str) -> int:
+    """Print what changed; 1 where something is newly blocked or exposed."""
+    old_info, old_results = read_run(old)
+    new_info, new_results = read_run(new)
+    changes = compare(old_results.results(), new_results.results())
+    write_diff(changes, (old_info, new_info), sys.stdout)
+    return 1 if changes.worse else 0

@@ -1,0 +1,208 @@
+"""The verbs that plan or probe: ``run``, ``plan``, ``check --hosts``."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TextIO
+
+from netprobe import pipeline
+from netprobe.cli_options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
+from netprobe.cli_report import finish
+from netprobe.errors import NetprobeError, RequestError
+from netprobe.model.plan import Plan
+from netprobe.model.ports import Ports
+from netprobe.model.result import Result
+from netprobe.model.run import RunInfo
+from netprobe.model.sink import Sink
+from netprobe.plan.cost import estimate
+from netprobe.plan.select import Selection
+from netprobe.report.collector import Collector
+from netprobe.report.hosts_page import write_hosts_json, write_hosts_text
+from netprobe.report.merge import ranges_of
+from netprobe.report.outputs import parse_outputs, write_outputs
+from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.progress import progress
+from netprobe.report.record import (
+    Key,
+    Recorded,
+    RecordWriter,
+    done_ports,
+    header_of,
+    kept,
+    read_record,
+)
+
+Options = Mapping[str, Any]  # Any: what click made of each option
+
+
+def run_verb(options: Options) -> int:
+    """Plan, probe, report."""
+    outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
+    request = request_of(options)
+    recorded = read_record(options["resume"]) if options["resume"] else None
+    plan = pipeline.make_plan(request)
+    probing = _probing(options)
+    with ExitStack() as stack:
+        collector = Collector(ranges_of(plan))
+        stack.callback(collector.close)
+        run = _start(plan, collector, recorded, options["record"])
+        info = run.probe(probing)
+        return finish(info, collector, outputs, run.problems())
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run with its sinks. ``done`` are the ports that an earlier record holds already."""
+
+    plan: Plan
+    collector: Collector
+    writer: RecordWriter | None
+    done: Mapping[Key, Ports]
+    note: str | None
+
+    def probe(self, probing: pipeline.Probing) -> RunInfo:
+        """Probe, and end the record whatever happens."""
+        sink: Sink = self.collector if self.writer is None else Both(self.collector, self.writer)
+        try:
+            with progress(sys.stderr) as events:
+                info = pipeline.run(self.plan, probing, sink, events, self.done)
+        except NetprobeError as error:
+            raise self._with_hint(error) from error
+        info = replace(info, notes=(*info.notes, self.note)) if self.note else info
+        if self.writer is not None:
+            self.writer.close(info)
+        return info
+
+    def _with_hint(self, error: NetprobeError) -> NetprobeError:
+        if self.writer is not None:
+            path = self.writer.path
+            error.args = (f"{error}\nwhat was measured until then: netprobe report {path}",)
+        return error
+
+    def problems(self) -> list[str]:
+        """What went wrong with the record, which never stops a run."""
+        return [self.writer.problem] if self.writer and self.writer.problem else []
+
+
+class Both:
+    """A sink that hands every result to two others."""
+
+    def __init__(self, first: Sink, second: Sink) -> None:
+        self._first = first
+        self._second = second
+
+    def add(self, result: Result) -> None:
+        """Hand it on; first to what keeps it for the report."""
+        self._first.add(result)
+        self._second.add(result)
+
+
+def _start(plan: Plan, collector: Collector, recorded: Recorded | None, path: str | None) -> _Run:
+    """Take over what an earlier record holds, then begin the new one: they may be one file."""
+    done: Mapping[Key, Ports] = {}
+    note = None
+    if recorded is not None:
+        for result in kept(recorded, plan):
+            collector.add(result)
+        done = done_ports(kept(recorded, plan))
+        then = recorded.header.get("started_at", "an earlier time")
+        note = f"final results of {recorded.results.path}, begun {then}, were not probed again"
+    writer = None
+    if path is not None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        earlier = () if recorded is None else kept(recorded, plan)
+        writer = RecordWriter(path, header_of(plan, now), earlier)
+    return _Run(plan, collector, writer, done, note)
+
+
+def plan_verb(options: Options) -> int:
+    """Print the plan."""
+    outputs = parse_outputs(options["outputs"], PLAN_FORMATS, "text")
+    plan = pipeline.make_plan(request_of(options))
+    cost = estimate(plan)
+
+    def render(format_: str, stream: TextIO) -> None:
+        if format_ == "json":
+            write_plan_json(plan, cost, options["count"], stream)
+        elif options["count"]:
+            write_plan_count(plan, cost, stream)
+        else:
+            write_plan_text(plan, cost, stream)
+
+    raise_problems(write_outputs(outputs, render))
+    return 0
+
+
+def check_hosts_verb(options: Options) -> int:
+    """Start and stop every agent; 3 where one cannot be started."""
+    outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
+    request = request_of(options)
+    probing = pipeline.Probing(forks=options["forks"], become_password=_password(options))
+    with progress(sys.stderr) as events:
+        hosts = pipeline.check_hosts(request, probing, events)
+    formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
+    raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
+    return 3 if any(host.state in ("failed", "lost") for host in hosts) else 0
+
+
+def raise_problems(problems: list[str]) -> None:
+    """Raise all of them as one, if there are any."""
+    if problems:
+        raise NetprobeError("\n".join(problems))
+
+
+def request_of(options: Options) -> pipeline.Request:
+    """What the user asked for. Raises RequestError where no matrix is named."""
+    if not options["matrices"]:
+        raise RequestError(
+            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
+        )
+    return pipeline.Request(
+        matrices=options["matrices"],
+        inventories=options["inventories"],
+        sets=options["sets"],
+        selection=Selection(
+            options["limit"],
+            options["from_"],
+            options["to"],
+            options["only"],
+            options["protocol"],
+        ),
+    )
+
+
+def _probing(options: Options) -> pipeline.Probing:
+    return pipeline.Probing(
+        timeout_s=options["timeout"],
+        retries=options["retries"],
+        rate=options["rate"],
+        forks=options["forks"],
+        jobs=options["jobs"],
+        listen=not options["no_listen"],
+        strict=options["strict"],
+        live=options["live"],
+        sample=options["sample"],
+        max_results=options["max_results"],
+        become_password=_password(options),
+    )
+
+
+def _password(options: Options) -> str | None:
+    """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
+    given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
+    if not options["ask_become_pass"]:
+        return given or None
+    try:
+        # getpass falls back to an echoing stdin where there is no terminal; we do not.
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError as error:
+        words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
+        raise RequestError(words) from error
+    return getpass.getpass("sudo password: ")

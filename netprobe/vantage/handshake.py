@@ -1,0 +1,107 @@
+"""From a started command to an agent that said hello: banners, sudo's question, the bundle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from netprobe.agent.wire import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE
+from netprobe.vantage.pack import bundle
+from netprobe.vantage.process import AgentProcess
+from netprobe.vantage.script import SUDO_LINE
+
+BANNER_LIMIT_BYTES = 4 * 1024 * 1024
+READ_BYTES = 64 * 1024
+
+StageName = Literal["connect", "sudo", "python"]
+
+
+class StartFailed(Exception):
+    """The command ended, or said the wrong thing, before the agent's hello.
+
+    ``stage`` tells who failed: the vantage itself, sudo, or Python on the host.
+    """
+
+    def __init__(self, stage: StageName, text: str) -> None:
+        super().__init__(text)
+        self.stage: StageName = stage
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The hello of an agent, and what was read of its frames already."""
+
+    facts: dict[str, Any]
+    rest: bytes
+
+
+def new_token() -> str:
+    """A prompt that nobody else prints; no space and no percent sign, which sudo would expand."""
+    return f"netprobe-sudo-{secrets.token_hex(8)}:"
+
+
+class Handshake:
+    """One start. The password goes to stdin once, and only after sudo's own prompt was seen."""
+
+    def __init__(self, process: AgentProcess, token: str, password: str | None) -> None:
+        self._process = process
+        self._token = token.encode("ascii")
+        self._password = password
+        self._asked = bytearray()
+        self._refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._seen = bytearray()
+        process.on_stderr = self._watch_sudo
+
+    def __repr__(self) -> str:
+        return "Handshake()"
+
+    @property
+    def stage(self) -> StageName:
+        """Who is at work now, as far as the output tells."""
+        if NO_PYTHON_LINE in self._seen:
+            return "python"
+        return "sudo" if SUDO_LINE in self._seen else "connect"
+
+    async def run(self) -> Hello:
+        """Raises StartFailed when the command ends first or sudo refuses the password."""
+        hello = asyncio.ensure_future(self._run())
+        try:
+            await asyncio.wait({hello, self._refused}, return_when=asyncio.FIRST_COMPLETED)
+            if not hello.done():
+                raise StartFailed("sudo", "sudo did not accept the password")
+            return hello.result()
+        finally:
+            hello.cancel()
+            self._refused.cancel()
+            self._process.on_stderr = lambda _data: None
+
+    async def _run(self) -> Hello:
+        await self._read_past(READY_LINE + b"\n")
+        self._process.stdin.write(bundle())
+        await self._process.stdin.drain()
+        await self._read_past(HELLO_PREFIX)
+        line = await self._read_past(b"\n")
+        return Hello(json.loads(line), bytes(self._seen))
+
+    async def _read_past(self, marker: bytes) -> bytes:
+        """What stands before the marker; whatever a banner or a profile prints is skipped so."""
+        while (at := self._seen.find(marker)) < 0:
+            data = await self._process.stdout.read(READ_BYTES)
+            if not data or len(self._seen) > BANNER_LIMIT_BYTES:
+                raise StartFailed(self.stage, "ended before the agent's hello")
+            self._seen += data
+        before = bytes(self._seen[:at])
+        del self._seen[: at + len(marker)]
+        return before
+
+    def _watch_sudo(self, data: bytes) -> None:
+        self._asked += data
+        times = self._asked.count(self._token)
+        if times and self._password is not None:
+            secret, self._password = self._password, None
+            self._process.stdin.write(secret.encode("utf-8") + b"\n")
+        elif times > 1 and not self._refused.done():
+            self._refused.set_result(None)

@@ -1,0 +1,101 @@
+"""The child process that an agent talks through: its pipes, the tail of its stderr, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Sequence
+
+STDERR_TAIL_BYTES = 16 * 1024
+STDOUT_LIMIT_BYTES = 1024 * 1024
+LAST_LINES = 4
+KILL_WAIT_S = 1.0
+
+# The password of --ask-become-pass may sit in our environment, and ssh can be told to send it on.
+SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
+
+
+class AgentProcess:
+    """A child in a session of its own, so that Ctrl-C reaches us first and we stop agents in order."""
+
+    def __init__(self, process: asyncio.subprocess.Process, command: str) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.command = command
+        self.stdin = process.stdin
+        self.stdout = process.stdout
+        self.on_stderr: Callable[[bytes], None] = lambda _data: None
+        self._process = process
+        self._tail = bytearray()
+        self._drain = asyncio.create_task(self._drain_stderr())
+
+    @classmethod
+    async def spawn(cls, argv: Sequence[str]) -> AgentProcess:
+        """Start the command. Raises OSError where it does not exist."""
+        environment = {k: v for k, v in os.environ.items() if k not in SECRET_VARIABLES}
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=STDOUT_LIMIT_BYTES,
+            env=environment,
+            start_new_session=True,
+        )
+        return cls(process, argv[0])
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is that of its group too."""
+        return self._process.pid
+
+    def last_words(self) -> list[str]:
+        """The last lines that it wrote to stderr, without control characters."""
+        text = bytes(self._tail).decode("utf-8", "replace")
+        lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
+        return [line for line in lines if line][-LAST_LINES:]
+
+    async def wait(self) -> int:
+        """Its exit status, once stderr was read to the end (or nobody closes it)."""
+        status = await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._drain), KILL_WAIT_S)
+        return status
+
+    async def end(self, patience_s: float) -> None:
+        """Close its stdin, wait, then terminate, then kill its group; leaves no zombie."""
+        self.stdin.close()
+        try:
+            for patience, number in ((patience_s, signal.SIGTERM), (KILL_WAIT_S, signal.SIGKILL)):
+                if await self._ended_within(patience):
+                    return
+                self.signal(number)
+            # A root process under sudo cannot be killed by us; it ends by the end of its stdin.
+            await self._ended_within(KILL_WAIT_S)
+        except asyncio.CancelledError:
+            self.signal(signal.SIGKILL)
+            raise
+        finally:
+            self._drain.cancel()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the whole group; harmless where it is gone or belongs to root."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+    async def _ended_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._process.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _drain_stderr(self) -> None:
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(4096):
+            self._tail += data
+            del self._tail[:-STDERR_TAIL_BYTES]
+            self.on_stderr(data)

@@ -1,0 +1,146 @@
+"""The vantage ``ssh``: the user's own OpenSSH, and the only place that quotes for another shell."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from netprobe.model.inventory import Host, Ssh
+from netprobe.vantage.base import Trouble, Way, ended_words
+
+# The first value that ssh obtains wins, so the user's own options stand before these.
+OPTIONS = (
+    # Stdin carries the protocol and there is no terminal: ssh could never ask.
+    ("BatchMode", "yes"),
+    ("ConnectTimeout", "10"),
+    ("ServerAliveInterval", "10"),
+    ("ServerAliveCountMax", "3"),
+    # Banners of sshd and notes on known_hosts would drown the words that matter.
+    ("LogLevel", "ERROR"),
+    # What the user's configuration does for interactive use would fail or print here.
+    ("ClearAllForwardings", "yes"),
+    ("PermitLocalCommand", "no"),
+    ("RemoteCommand", "none"),
+    # A second start on the same host (sudo failed, ssh was lost) reuses the connection.
+    ("ControlMaster", "auto"),
+    ("ControlPersist", "10"),
+)
+SSH_FAILED = 255
+
+# ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
+_FIXES = (
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        False,
+        "the host's key differs from known_hosts: find out why, then remove the old key with ssh-keygen -R",
+    ),
+    (
+        "Host key verification failed",
+        False,
+        "this host's key is not known yet: connect once by hand with ssh and accept it, or add it to known_hosts",
+    ),
+    (
+        "Too many authentication failures",
+        False,
+        "the ssh agent offers too many keys: set IdentityFile and IdentitiesOnly for this host in ~/.ssh/config",
+    ),
+    (
+        "Permission denied",
+        False,
+        "netprobe never asks for ssh passwords: give the user a key that ssh finds by itself (ssh-agent, IdentityFile)",
+    ),
+    ("Bad configuration option", False, "correct the ssh options of this host or ~/.ssh/config"),
+    ("Bad owner or permissions", False, "correct the owner and mode of that file"),
+    ("Could not resolve hostname", False, "correct `ssh: {host: ...}` or the address in the inventory"),
+    ("Unable to negotiate", False, "client and server share no algorithm: see ssh_config(5)"),
+    ("Connection refused", True, "nothing listens on that port: is sshd running, and is the port right?"),
+    ("timed out", True, "nothing answered: the host is down, the address is wrong, or a firewall drops ssh"),
+    ("No route to host", True, "the host is down, or the address is wrong"),
+    ("Network is unreachable", True, "this machine has no route to that address"),
+    ("kex_exchange_identification", True, "sshd hung up at once: MaxStartups, or an address that it refuses"),
+)  # fmt: skip
+
+
+def argv(host: Host, script: str, folder: Path) -> list[str]:
+    """ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged."""
+    return [*_client(host, folder), "--", _target(host).host, f"exec sh -c {shlex.quote(script)}"]
+
+
+def _client(host: Host, folder: Path) -> list[str]:
+    target = _target(host)
+    words = ["ssh", "-T", "-a", "-x", *target.options]
+    for name, value in (*OPTIONS, ("ControlPath", f"{folder}/%C")):
+        words += ["-o", f"{name}={value}"]
+    if target.port is not None:
+        words += ["-p", str(target.port)]
+    if target.user is not None:
+        words += ["-l", target.user]
+    return words
+
+
+def _target(host: Host) -> Ssh:
+    return host.vantage.ssh or Ssh(host.addresses[0].text)
+
+
+async def first_hop(host: Host) -> str | None:
+    """The first machine that ssh goes through, as the user's whole configuration says (``ssh -G``)."""
+    words = [*_client(host, Path("/")), "-G", "--", _target(host).host]
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        out, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return read_hop(out.decode("utf-8", "replace"))
+
+
+def read_hop(configuration: str) -> str | None:
+    """The first hop in the output of ``ssh -G``: jump host, proxy command, or the host itself."""
+    values = dict(line.split(" ", 1) for line in configuration.splitlines() if " " in line)
+    jump = values.get("proxyjump", "none")
+    if jump != "none":
+        return jump.split(",")[0]
+    command = values.get("proxycommand", "none")
+    return command if command != "none" else values.get("hostname")
+
+
+def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
+    """ssh's own words and the fix; a try is repeated only where the connection itself failed."""
+    words = ended_words(f"ssh {_target(host).host}", status, said)
+    if status != SSH_FAILED:
+        return Trouble(False, words)
+    text = "\n".join(said)
+    for sign, transient, fix in _FIXES:
+        if sign in text:
+            return Trouble(transient, f"{words}. {fix}")
+    return Trouble(True, words)
+
+
+async def leave(folder: Path) -> None:
+    """End every master connection of this run at once, instead of after ``ControlPersist``."""
+    await asyncio.gather(*(_exit_master(path) for path in sorted(folder.iterdir())))
+
+
+async def _exit_master(path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *("ssh", "-o", f"ControlPath={path}", "-O", "exit", "master"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        await asyncio.wait_for(process.wait(), 3.0)
+    except TimeoutError:
+        process.kill()
+
+
+SSH = Way(argv, first_hop, explain)

@@ -1,0 +1,62 @@
+"""What the tests of protocols share: a namespace for real services, and asking them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from netprobe.protocols import PROTOCOLS, Reading
+from tests.lab.netlab import Lab, LabError, Namespace, find_program
+
+ANSWER_S = 5.0
+KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
+
+Need = Callable[[str], None]
+
+
+def exchange(namespace: Namespace, transport: str, port: int, data: bytes) -> bytes | None:
+    """Send bytes to a port of the namespace's loopback; None where nothing comes back."""
+    with namespace.socket(socket.AF_INET, KINDS[transport]) as client:
+        client.settimeout(ANSWER_S)
+        client.connect(("127.0.0.1", port))
+        client.sendall(data)
+        try:
+            return client.recv(4096)
+        except TimeoutError:
+            return None
+
+
+def ask(namespace: Namespace, name: str, transport: str, port: int) -> Reading:
+    """Ask a live service what the protocol asks of one, and read what it says."""
+    protocol = PROTOCOLS[name]
+    request = protocol.service_request(transport, 4)
+    assert request is not None
+    data = exchange(namespace, transport, port, request)
+    assert data is not None, f"{name} over {transport}: no answer on port {port}"
+    return protocol.read(transport, data)
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Namespace]:
+    """A namespace with a loopback only; what is started in it ends with the module."""
+    if os.geteuid() != 0:
+        pytest.skip("services run in a network namespace, which needs root")
+    try:
+        with Lab() as lab:
+            yield lab.namespace("services")
+    except LabError as problem:
+        pytest.skip(f"this machine builds no lab: {problem}")
+
+
+@pytest.fixture(scope="session")
+def need() -> Need:
+    """Skip a test whose program this machine lacks."""
+
+    def check(program: str) -> None:
+        if find_program(program) is None and not os.access(program, os.X_OK):
+            pytest.skip(f"{program} is not installed")
+
+    return check

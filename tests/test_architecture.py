@@ -1,0 +1,148 @@
+"""The walls between the parts, as far as import-linter does not hold them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "netprobe"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+AGENT = sorted((PACKAGE / "agent").rglob("*.py"))
+
+# Where a library may be imported, as folders or files below netprobe/.
+HOMES = {
+    "yaml": ("load",),
+    "pydantic": ("load",),
+    "scapy": ("protocols",),
+    "dns": ("protocols",),
+    "httpx": ("protocols",),
+    "httpcore": ("protocols",),
+    "ssl": ("protocols",),
+    "cryptography": ("protocols",),
+    "click": ("cli",),
+    "rich": ("report", "cli"),
+}
+# What the distribution's name is called when it is imported, where the two differ.
+IMPORT_NAMES = {"pyyaml": "yaml", "dnspython": "dns"}
+SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
+HEAVY = {"pydantic", "rich", "asyncio", "scapy", "httpx", "dns", "yaml", "ssl"}
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Every absolute import of a file: the module's whole name, and the line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module, node.lineno
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("path", AGENT, ids=_name)
+def test_the_agent_imports_the_standard_library_and_itself(path: Path) -> None:
+    """The agent runs where nothing is installed: no other module, not even one of netprobe's."""
+    foreign = [
+        f"line {line}: {name}"
+        for name, line in _imports(path)
+        if name.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert not foreign
+
+
+@pytest.mark.parametrize("path", AGENT, ids=_name)
+def test_the_agent_parses_as_python_3_6(path: Path) -> None:
+    """EL8's platform-python is 3.6: no syntax newer than that."""
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+def test_vermin_finds_nothing_newer_in_the_agent() -> None:
+    """Neither syntax nor standard library of the agent is newer than Python 3.6."""
+    words = ["--quiet", "--no-tips", "--violations", "--eval-annotations", "-t=3.6-"]
+    done = subprocess.run(
+        [sys.executable, "-m", "vermin", *words, str(PACKAGE / "agent")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("folder", SILENT_FOLDERS)
+def test_only_the_judge_says_blocked(folder: str) -> None:
+    """What carries packets reports what happened; what it means is the judge's word."""
+    found = [
+        f"{_name(path)}:{number}"
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"blocked", line, re.IGNORECASE)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_libraries_stay_in_their_homes(library: str) -> None:
+    """One owner for each library, so that replacing one is a change in one folder."""
+    strays = [
+        f"{_name(path)}:{line}"
+        for path in MODULES
+        for name, line in _imports(path)
+        if name.split(".")[0] == library
+        and path.relative_to(PACKAGE).parts[0].removesuffix(".py") not in HOMES[library]
+    ]
+    assert not strays
+
+
+def test_every_dependency_is_used_and_every_use_declared() -> None:
+    """What the project asks users to install is what it imports, no more and no less."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [re.split(r"[<>=\[; ]", words)[0].lower() for words in project["dependencies"]]
+    declared = {IMPORT_NAMES.get(name, name) for name in named}
+    used = {name.split(".")[0] for path in MODULES for name, _ in _imports(path)}
+    assert declared == used - set(sys.stdlib_module_names) - {"netprobe"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`netprobe --help` and completion answer at once: what is slow to import is not imported."""
+    code = (
+        "import sys\n"
+        "from netprobe.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert "Usage" in done.stdout
+    assert not HEAVY & set(done.stderr.split())
+
+
+def test_the_layers_are_exactly_those_of_the_design() -> None:
+    """Every module and folder of netprobe/ stands in the layers that import-linter enforces."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    layers = next(c for c in tools["importlinter"]["contracts"] if c["type"] == "layers")
+    named = {word.strip(" ()") for layer in layers["layers"] for word in layer.split("|")}
+    there = {path.stem for path in PACKAGE.glob("[a-z]*.py")}
+    there |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert layers["exhaustive"] is True
+    assert there <= named
+
+
+def test_no_file_names_the_index_package() -> None:
+    """`netprobe` on the package index is somebody else's: nothing tells people to install it."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("netprobe/**/*.py")]
+    wrong = re.compile(r"(pip|pipx|uv tool) install netprobe(?!-matrix)|uvx netprobe(?!-matrix)")
+    found = [str(page) for page in pages if wrong.search(page.read_text(encoding="utf-8"))]
+    assert not found
