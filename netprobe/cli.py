@@ -15,7 +15,6 @@ from netprobe.cli_options import (
     PLAN_FORMATS,
     RUN_FORMATS,
     complete_matrix,
-    inventory_option,
     matrix_option,
     option,
     output_option,
@@ -186,7 +185,7 @@ def completion(shell: str) -> int:
 
 
 def main() -> NoReturn:
-    """Run the command line of this process; the exit status is the last word of design section 2."""
+    """Run this process's command line, and exit with its status (design section 2)."""
     status = status_of(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-# These stand in the help, which must not import the stages; a test holds them to the pipeline's own.
+# The help must not import the stages, so it has these of its own; a test holds them to theirs.
 DEFAULT_FORKS: Final = 50
 DEFAULT_JOBS: Final = 1
 DEFAULT_RETRIES: Final = 1
@@ -137,7 +137,7 @@ start_options = together(
         type=click.IntRange(1, 100_000),
         default=DEFAULT_FORKS,
         metavar="N",
-        help="How many agents are started at once; never more than 8 through one ssh hop.",
+        help="How many destinations are worked on at a time.",
     ),
     option(
         "--ask-become-pass",
@@ -158,8 +158,8 @@ probing_options = together(
     option(
         "--retries",
         type=click.IntRange(0, 20),
+        default=DEFAULT_RETRIES,
         metavar="N",
-        show_default=str(DEFAULT_RETRIES),
         help="How often silence is asked again; a refusal never is.",
     ),
     option(
@@ -167,7 +167,7 @@ probing_options = together(
         type=click.IntRange(1, 10_000_000),
         metavar="N",
         show_default="not limited",
-        help="At most so many probes a second, over all sources. Closed UDP ports are paced anyway.",
+        help="At most so many probes a second, over all sources. Closed UDP is paced anyway.",
     ),
     start_options,
     option(

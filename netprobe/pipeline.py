@@ -5,28 +5,27 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules, judge
-from netprobe.load.inventories import load_inventory
-from netprobe.load.matrix_file import load_matrices
-from netprobe.load.roles import check_roles
-from netprobe.load.settings import choose
+from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
+from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.select import Selection, select
+from netprobe.probe import checkup
 from netprobe.probe.collect import collect
 from netprobe.probe.settings import LOOKS, ProbeSettings
-from netprobe.probe.work import Want
+from netprobe.probe.work import Key, Want
 from netprobe.vantage.launch import Launcher
 
 MAX_RESULTS = 5_000_000
@@ -39,7 +38,7 @@ class Request:
     matrices: tuple[str, ...]
     inventories: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +65,26 @@ class Probing:
 
 def make_plan(request: Request) -> Plan:
     """Load and plan. Raises RequestError with every problem of every file."""
-    matrices = load_matrices(request.matrices)
-    inventory = load_inventory(request.inventories)
-    chosen, notes = choose(matrices, inventory, request.sets)
-    notes = (*notes, *check_roles(chosen, inventory))
+    chosen, inventory, notes = load_request(request.matrices, request.inventories, request.sets)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, request.selection, chosen, inventory)
 
 
-def run(plan: Plan, probing: Probing, sink: Sink, events: Events) -> RunInfo:
-    """Probe a plan; results go to the sink as they become final. SIGINT and SIGTERM end it early."""
+def run(
+    plan: Plan,
+    probing: Probing,
+    sink: Sink,
+    events: Events,
+    done: Mapping[Key, Ports] | None = None,
+) -> RunInfo:
+    """Probe a plan; results go to the sink as they become final. SIGINT and SIGTERM end it early.
+
+    ``done`` are ports of which an earlier run has final results; they are not probed again.
+    """
     _refuse_too_much(plan, probing)
     started = datetime.now(UTC)
     begin = time.monotonic()
-    running = _Running(plan, probing, sink, events)
+    running = _Running(plan, probing, sink, events, done or {})
     stopped = asyncio.run(_until_signal(running.go()))
     return RunInfo(
         started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -92,6 +97,19 @@ def run(plan: Plan, probing: Probing, sink: Sink, events: Events) -> RunInfo:
         planned_flows=plan.flow_count(),
         interrupted=stopped,
     )
+
+
+def check_hosts(plan: Plan, probing: Probing, events: Events) -> tuple[HostReport, ...]:
+    """Start and stop every agent of the plan, and say what each can do. Nothing is probed."""
+    found: list[HostReport] = []
+
+    async def go() -> None:
+        async with Launcher(become_password=probing.become_password) as launcher:
+            found.extend(await checkup.check_hosts(plan, launcher, events.host))
+
+    if asyncio.run(_until_signal(go())):
+        raise KeyboardInterrupt
+    return tuple(found)
 
 
 def _refuse_too_much(plan: Plan, probing: Probing) -> None:
@@ -107,21 +125,29 @@ def _refuse_too_much(plan: Plan, probing: Probing) -> None:
 class _Running:
     """One run: evidence in, results out, progress told."""
 
-    def __init__(self, plan: Plan, probing: Probing, sink: Sink, events: Events) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        probing: Probing,
+        sink: Sink,
+        events: Events,
+        kept: Mapping[Key, Ports],
+    ) -> None:
+        self._kept = kept
         self._plan = plan
         self._probing = probing
         self._sink = sink
         self._events = events
         self._rules = Rules(probing.strict, probing.live)
         self._reports: dict[str, HostReport] = {}
-        self._done = 0
+        self._done = sum(count_ports(ports) or 1 for ports in kept.values())
         self._total = plan.flow_count()
 
     async def go(self) -> None:
         """Probe everything."""
         async with Launcher(become_password=self._probing.become_password) as launcher:
             settings = self._probing.settings()
-            await collect(self._plan, settings, launcher, self._emit, self._tell)
+            await collect(self._plan, settings, launcher, self._emit, self._tell, self._kept)
 
     def hosts(self) -> tuple[HostReport, ...]:
         """What each host's agent could do, by name."""

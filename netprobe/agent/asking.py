@@ -57,6 +57,7 @@ class AskOrder(Order):
         Order.__init__(self, agent, message)
         self.number = message.get("number")  # type: Optional[int]
         self.sock = None  # type: Optional[socket.socket]
+        self.own_port = 0
         self.out = {}  # type: Dict[int, Ask]
         self.first = deque()  # type: Deque[Ask]
         self.later = deque()  # type: Deque[Ask]

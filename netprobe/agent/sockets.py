@@ -17,6 +17,7 @@ TCP_SHARE = 0.75
 RESERVED_FILES = 64
 LEAST_FILES = 16
 MOST_FILES = 24000
+RECEIVE_BYTES = 1024 * 1024
 
 _LINGER_RESET = struct.pack("=ii", 1, 0)
 _U32 = struct.Struct("=I")
@@ -173,3 +174,12 @@ class Disconnect:
         # tcp_disconnect() of a live connection leaves ECONNRESET pending on the socket itself.
         sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return True
+
+
+def widen(sock):
+    # type: (socket.socket) -> None
+    """Make room for the answers and errors of a whole window; the kernel caps it at rmem_max."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    except OSError:
+        pass  # the default does for all but the fastest answers

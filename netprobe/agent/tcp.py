@@ -445,6 +445,13 @@ class TcpEngine:
     def _opened(self, part, port, look, sock, started):
         # type: (Part, int, int, socket.socket, float) -> None
         rtt_s = self._now() - started
+        if sock.getsockname()[:2] == (part.order.target.address, port):
+            # Probing one's own host, the kernel may pick the very port as source: then the socket
+            # has connected to itself, which says nothing.
+            self._open -= 1
+            close_with_reset(sock)
+            self.ask_later(part.order, (part, port, look))
+            return
         if part.mode != "connect":
             self._answered(part.order, rtt_s)
             self._talks.begin(part, port, look, sock, rtt_s)

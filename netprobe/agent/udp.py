@@ -8,11 +8,9 @@ from .asking import Ask, AskEngine, AskOrder
 from .errqueue import drain, ttl_of
 from .loop import READ
 from .outcomes import kind
-from .sockets import open_probe
+from .sockets import open_probe, widen
 from .wire import NONCE_BYTES, pack_nonce, read_nonce
 
-# Room for the errors and answers of a whole window; the kernel caps it at net.core.rmem_max.
-RECEIVE_BYTES = 1024 * 1024
 MOST_DATAGRAM = 65535
 ANCILLARY_BYTES = 64
 
@@ -23,19 +21,23 @@ class UdpEngine(AskEngine):
     def _open(self, order):
         # type: (AskOrder) -> None
         sock = open_probe(order.target, socket.SOCK_DGRAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
-        except OSError:
-            pass  # the default does for all but the fastest answers
+        widen(sock)
+        if order.target.source is None:
+            sock.bind(("", 0))  # now, so that the port is known
         order.sock = sock
+        order.own_port = sock.getsockname()[1]
         self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
 
     def _release(self, order):
         # type: (AskOrder) -> None
-        if order.sock is not None:
-            self.agent.loop.unwatch(order.sock.fileno())
-            order.sock.close()
-            order.sock = None
+        self._close(order.sock)
+        order.sock = None
+
+    def _close(self, sock):
+        # type: (Optional[socket.socket]) -> None
+        if sock is not None:
+            self.agent.loop.unwatch(sock.fileno())
+            sock.close()
 
     def _ready(self, order):
         # type: (AskOrder) -> None
@@ -45,6 +47,12 @@ class UdpEngine(AskEngine):
 
     def _transmit(self, order, ask):
         # type: (AskOrder, Ask) -> None
+        if ask.port == order.own_port:
+            # On one's own host that port would answer with our own packet. What is out on the old
+            # socket is sent again by the schedule.
+            old = order.sock
+            self._open(order)
+            self._close(old)
         assert order.sock is not None
         template = ask.part.template
         request = b""

@@ -1,1 +1,1 @@
-"""Stage 1: the files people write become a matrix or an inventory, or every problem of every file."""
+"""Stage 1: files that people write become matrices and an inventory, or a list of problems."""

@@ -1,4 +1,4 @@
-"""The matrices that come with netprobe: where they are, and their names and titles, read cheaply."""
+"""The matrices that come with netprobe: where they are, their names and titles, read cheaply."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 import netprobe
 from netprobe.errors import Problem, RequestError
 from netprobe.load.words import instead_of, quoted
+from netprobe.load.yaml_source import head
 
 SUFFIXES = (".yaml", ".yml")
 
 
 def bundled_folder() -> Path:
-    """``netprobe/_matrices`` in an installed wheel, ``matrices/`` beside the package in a checkout."""
+    """``netprobe/_matrices`` in a wheel, ``matrices/`` beside the package in a checkout."""
     package = Path(netprobe.__file__).parent
     installed = package / "_matrices"
     return installed if installed.is_dir() else package.parent / "matrices"
@@ -25,8 +26,6 @@ def bundled_names() -> tuple[str, ...]:
 
 def bundled_titles() -> dict[str, str]:
     """Name and title of every bundled matrix, without pydantic: ``matrix list`` must be quick."""
-    from netprobe.load.yaml_source import head
-
     paths = (bundled_folder() / f"{name}.yaml" for name in bundled_names())
     return {path.stem: head(str(path), ("title",)).get("title", "") for path in paths}
 

@@ -64,8 +64,8 @@ def _missing(model: type[FileModel], inner: tuple[Step, ...]) -> str:
 
 
 def _as_phrase(description: str) -> str:
-    """A field's description inside a sentence: its first sentence, in lower case, without a stop."""
-    first = description.split(". ")[0].rstrip(".")
+    """A field's description inside a sentence: without its stop and its capital letter."""
+    first = description.partition(". ")[0].rstrip(".")
     return first[:1].lower() + first[1:]
 
 

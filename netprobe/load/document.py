@@ -14,7 +14,7 @@ Mark = tuple[int, int]
 
 @dataclass(slots=True)
 class Node:
-    """One value. ``mark`` is its (line, column) from 1; mappings also know the marks of their keys."""
+    """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys too."""
 
     value: object
     mark: Mark
@@ -70,7 +70,7 @@ class Document:
 
 
 def problem_at(place: str, text: str) -> Problem:
-    """A problem at a ``file:line:column`` that :meth:`Document.place` gave; "" or words have no line."""
+    """A problem at a ``file:line:column`` of :meth:`Document.place`, or at a file without lines."""
     parts = place.rsplit(":", 2)
     if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
         return Problem(parts[0], int(parts[1]), int(parts[2]), text)

@@ -38,6 +38,15 @@ def check_header(document: Document, kind: str, out: list[Problem]) -> bool:
     return False
 
 
+def is_header_problem(problem: Problem, document: Document) -> bool:
+    """Whether pydantic complains about the ``schema:`` line, which was judged here in better words."""
+    here = document.at(("schema",), "")
+    on_line = (
+        document.get(("schema",)) is not None and problem.sort_key()[:3] == here.sort_key()[:3]
+    )
+    return on_line or problem.text.startswith('the key "schema" is missing')
+
+
 def _other(found: str, version: int, kind: str, expected: str) -> str:
     if found == kind:
         age = "newer" if version > VERSION else "other"

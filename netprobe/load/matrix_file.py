@@ -17,7 +17,7 @@ from netprobe.load.bundled import (
 )
 from netprobe.load.complaints import validate
 from netprobe.load.document import Document
-from netprobe.load.headers import check_header
+from netprobe.load.headers import check_header, is_header_problem
 from netprobe.load.matrix_build import build, empty_overrides
 from netprobe.load.matrix_checks import Checks
 from netprobe.load.matrix_models import MatrixFile
@@ -83,18 +83,21 @@ class _Shelf:
         return self.done[key]
 
     def _read(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
+        before = len(self.problems)
         if not check_header(document, "matrix", self.problems):
             return None
         extends = document.get(("extends",)) is not None
         base = self._base(document, chain) if extends else None
         if extends and base is None:
-            return self._without_base(document)
+            # What it extends is broken: say what can be said without knowing the names of that.
+            self._validated(document)
+            return None
         settings = read_settings(document, base.settings if base else {}, self.problems)
         Checks(document, base, settings, self.problems).all()
         if not extends:
             self._complete(document)
         file = self._validated(document)
-        if file is None or self.problems:
+        if file is None or len(self.problems) > before:
             return None
         matrix = build(file, settings, base, _name(file, base, chain[-1]))
         for name in empty_overrides(matrix, file.override):
@@ -105,13 +108,8 @@ class _Shelf:
     def _validated(self, document: Document) -> MatrixFile | None:
         found: list[Problem] = []
         file = validate(MatrixFile, document, found)
-        # The header was judged already, in better words.
-        self.problems.extend(p for p in found if not _is_of_header(p, document))
+        self.problems.extend(p for p in found if not is_header_problem(p, document))
         return file
-
-    def _without_base(self, document: Document) -> None:
-        """What it extends is broken: say what can be said without knowing the names of that."""
-        self._validated(document)
 
     def _base(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
         extends = document.get(("extends",))
@@ -148,14 +146,6 @@ class _Shelf:
             if document.get((key,)) in (None, [], {}):
                 words = f'the key "{key}" is missing, expected {_NEEDED[key]} (or "extends")'
                 self.problems.append(document.at_key((key,), words))
-
-
-def _is_of_header(problem: Problem, document: Document) -> bool:
-    header = document.at(("schema",), "")
-    return '"schema"' in problem.text or (problem.line, problem.column) == (
-        header.line,
-        header.column,
-    )
 
 
 def _name(file: MatrixFile, base: Matrix | None, path: Path) -> str:

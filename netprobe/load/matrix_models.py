@@ -23,7 +23,9 @@ Probe = Literal[
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _CONDITION: dict[str, Any] = {
     "type": "object",
-    "additionalProperties": {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]},
+    "additionalProperties": {
+        "anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]
+    },
 }
 _VALUE = {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}
 
@@ -42,62 +44,82 @@ Value = Annotated[Any, WithJsonSchema(_VALUE)]
 class DocumentFile(FileModel):
     """Where the rows of a matrix come from."""
 
-    title: str | None = Field(None, description="Title of the document.")
-    publisher: str | None = Field(None, description="Who publishes the document.")
-    retrieved: Date | None = Field(None, description="The day on which the document was read.")
-    url: str | None = Field(None, description="Where the document was found.")
-    version: str | None = Field(None, description="Version of the document or of the product.")
+    title: str | None = Field(default=None, description="Title of the document.")
+    publisher: str | None = Field(default=None, description="Who publishes the document.")
+    retrieved: Date | None = Field(
+        default=None, description="The day on which the document was read."
+    )
+    url: str | None = Field(default=None, description="Where the document was found.")
+    version: str | None = Field(
+        default=None, description="Version of the document or of the product."
+    )
 
 
 class RoleFile(FileModel):
     """A part that hosts play."""
 
-    description: str = Field("", description="What such a host is.")
-    implies: Names = Field([], description="Further roles that such a host has too; transitive.")
+    description: str = Field(default="", description="What such a host is.")
+    implies: Names = Field(
+        default=[], description="Further roles that such a host has too; transitive."
+    )
 
 
 class SettingFile(FileModel):
     """Something that the user says of the installation; conditions and ports refer to it."""
 
     type: Literal["choice", "list", "version", "port", "string", "boolean", "bool"] | None = Field(
-        None,
+        default=None,
         description="Type of the value. Values alone make it a choice, true or false a boolean.",
     )
     values: list[Value] | None = Field(
-        None, description="The values that a choice, or the items that a list, may have."
+        default=None, description="The values that a choice, or the items that a list, may have."
     )
-    default: Value = Field(None, description="The value where the user says nothing.")
-    description: str = Field("", description="What the setting means.")
+    default: Value = Field(default=None, description="The value where the user says nothing.")
+    description: str = Field(default="", description="What the setting means.")
 
 
 class WarnFile(FileModel):
     """A sentence that results carry while a condition holds; it never changes a verdict."""
 
     text: Words = Field(description="The sentence.")
-    when: Condition = Field({}, description="Settings and values under which it is shown.")
+    when: Condition = Field(default={}, description="Settings and values under which it is shown.")
 
 
 class ChangeFile(FileModel):
     """The keys of a requirement that ``override`` may change."""
 
     sources: Names = Field(
-        [], alias="from", description="The role, or the roles, that must reach the others."
+        default=[], alias="from", description="The role, or the roles, that must reach the others."
     )
-    destinations: Names = Field([], alias="to", description="The role, or the roles, to reach.")
-    tcp: list[Port] = Field([], description='TCP ports: numbers, "FIRST-LAST", {setting: NAME}.')
-    udp: list[Port] = Field([], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.')
-    icmp: Literal["echo"] | None = Field(None, description="ICMP: echo is the only kind.")
-    ipproto: Protocols = Field([], description="Numbers of raw IP protocols (IPIP is 4).")
-    purpose: str = Field("", description="What the flow is for, in the document's own words.")
-    row: str = Field("", description="The table of the document in which the row stands.")
-    when: Condition = Field({}, description="Required only while all these settings match.")
-    unless: Condition = Field({}, description="Not required while all these settings match.")
-    optional: bool = Field(False, description="Reported, but never decides the exit status.")
+    destinations: Names = Field(
+        default=[], alias="to", description="The role, or the roles, to reach."
+    )
+    tcp: list[Port] = Field(
+        default=[], description='TCP ports: numbers, "FIRST-LAST", {setting: NAME}.'
+    )
+    udp: list[Port] = Field(
+        default=[], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.'
+    )
+    icmp: Literal["echo"] | None = Field(default=None, description="ICMP: echo is the only kind.")
+    ipproto: Protocols = Field(default=[], description="Numbers of raw IP protocols (IPIP is 4).")
+    purpose: str = Field(
+        default="", description="What the flow is for, in the document's own words."
+    )
+    row: str = Field(default="", description="The table of the document in which the row stands.")
+    when: Condition = Field(default={}, description="Required only while all these settings match.")
+    unless: Condition = Field(
+        default={}, description="Not required while all these settings match."
+    )
+    optional: bool = Field(
+        default=False, description="Reported, but never decides the exit status."
+    )
     expect: Literal["allowed", "denied"] = Field(
-        "allowed", description="Whether the flow must get through or must not."
+        default="allowed", description="Whether the flow must get through or must not."
     )
-    probe: Probe | None = Field(None, description="What to send where plain bytes prove little.")
-    warnings: list[WarnFile] = Field([], description="Sentences that the results carry.")
+    probe: Probe | None = Field(
+        default=None, description="What to send where plain bytes prove little."
+    )
+    warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 
 
 class RequirementFile(ChangeFile):
@@ -114,7 +136,7 @@ class WaiverFile(FileModel):
     """A requirement that the user accepts as it is."""
 
     reason: Words = Field(description="A reason, which the report repeats.")
-    until: Date | None = Field(None, description="The last day on which the waiver holds.")
+    until: Date | None = Field(default=None, description="The last day on which the waiver holds.")
 
 
 _UNTIL = re.compile(r"^(?P<reason>.*?)(?P<comma>,?)\s*\buntil\s+(?P<until>\S+?)\.?\s*$", re.DOTALL)
@@ -145,23 +167,30 @@ class MatrixFile(FileModel):
     schema_: Literal["netprobe.matrix/1"] = Field(
         alias="schema", description="The format of this file: netprobe.matrix/1."
     )
-    name: Name | None = Field(None, description="A name for the matrix, as reports show it.")
-    title: str | None = Field(None, description="A title for people.")
-    document: DocumentFile = Field(DocumentFile(), description="Where the rows come from.")
+    name: Name | None = Field(
+        default=None, description="A name for the matrix, as reports show it."
+    )
+    title: str | None = Field(default=None, description="A title for people.")
+    document: DocumentFile = Field(default=DocumentFile(), description="Where the rows come from.")
     extends: Words | None = Field(
-        None, description="A bundled matrix, or a path beside this file, that this file changes."
+        default=None,
+        description="A bundled matrix, or a path beside this file, that this file changes.",
     )
     local: bool | None = Field(
-        None, description="Hosts are tested against their own addresses too (default false)."
+        default=None,
+        description="Hosts are tested against their own addresses too (default false).",
     )
-    roles: dict[Name, RoleFile] = Field({}, description="The roles that requirements refer to.")
+    roles: dict[Name, RoleFile] = Field(
+        default={}, description="The roles that requirements refer to."
+    )
     settings: dict[Name, SettingFile] = Field(
-        {}, description="The settings that conditions and ports refer to."
+        default={}, description="The settings that conditions and ports refer to."
     )
-    requirements: list[RequirementFile] = Field([], description="What must reach what.")
+    requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
     override: dict[str, ChangeFile] = Field(
-        {}, description="Requirements of the extended matrix: the keys given replace its own."
+        default={},
+        description="Requirements of the extended matrix: the keys given replace its own.",
     )
     waive: dict[str, Waiver] = Field(
-        {}, description='Requirements to accept as they are: "reason, until 2027-01-31".'
+        default={}, description='Requirements to accept as they are: "reason, until 2027-01-31".'
     )

@@ -74,7 +74,7 @@ class _One:
             return "choice"
         if isinstance(self.body.get("default"), bool):
             return "boolean"
-        words = "the key \"type\" is missing, expected one of: "
+        words = 'the key "type" is missing, expected one of: '
         self.out.append(self.document.at_key(self.path, words + listed(_TYPE_NAMES)))
         return None
 

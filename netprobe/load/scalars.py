@@ -1,12 +1,13 @@
-"""What a plain YAML scalar means: the core schema of YAML 1.2, section 10.3, and nothing of YAML 1.1.
+"""What a plain YAML scalar means: the core schema of YAML 1.2, section 10.3, nothing of YAML 1.1.
 
-In YAML 1.1 ``on`` is true, ``22:30`` is 1350, ``010`` is 8 and ``1_000`` is 1000. Files about ports and
-hosts are full of such words, so only the short list of 1.2 is understood; all else is text.
+In YAML 1.1 ``on`` is true, ``22:30`` is 1350, ``010`` is 8 and ``1_000`` is 1000. Files about ports
+and hosts are full of such words: only the short list of 1.2 is understood, all else is text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 TAG = "tag:yaml.org,2002:"
 
@@ -80,7 +81,7 @@ def _decimal(text: str) -> Decimal:
     return number
 
 
-_READERS = {
+_READERS: dict[str, Callable[[str], Scalar]] = {
     TAG + "null": lambda text: None,
     TAG + "bool": lambda text: text.lower() == "true",
     TAG + "int": _integer,

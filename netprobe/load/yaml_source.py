@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -53,7 +54,9 @@ def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
         problems.append(Problem(name, 0, 0, _unreadable(error)))
         return None
     if len(raw) > MAX_BYTES:
-        problems.append(Problem(name, 0, 0, "larger than 16 MiB, expected a file written by people"))
+        problems.append(
+            Problem(name, 0, 0, "larger than 16 MiB, expected a file written by people")
+        )
         return None
     return raw
 
@@ -79,7 +82,7 @@ def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
 
 
 def top_keys(raw: bytes) -> dict[str, str | None] | None:
-    """Keys of the top mapping, with their texts where they are scalars; None where there is none."""
+    """Keys of the top mapping with the texts of scalars; None where there is no mapping."""
     problems: list[Problem] = []
     text = _decode(raw, problems, "")
     if text is None:
@@ -95,7 +98,9 @@ def plain(text: str) -> str:
     """A text as a YAML scalar on one line: bare where that means the same, else in quotes."""
     written = yaml.safe_dump(text, width=2**20, allow_unicode=True, default_style=None)
     bare = written.removesuffix("\n").removesuffix("\n...")
-    return bare if "\n" not in bare else yaml.safe_dump(text, width=2**20, default_style='"').strip()
+    return (
+        bare if "\n" not in bare else yaml.safe_dump(text, width=2**20, default_style='"').strip()
+    )
 
 
 def _top_level(events: Iterator[yaml.Event]) -> Iterator[tuple[str, str | None]]:
@@ -139,7 +144,9 @@ def _decode(raw: bytes, problems: list[Problem], name: str) -> str | None:
         before = raw[: error.start]
         line = before.count(b"\n") + 1
         column = len(before.rpartition(b"\n")[2].decode(encoding, "replace")) + 1
-        words = f"byte 0x{raw[error.start]:02x} at offset {error.start} is no {encoding[:6].upper()}"
+        words = (
+            f"byte 0x{raw[error.start]:02x} at offset {error.start} is no {encoding[:6].upper()}"
+        )
         problems.append(Problem(name, line, column, f"{words.rstrip('-')}, expected text in UTF-8"))
         return None
 
@@ -164,7 +171,7 @@ class _Parser:
         self.open: set[int] = set()
 
     def document(self) -> Document | None:
-        """The document, also where keys or tags in it are problems, so that the rest is checked too."""
+        """The document, also where keys or tags are problems, so that the rest is checked too."""
         try:
             if not self._is_safe():
                 return None
@@ -177,18 +184,22 @@ class _Parser:
             self._no_mapping(node)
             return None
         if node.size > MAX_VALUES:
-            self._add(node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer")
+            self._add(
+                node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer"
+            )
             return None
         return Document(self.name, node)
 
     def _is_safe(self) -> bool:
-        """Refuse what compose() must not see: it recurses in C, and deep nesting kills the process."""
+        """Refuse what compose() must not see: it recurses in C, deep nesting kills the process."""
         depth = documents = 0
         for event in yaml.parse(self.text, Loader=_Loader):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > MAX_DEPTH:
-                    self._add(_mark(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer")
+                    self._add(
+                        _mark(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer"
+                    )
                     return False
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
@@ -203,7 +214,9 @@ class _Parser:
     def _node(self, node: yaml.Node) -> Node:
         key = id(node)
         if key in self.open:
-            self._add(_mark(node), "this anchor contains an alias of itself, expected no such circle")
+            self._add(
+                _mark(node), "this anchor contains an alias of itself, expected no such circle"
+            )
             return Node(None, _mark(node))
         if key not in self.made:
             self.open.add(key)
@@ -219,7 +232,9 @@ class _Parser:
         except StopIteration:
             self._add(mark, f"the tag {quoted(node.tag)} means nothing here, expected no tag")
         except ValueError as error:
-            self._add(mark, f"{quoted(node.value)} does not fit ({error}), expected a shorter value")
+            self._add(
+                mark, f"{quoted(node.value)} does not fit ({error}), expected a shorter value"
+            )
         return Node(node.value, mark)
 
     def sequence(self, node: yaml.SequenceNode) -> Node:
@@ -249,12 +264,16 @@ class _Parser:
         if not isinstance(node, yaml.ScalarNode):
             self._add(mark, "a list or mapping is the key here, expected a name")
         elif node.value == "<<" and not node.style:
-            self._add(mark, 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out')
+            self._add(
+                mark, 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out'
+            )
         elif not node.value:
             self._add(mark, "the key is empty, expected a name")
         elif node.value in mapping.keys:
             first = mapping.keys[node.value][0]
-            words = f"the key {quoted(node.value)} stands here a second time (first in line {first})"
+            words = (
+                f"the key {quoted(node.value)} stands here a second time (first in line {first})"
+            )
             self._add(mark, f"{words}, expected every key once")
         else:
             return str(node.value)
@@ -262,7 +281,9 @@ class _Parser:
 
     def _plain_tag(self, node: yaml.Node, kind: str) -> None:
         if node.tag != scalars.TAG + kind:
-            self._add(_mark(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag")
+            self._add(
+                _mark(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag"
+            )
 
     def _no_mapping(self, node: Node | None) -> None:
         expected = 'expected a mapping that has the key "schema"'
@@ -302,13 +323,16 @@ def _reserved(error: yaml.MarkedYAMLError) -> str:
 # between the C and the Python version.
 _AT: dict[str, Callable[[yaml.MarkedYAMLError], str]] = {
     "\t": lambda error: "a tab stands in the indentation, expected spaces",
-    ":": lambda error: 'a ":" is not allowed at this place, expected quotes around a value that has one',
+    ":": lambda error: (
+        'a ":" is not allowed at this place, expected quotes around a value that has one'
+    ),
     "@": _reserved,
     "`": _reserved,
     "%": _reserved,
 }
 
-_BUILDERS: dict[type, Callable[[_Parser, yaml.Node], Node]] = {
+# Any: each function takes the node class that is its key.
+_BUILDERS: dict[type, Callable[[_Parser, Any], Node]] = {
     yaml.ScalarNode: lambda parser, node: parser.scalar(node),
     yaml.SequenceNode: lambda parser, node: parser.sequence(node),
     yaml.MappingNode: lambda parser, node: parser.mapping(node),

@@ -38,8 +38,20 @@ class Vantage:
 
 
 @dataclass(frozen=True, slots=True)
+class Proxy:
+    """The host's proxy as its software is told: URLs, and where it is not used (Go's NO_PROXY)."""
+
+    https_proxy: str | None = None
+    http_proxy: str | None = None
+    no_proxy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
-    """One machine. ``source_addresses`` are the addresses its probes start from, one a family."""
+    """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
+
+    ``place`` is where it stands in a file of ours (``file:line:column``), empty for other sources.
+    """
 
     name: str
     addresses: tuple[Address, ...]
@@ -47,11 +59,18 @@ class Host:
     vantage: Vantage
     become: Literal["sudo"] | None = None
     source_addresses: tuple[Address, ...] = ()
+    proxy: Proxy | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All hosts in file order, and the settings that the file carries (raw, checked by each matrix)."""
+    """All hosts in file order, and the settings that the file carries (raw, checked by each matrix).
+
+    ``setting_places`` says where each setting stands, ``notes`` what a reader should know of the hosts.
+    """
 
     hosts: tuple[Host, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
+    setting_places: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
+from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.answered import Answered
 from netprobe.probe.destination import Destination
 from netprobe.probe.fleet import Fleet
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.work import Want, Work
+from netprobe.probe.work import Key, Want, Work
 from netprobe.vantage.launch import Launcher
 
 Emit = Callable[[Want, list[Evidence]], None]
@@ -28,17 +29,20 @@ async def collect(
     launcher: Launcher,
     emit: Emit,
     tell: Callable[[HostReport], None],
+    done: Mapping[Key, Ports] | None = None,
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
+    ``done`` are ports that an earlier run has final results for.
+
     Cancelled, it ends every agent, emits what was not probed as untested, and raises CancelledError.
     """
-    work = Work(plan)
+    work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
     waiting = {host.name: host for host in work.destinations}
     try:
-        fleet.start(secrets.token_bytes(32))
+        fleet.start(secrets.token_bytes(32), settings.rate)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, waiting)
@@ -80,4 +84,6 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
 def _emit_stopped(work: Work, host: Host, emit: Emit) -> None:
     for want in work.wants(host):
         flow = want.flow
-        emit(want, [Evidence(flow, flow.address.text, flow.block.ports, None, untested=STOPPED)])
+        address = flow.address.text
+        ports = want.left(address) or ()
+        emit(want, [Evidence(flow, address, ports, None, untested=STOPPED)])

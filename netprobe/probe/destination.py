@@ -115,7 +115,7 @@ class Destination:
             self._emit(want, found)
 
     def _evidence(self, want: Want, sighting: Sighting) -> Evidence | None:
-        entries = want.flow.block.ports
+        entries = want.left(sighting.task.address) or ()
         ports: Ports = port_sets.intersect(sighting.ports, entries) if entries else ()
         if entries and not ports:
             return None

@@ -31,10 +31,10 @@ class Agent:
     async def ready(self) -> AgentLink:
         """The link, once there is one. Raises AgentError where there is none or it was lost."""
         await self.settled.wait()
-        if self.link is not None and self.link.lost.done():
-            self.error = self.link.lost.result()
         if self.error is not None or self.link is None:
             raise self.error or AgentError("no-vantage", "no agent was started")
+        if self.link.lost.done():
+            self.link.lost.result()
         return self.link
 
     @property
@@ -52,25 +52,7 @@ class Agent:
         """Run one probe order; gives its ``outcomes`` frames. Raises AgentError."""
         link = await self.ready()
         self._teach(link)
-        queue = link.subscribe(order["id"])
-        try:
-            link.send(order)
-            return await self._frames(link, queue)
-        finally:
-            link.unsubscribe(order["id"])
-
-    async def _frames(
-        self, link: AgentLink, queue: asyncio.Queue[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        frames: list[dict[str, Any]] = []
-        while True:
-            frame = await link.next_frame(queue)
-            if frame["t"] == "outcomes":
-                frames.append(frame)
-            elif frame["t"] == "fault":
-                raise AgentError("agent-fault", str(frame.get("words", "")))
-            elif frame["t"] == "done":
-                return frames
+        return [frame async for frame in link.stream(order) if frame["t"] == "outcomes"]
 
     async def route(self, destination: str, source: str | None) -> dict[str, Any]:
         """The route to an address as the host's kernel sees it, asked once."""
@@ -105,11 +87,17 @@ class Fleet:
             host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
         }
         self._starts: list[asyncio.Task[None]] = []
+        self._closing = False
 
-    def start(self, key: bytes) -> None:
-        """Begin to start every agent; each settles on its own."""
+    def start(self, key: bytes, rate: int | None = None) -> None:
+        """Begin to start every agent; each settles on its own.
+
+        Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
+        """
+        able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
+        share = None if rate is None else rate / max(1, len(able))
         for agent in self._agents.values():
-            self._starts.append(asyncio.create_task(self._start(agent, key)))
+            self._starts.append(asyncio.create_task(self._start(agent, key, share)))
 
     def agent(self, host: Host) -> Agent:
         """The agent of a host, in whatever state it is."""
@@ -134,10 +122,11 @@ class Fleet:
         for start in self._starts:
             start.cancel()
         await asyncio.gather(*self._starts, return_exceptions=True)
+        self._closing = True
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
         await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
 
-    async def _start(self, agent: Agent, key: bytes) -> None:
+    async def _start(self, agent: Agent, key: bytes, share: float | None) -> None:
         host = agent.host
         try:
             if host.vantage.kind == "none":
@@ -145,6 +134,8 @@ class Fleet:
                 self._tell(HostReport(host.name, "none"))
                 return
             link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
+            if share is not None:
+                link.send({"t": "rate", "per_s": share})
             agent.link = link
             self._tell(host_report(link))
             link.lost.add_done_callback(lambda _: self._lost(agent))
@@ -155,10 +146,10 @@ class Fleet:
             agent.settled.set()
 
     def _lost(self, agent: Agent) -> None:
-        if agent.link is None or agent.link.lost.cancelled():
+        if agent.link is None or self._closing or agent.link.lost.cancelled():
             return
-        error = agent.link.lost.result()
-        self._tell(HostReport(agent.host.name, "lost", words=str(error)))
+        words = str(agent.link.lost.exception())
+        self._tell(HostReport(agent.host.name, "lost", words=words))
 
 
 def host_report(link: AgentLink) -> HostReport:
@@ -170,7 +161,7 @@ def host_report(link: AgentLink) -> HostReport:
         python=hello.get("python"),
         user=hello.get("user"),
         privileged=bool(hello.get("net_raw")),
-        cost=tuple(link.cost) + _cost(hello),
+        cost=_cost(hello) if link.cost is None else (link.cost,),
         facts=hello,
     )
 

@@ -47,6 +47,12 @@ class Listeners:
         states_there = self._states.setdefault((spot.protocol, spot.address), [])
         states_there.append((ports, listener, spot.probe))
 
+    def known(self) -> Iterator[tuple[tuple[str, str], Ports, Listener]]:
+        """Everything noted: (protocol, address), ports, state."""
+        for key, some in self._states.items():
+            for ports, listener, _ in some:
+                yield key, ports, listener
+
     def split(self, task: Task) -> Iterator[tuple[Ports, Listener, str | None]]:
         """The task's ports by their state, with the packet that the listener there knows."""
         rest = task.ports

@@ -13,7 +13,7 @@ from netprobe.probe.listening import Round
 from netprobe.probe.sighting import Sighting, own_addresses
 
 
-async def with_witnesses(sightings: list[Sighting], round_: Round, host: Host) -> list[Sighting]:
+async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sighting]:
     """Ask the round's listeners about every order, and give each sighting its witness.
 
     Always asked, also when every probe was answered: the reply proves that the listeners were

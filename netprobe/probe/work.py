@@ -1,4 +1,4 @@
-"""What there is to probe at one destination: wanted flows, joined where they are the same packets."""
+"""What there is to probe at one destination: wanted flows, joined where packets are the same."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import Ports
 
 Order = tuple[int, int, int]
+# matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
+Key = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A flow of the plan that waits for evidence; ``order`` is its place in the plan."""
+    """A flow of the plan that waits for evidence; ``order`` is its place in the plan.
+
+    ``kept`` holds, by address, the ports that an earlier run has final results for.
+    """
 
     flow: Flow
     order: Order
+    kept: Mapping[str, Ports] = field(default_factory=dict, compare=False)
+
+    def left(self, address: str) -> Ports | None:
+        """The ports to probe at an address; None: nothing, not even where there are no ports."""
+        ports = self.flow.block.ports
+        if address not in self.kept:
+            return ports
+        return port_sets.subtract(ports, self.kept[address]) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,10 @@ class Task:
 class Work:
     """The plan, seen from its destinations; holds references to blocks, never a list of flows."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, done: Mapping[Key, Ports] | None = None) -> None:
+        self._kept: dict[tuple[str, ...], dict[str, Ports]] = {}
+        for key, ports in (done or {}).items():
+            self._kept.setdefault((*key[:4], key[5]), {})[key[4]] = ports
         self._by_destination: dict[str, list[tuple[Block, int, Address]]] = {}
         self._hosts: dict[str, Host] = {}
         self._sources: dict[str, Host] = {}
@@ -67,8 +83,18 @@ class Work:
         for block, end_index, address in self._by_destination[destination.name]:
             for source_index, source in enumerate(block.sources):
                 if block.local or source.name != destination.name:
-                    flow = Flow(block, source, destination, address)
-                    yield Want(flow, (block.index, source_index, end_index))
+                    want = self._want(
+                        Flow(block, source, destination, address),
+                        (block.index, source_index, end_index),
+                    )
+                    if address.family is None or want.left(address.text) is not None:
+                        yield want
+
+    def _want(self, flow: Flow, order: Order) -> Want:
+        block = flow.block
+        names = (flow.source.name, flow.destination.name)
+        key = (block.matrix, block.requirement.id, *names, block.protocol)
+        return Want(flow, order, self._kept.get(key, {}))
 
 
 def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> list[Task]:
@@ -82,7 +108,8 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
         denied = block.requirement.expect == "denied"
         for address in addresses(want, resolved):
             key = (want.flow.source.name, address, block.protocol, block.requirement.probe, denied)
-            groups.setdefault(key, []).append(want)
+            if want.left(address) is not None:
+                groups.setdefault(key, []).append(want)
     return [_task(key, members) for key, members in groups.items()]
 
 
@@ -101,6 +128,6 @@ def family_of(address: str) -> int:
 
 def _task(key: tuple[str, str, str, str | None, bool], members: list[Want]) -> Task:
     _, address, protocol, probe, denied = key
-    ports = port_sets.normalise(entry for want in members for entry in want.flow.block.ports)
+    ports = port_sets.normalise(entry for want in members for entry in want.left(address) or ())
     source = members[0].flow.source
     return Task(source, address, family_of(address), protocol, probe, denied, ports, tuple(members))

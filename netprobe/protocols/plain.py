@@ -22,7 +22,12 @@ class Plain:
     transports: tuple[Transport, ...] = ("tcp", "udp")
 
     def template(self, transport: str, family: int) -> wire.Template:
-        """Give magic, nonce, MAC; answered by another magic, the nonce, host and MAC."""
+        """Give magic, nonce, MAC; answered by another magic, the nonce, host and MAC.
+
+        Right behind an IP header nothing is answered: there only what arrives counts.
+        """
+        if transport == "ipproto":
+            return wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT)
         answer = ANSWER_MAGIC + bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES)
         return with_answer(
             wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT),
@@ -54,10 +59,6 @@ class Raw(Plain):
     name = "raw"
     one_way = True
     transports: tuple[Transport, ...] = ("ipproto",)
-
-    def template(self, transport: str, family: int) -> wire.Template:
-        """Give magic, nonce and MAC; our listener answers nothing."""
-        return wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT)
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same bytes with empty holes: a host without a handler answers ICMP 3/2."""

@@ -99,7 +99,7 @@ class Survey:
     first: Result
     flows: int = 0
     sources: dict[str, None] = field(default_factory=dict)
-    destinations: dict[str, None] = field(default_factory=dict)
+    destinations: dict[End, None] = field(default_factory=dict)
     requirements: dict[tuple[str, str], Result] = field(default_factory=dict)
     _ports: dict[str, set[PortRange]] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class Survey:
         """Take one more result in."""
         self.flows += result.port_count
         self.sources[result.source] = None
-        self.destinations[result.destination] = None
+        self.destinations[result.destination, result.address] = None
         self.requirements.setdefault((result.matrix, result.requirement), result)
         ranges = self._ports.setdefault(result.protocol, set())
         if result.port is not None and result.end_port is not None:
@@ -117,7 +117,7 @@ class Survey:
         """``worker-1, worker-2 → master-0, master-1  tcp 6443 (4 flows)``."""
         wire = [(protocol, normalise(ranges)) for protocol, ranges in self._ports.items()]
         left = names_text(list(self.sources), MOST_NAMES)
-        right = names_text(list(self.destinations), MOST_NAMES)
+        right = _ends_text(list(self.destinations))
         return f"{left} → {right}  {wire_text(wire)} ({plural(self.flows, 'flow')})"
 
 

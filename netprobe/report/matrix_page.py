@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from netprobe.model.matrix import (
     ChosenMatrix,
@@ -24,12 +24,12 @@ SCHEMA = "netprobe.matrix/1"
 WhyNot = Callable[[Requirement], str | None]
 
 
-def write_matrix_json(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+def write_matrix_json(chosen: ChosenMatrix, stream: TextIO) -> None:
     """Write the matrix as the file it could have been, in JSON."""
     stream.write(json.dumps(matrix_document(chosen), indent=1, ensure_ascii=False) + "\n")
 
 
-def write_matrix_yaml(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+def write_matrix_yaml(chosen: ChosenMatrix, stream: TextIO) -> None:
     """Write the matrix as a file that loads again, with the chosen values as its defaults."""
     stream.write(to_yaml(matrix_document(chosen)))
 
@@ -201,6 +201,3 @@ def _condition_text(condition: Condition) -> str:
         f"{name} is {' or '.join(_text(value) for value in wanted)}"
         for name, wanted in condition.terms
     )
-
-
-MATRIX_FORMATS: Final = ("text", "json", "yaml")

@@ -57,17 +57,14 @@ def _check_folder(output: Output) -> None:
 
 
 def write_outputs(outputs: Sequence[Output], render: Callable[[str, TextIO], None]) -> list[str]:
-    """Write every output, also after one of them failed; give back a line for each that did.
-
-    Raises BrokenPipeError where the reader of standard output has gone.
-    """
+    """Write every output, also after one of them failed; give back a line for each that did."""
     problems: list[str] = []
     for output in outputs:
         try:
             with _stream(output.path) as stream:
                 render(output.format, stream)
         except BrokenPipeError:
-            raise
+            discard_stdout()  # `| head` is no failure
         except OSError as error:
             where = output.path or "standard output"
             problems.append(f"cannot write {output.format} to {where}: {error.strerror or error}")

@@ -16,10 +16,11 @@ INDENT = "   "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line; a long one is wrapped only on a terminal."""
+    """One line; a long one is wrapped only on a terminal, its rest indented by ``hang``."""
 
     text: str = ""
     style: Style = "plain"
+    hang: int = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class RecordWriter:
     """
 
     def __init__(self, path: str, header: Json, kept: Iterable[Result] = ()) -> None:
-        self._path = path
+        self.path = path
         self.problem: str | None = None
         try:
             self._file = _create(path, _lines(header, kept))
@@ -89,7 +89,7 @@ class RecordWriter:
                 self.problem = self._words(error)
 
     def _words(self, error: OSError) -> str:
-        return f"cannot write the record {self._path}: {error.strerror or error}"
+        return f"cannot write the record {self.path}: {error.strerror or error}"
 
 
 def header_of(plan: Plan, started_at: str) -> Json:

@@ -97,8 +97,9 @@ def _section(surveys: Surveys, title: str) -> Iterator[Part]:
 def _survey_fields(survey: Survey) -> Iterator[Part]:
     first = survey.first
     yield from fields("flows", [survey.text()])
-    yield from fields("needed", needs(survey.requirements.values()))
-    yield from fields("seen", [f"{first.because} ({first.state}, {first.reason})"])
+    yield from fields("purpose", needs(survey.requirements.values()))
+    kind = first.reason if first.verdict == "not-tested" else f"{first.state}, {first.reason}"
+    yield from fields("seen", [f"{first.because} ({kind})"])
     if first.verdict != "not-tested":
         yield from fields("where", [where_text(first)])
 

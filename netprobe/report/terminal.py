@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, Part, Style, encodable
@@ -29,22 +28,31 @@ def write_terminal(parts: Iterable[Part], stream: TextIO, width: int | None = No
     """
     console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
     for part in parts:
-        if isinstance(part, Line):
-            console.print(_text(part.text, part.style, stream), overflow="fold")
-        else:
-            console.print(_grid(part, stream))
+        lines = _line(part, console) if isinstance(part, Line) else _field(part, console)
+        for line in lines:
+            console.print(line, soft_wrap=True)
 
 
-def _grid(field: Field, stream: TextIO) -> Table:
+def _line(part: Line, console: Console) -> Iterator[Text]:
+    """Wrapped, and what does not fit on the first line hangs under it."""
+    text = clean(part.text)
+    indent = len(text) - len(text.lstrip(" "))
+    for number, line in enumerate(_wrapped(text.strip(), part.hang, part.style, console)):
+        yield Text(" " * (part.hang if number else indent)) + line
+
+
+def _field(part: Field, console: Console) -> Iterator[Text]:
     """A label, and beside it text that wraps under itself."""
-    grid = Table.grid(padding=0)
-    grid.add_column(width=len(INDENT) + LABEL_WIDTH + 1, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for index, line in enumerate(field.lines):
-        label = INDENT + field.label if index == 0 else ""
-        grid.add_row(_text(label, "quiet", stream), _text(line, "plain", stream))
-    return grid
+    margin = len(INDENT) + LABEL_WIDTH + 1
+    label = f"{INDENT}{part.label}".ljust(margin)
+    for text in part.lines:
+        for line in _wrapped(clean(text), margin, "plain", console):
+            yield Text(label, style=_STYLES["quiet"]) + line
+            label = " " * margin
 
 
-def _text(text: str, style: Style, stream: TextIO) -> Text:
-    return Text(encodable(clean(text), stream), style=_STYLES[style])
+def _wrapped(text: str, margin: int, style: Style, console: Console) -> Iterator[Text]:
+    whole = Text(encodable(text, console.file), style=_STYLES[style])  # type: ignore[arg-type]
+    for line in whole.wrap(console, max(20, console.width - margin), overflow="fold"):
+        line.rstrip()
+        yield line

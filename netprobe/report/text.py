@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from netprobe.model.result import Finding, Result
@@ -28,13 +28,18 @@ _MOST_EVIDENCE = 3
 
 def write_text(report: Report, stream: TextIO) -> None:
     """Write the report: wrapped and coloured on a terminal, plain anywhere else."""
+    write_parts(text_parts(report), stream)
+
+
+def write_parts(parts: Iterable[Part], stream: TextIO) -> None:
+    """Write any page: wrapped and coloured on a terminal, plain anywhere else."""
     if stream.isatty():
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.terminal import write_terminal  # noqa: PLC0415
 
-        write_terminal(text_parts(report), stream)
+        write_terminal(parts, stream)
     else:
-        write_plain(text_parts(report), stream)
+        write_plain(parts, stream)
 
 
 def text_parts(report: Report) -> Iterator[Part]:
@@ -69,14 +74,14 @@ def _findings(findings: list[Finding]) -> Iterator[Part]:
     for number, finding in enumerate(findings, 1):
         yield Line()
         style: Style = "bad" if _failed(finding) else "doubt"
-        yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style)
+        yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style, hang=3)
         yield from finding_fields(finding)
 
 
 def finding_fields(finding: Finding) -> Iterator[Field]:
     """What a network engineer needs to act: the flows, their purpose, the evidence, the place."""
     yield from field("flows", flow_lines(finding.members))
-    yield from field("needed", needs(finding.members))
+    yield from field("purpose", needs(finding.members))
     yield from field("seen", _evidence(finding.members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])

@@ -57,10 +57,18 @@ def where_text(about: Finding | Result) -> str:
     places = [_place(place, about) for place in about.where]
     if not places:
         return "not known"
-    trail = f"; the last hop that answered is {about.last_hop}" if about.last_hop else ""
+    trail = _trail(about)
     if len(places) == 1:
         return f"{places[0]}{trail}"
     return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
+
+
+def _trail(about: Finding | Result) -> str:
+    """The last hop, unless the evidence sentence names it already."""
+    said = about.members[0].because if isinstance(about, Finding) else about.because
+    if about.last_hop is None or about.last_hop in said:
+        return ""
+    return f"; the last hop that answered is {about.last_hop}"
 
 
 def _place(place: Place, about: Finding | Result) -> str:

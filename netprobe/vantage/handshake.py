@@ -16,13 +16,13 @@ from netprobe.vantage.script import SUDO_LINE
 BANNER_LIMIT_BYTES = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 
-StageName = Literal["connect", "sudo", "python"]
+StageName = Literal["connect", "sudo", "no-python", "agent"]
 
 
 class StartFailed(Exception):
     """The command ended, or said the wrong thing, before the agent's hello.
 
-    ``stage`` tells who failed: the vantage itself, sudo, or Python on the host.
+    ``stage`` tells who failed: the vantage itself, sudo, the search for a Python, or our own agent.
     """
 
     def __init__(self, stage: StageName, text: str) -> None:
@@ -53,6 +53,7 @@ class Handshake:
         self._asked = bytearray()
         self._refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._seen = bytearray()
+        self._is_ready = False
         process.on_stderr = self._watch_sudo
 
     def __repr__(self) -> str:
@@ -61,9 +62,15 @@ class Handshake:
     @property
     def stage(self) -> StageName:
         """Who is at work now, as far as the output tells."""
+        if self._is_ready:
+            return "agent"
         if NO_PYTHON_LINE in self._seen:
-            return "python"
+            return "no-python"
         return "sudo" if SUDO_LINE in self._seen else "connect"
+
+    def is_news(self, line: str) -> bool:
+        """Whether a line of stderr says more than sudo's prompt does."""
+        return bool(line.replace(self._token.decode("ascii"), "").strip())
 
     async def run(self) -> Hello:
         """Raises StartFailed when the command ends first or sudo refuses the password."""
@@ -80,11 +87,15 @@ class Handshake:
 
     async def _run(self) -> Hello:
         await self._read_past(READY_LINE + b"\n")
+        self._is_ready = True
         self._process.stdin.write(bundle())
         await self._process.stdin.drain()
         await self._read_past(HELLO_PREFIX)
         line = await self._read_past(b"\n")
-        return Hello(json.loads(line), bytes(self._seen))
+        try:
+            return Hello(json.loads(line), bytes(self._seen))
+        except ValueError:
+            raise StartFailed("agent", "sent a hello that is none") from None
 
     async def _read_past(self, marker: bytes) -> bytes:
         """What stands before the marker; whatever a banner or a profile prints is skipped so."""

@@ -64,6 +64,16 @@ class AgentProcess:
             await asyncio.wait_for(asyncio.shield(self._drain), KILL_WAIT_S)
         return status
 
+    @property
+    def status(self) -> int:
+        """Its exit status; -9 while it has none, because only killing takes that long."""
+        status = self._process.returncode
+        return -signal.SIGKILL if status is None else status
+
+    async def kill(self) -> None:
+        """End a start that failed: give a command that is ending the moment it needs, then kill."""
+        await self.end(0.2)
+
     async def end(self, patience_s: float) -> None:
         """Close its stdin, wait, then terminate, then kill its group; leaves no zombie."""
         self.stdin.close()

@@ -1,0 +1,165 @@
+"""A capture notes which probes reach this host's wire, before any firewall of the host sees them."""
+
+import socket
+import struct
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import loop as looping
+from .failures import NO_PERMISSION, PERMISSION, name_of
+from .filter import ETH_P_IPV6, IPV6_HEADER, attach, program
+from .ranges import PortSet, each
+from .wire import read_nonce
+
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+RECEIVE_BYTES = 4 * 1024 * 1024
+READ_BATCH = 256
+MAX_PACKET = 65535
+MAX_ITEMS = 4096
+UDP_HEADER = 8
+# Where the addresses stand in the header, and how long they are.
+ADDRESSES = {4: (12, 4), 6: (8, 16)}
+
+# source, source port, destination port, order, device
+Key = Tuple[str, int, int, Optional[int], str]
+
+
+class Capture:
+    """One running capture. Raises OSError where packet sockets are not permitted."""
+
+    def __init__(self, agent, message):
+        # type: (Any, Dict[str, Any]) -> None
+        self._agent = agent
+        self._proto = message["proto"]  # type: str
+        self._ports = PortSet(each(message["ports"]))
+        self._to = frozenset(message.get("addrs") or ())
+        self._counts = {}  # type: Dict[Key, int]
+        self._truncated = False
+        # Protocol 0 receives nothing: no packet slips in before the filter is there.
+        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+        try:
+            attach(self._sock, program(self._proto, message.get("number"), message["ports"]))
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+            self._sock.setblocking(False)
+            self._sock.bind(("", ETH_P_ALL))
+        except OSError:
+            self._sock.close()
+            raise
+        agent.loop.watch(self._sock.fileno(), looping.READ, self._read)
+
+    def finish(self):
+        # type: () -> Tuple[List[List[Any]], bool]
+        """Stop, and give the items and whether some are missing."""
+        self._read(0)
+        lost = struct.unpack(
+            "=II", self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
+        )[1]  # fmt: skip
+        self.close()
+        return self._items(), self._truncated or lost > 0
+
+    def close(self):
+        # type: () -> None
+        """Stop without a word."""
+        self._agent.loop.unwatch(self._sock.fileno())
+        self._sock.close()
+
+    def _items(self):
+        # type: () -> List[List[Any]]
+        # A packet shows on a bond and on its port, on a bridge and on its uplink: it is one packet.
+        most = {}  # type: Dict[Tuple[str, int, int, Optional[int]], int]
+        for key, count in self._counts.items():
+            most[key[:4]] = max(count, most.get(key[:4], 0))
+        ordered = sorted(most.items(), key=lambda item: (item[0][:3], item[0][3] or 0))
+        return [[src, sport, dport, count, order] for (src, sport, dport, order), count in ordered]
+
+    def _read(self, _events):
+        # type: (int) -> None
+        try:
+            for _ in range(READ_BATCH):
+                data, about = self._sock.recvfrom(MAX_PACKET)
+                self._note(data, 6 if about[1] == ETH_P_IPV6 else 4, about[0])
+        except OSError:
+            return  # nothing more to read now
+
+    def _note(self, data, version, device):
+        # type: (bytes, int, str) -> None
+        start, length = ADDRESSES[version]
+        header = IPV6_HEADER if version == 6 else (data[0] & 15) * 4
+        family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        if len(data) < header + 4:
+            return
+        source = socket.inet_ntop(family, data[start : start + length])
+        target = socket.inet_ntop(family, data[start + length : start + 2 * length])
+        sport, dport, order = self._transport(data[header:])
+        if (self._to and target not in self._to) or (self._ports and dport not in self._ports):
+            return
+        key = (source, sport, dport, order, device)
+        if key in self._counts or len(self._counts) < MAX_ITEMS:
+            self._counts[key] = self._counts.get(key, 0) + 1
+        else:
+            self._truncated = True
+
+    def _transport(self, data):
+        # type: (bytes) -> Tuple[int, int, Optional[int]]
+        if self._proto == "tcp":
+            return struct.unpack_from("!H", data)[0], struct.unpack_from("!H", data, 2)[0], None
+        if self._proto == "udp":
+            ports = struct.unpack_from("!HH", data)
+            return ports[0], ports[1], self._order(data[UDP_HEADER:])
+        return 0, 0, self._order(data) if self._proto == "ipproto" else None
+
+    def _order(self, payload):
+        # type: (bytes) -> Optional[int]
+        for template in self._agent.templates.values():
+            nonce = template.recognise(self._agent.key, payload)
+            if nonce is not None:
+                return read_nonce(nonce).order
+        return None
+
+
+class Captures:
+    """Answers ``capture`` and ``captured`` orders. No permission is an answer, not an error."""
+
+    def __init__(self, agent):
+        # type: (Any) -> None
+        self._agent = agent
+        self._running = {}  # type: Dict[int, Capture]
+        self._failures = {}  # type: Dict[int, str]
+
+    def capture(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Start one."""
+        identity = message["id"]
+        try:
+            self._running[identity] = Capture(self._agent, message)
+        except OSError as error:
+            denied = error.errno in PERMISSION
+            self._failures[identity] = NO_PERMISSION if denied else name_of(error.errno)
+        failure = self._failures.get(identity)
+        self._agent.send({"t": "capturing", "id": identity, "failure": failure})
+
+    def captured(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Stop one, and tell what it saw."""
+        identity = message["id"]
+        items, truncated = [], False  # type: Tuple[List[List[Any]], bool]
+        running = self._running.pop(identity, None)
+        if running is not None:
+            items, truncated = running.finish()
+        self._agent.send(
+            {
+                "t": "captured",
+                "id": identity,
+                "failure": self._failures.pop(identity, None),
+                "items": items,
+                "truncated": truncated,
+            }
+        )
+
+    def close(self):
+        # type: () -> None
+        """Stop all."""
+        for running in self._running.values():
+            running.close()
+        self._running.clear()

@@ -1,0 +1,99 @@
+"""ICMP echo packets and the sockets for them: datagram socket, raw socket, or neither."""
+
+import os
+import socket
+import struct
+from typing import NamedTuple, Optional
+
+from .sockets import Target, open_probe
+
+# linux/icmp.h, linux/icmpv6.h; RFC 792 and RFC 4443.
+ECHO_REQUEST = {socket.AF_INET: 8, socket.AF_INET6: 128}
+ECHO_REPLY = {socket.AF_INET: 0, socket.AF_INET6: 129}
+PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
+_HEADER = struct.Struct(">BBHHH")
+HEADER_BYTES = 8
+# SOL_RAW, ICMP_FILTER: a set bit is a type that is not delivered.
+_SOL_RAW = 255
+_FILTER = 1
+
+DATAGRAM = "datagram"
+RAW = "raw"
+PROGRAM = "program"
+
+
+class EchoSocket(NamedTuple):
+    """A socket for echo and what kind it is; ``number`` is its identifier (raw only)."""
+
+    sock: socket.socket
+    kind: str
+    number: int
+
+
+def open_echo(target):
+    # type: (Target) -> EchoSocket
+    """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
+
+    Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW.
+    """
+    protocol = PROTOCOL[target.family]  # type: ignore[index]  # a plain int equals the enum's key
+    try:
+        return EchoSocket(open_probe(target, socket.SOCK_DGRAM, protocol), DATAGRAM, 0)
+    except OSError:
+        sock = open_probe(target, socket.SOCK_RAW, protocol)
+    _only_replies(sock)
+    # Other raw sockets of this host hear our replies and we theirs: the nonce tells them apart.
+    return EchoSocket(sock, RAW, os.getpid() & 0xFFFF)
+
+
+def _only_replies(sock):
+    # type: (socket.socket) -> None
+    reply = ECHO_REPLY[sock.family]  # type: ignore[index]  # as above
+    if sock.family == socket.AF_INET6:
+        words = [0xFFFFFFFF] * 8
+        words[reply // 32] &= ~(1 << (reply % 32)) & 0xFFFFFFFF
+        sock.setsockopt(socket.IPPROTO_ICMPV6, _FILTER, struct.pack("=8I", *words))
+    else:
+        sock.setsockopt(_SOL_RAW, _FILTER, struct.pack("=I", ~(1 << reply) & 0xFFFFFFFF))
+
+
+def echo_request(family, number, sequence, payload):
+    # type: (int, int, int, bytes) -> bytes
+    """An echo request; the kernel fills in the identifier of a datagram socket and IPv6's checksum."""
+    kind = ECHO_REQUEST[family]  # type: ignore[index]  # as above
+    bare = _HEADER.pack(kind, 0, 0, number, sequence) + payload
+    if family == socket.AF_INET6:
+        return bare
+    return _HEADER.pack(kind, 0, checksum(bare), number, sequence) + payload
+
+
+def checksum(data):
+    # type: (bytes) -> int
+    """The Internet checksum of RFC 1071."""
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def echo_payload(family, kind, data):
+    # type: (int, str, bytes) -> Optional[bytes]
+    """The payload of an echo reply as the socket delivered it, None where it is none.
+
+    Raw IPv4 sockets deliver the IP header too.
+    """
+    if kind == RAW and family == socket.AF_INET:
+        data = data[(data[0] & 15) * 4 :] if data else b""
+    if len(data) < HEADER_BYTES or data[0] != ECHO_REPLY[family]:  # type: ignore[index]  # as above
+        return None
+    return data[HEADER_BYTES:]
+
+
+def quoted_sequence(data):
+    # type: (bytes) -> Optional[int]
+    """The sequence number of our own request, as an ICMP error quotes it."""
+    if len(data) < HEADER_BYTES:
+        return None
+    return int(_HEADER.unpack_from(data)[4])

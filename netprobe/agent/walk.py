@@ -1,0 +1,310 @@
+"""TTL walks: the real protocol and port with TTL 1, 2, 3 ..., to see which routers still answer.
+
+Works without privilege for TCP and UDP: time-exceeded comes through the error queue. Every router
+keeps a bucket of answers for us, so walks start at a pace, and hops are asked in parallel.
+"""
+
+import socket
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional
+
+from .errqueue import QueuedError, drain
+from .failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
+from .icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
+from .loop import READ, WRITE
+from .pace import Pacer
+from .sockets import Target, open_probe, set_ttl, target_of
+from .wire import Template, pack_nonce
+
+# A Linux router answers 6 at once, then one a second; one is left for somebody else's traceroute.
+WALKS_AT_ONCE = 5
+WALK_EVERY_S = 1.02
+WAVE = 8
+# The kernel repeats a SYN after 1 s by itself; datagrams are repeated at the same time.
+AGAIN_S = 1.0
+WAVE_S = 2.2
+MOST_TTL = 30
+KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
+
+
+class Hop:
+    """One TTL of a walk: its socket while it waits, its answer when it came."""
+
+    def __init__(self, ttl):
+        # type: (int) -> None
+        self.ttl = ttl
+        self.sock = None  # type: Optional[socket.socket]
+        self.echo = None  # type: Optional[EchoSocket]
+        self.address = None  # type: Optional[str]
+        self.reached = False
+        self.tries = 0
+
+
+class Walk:
+    """One walk as it is ordered and as far as it has come."""
+
+    def __init__(self, agent, message):
+        # type: (Any, Dict[str, Any]) -> None
+        self.id = message["id"]  # type: int
+        self.proto = message["proto"]  # type: str
+        self.target = target_of(message["dst"], message.get("src"))  # type: Target
+        self.port = int(message.get("port") or 0)
+        self.most = min(MOST_TTL, int(message.get("max_ttl") or MOST_TTL))
+        template = message.get("template")
+        self.template = agent.templates[template] if template else None  # type: Optional[Template]
+        self.hops = []  # type: List[Hop]
+        self.wave = []  # type: List[Hop]
+        self.failure = None  # type: Optional[str]
+        self.timers = []  # type: List[Any]
+
+    def reached_at(self):
+        # type: () -> Optional[Hop]
+        """The nearest TTL that reached the destination."""
+        for hop in self.hops:
+            if hop.reached:
+                return hop
+        return None
+
+
+class Walker:
+    """All TTL walks of the agent."""
+
+    def __init__(self, agent):
+        # type: (Any) -> None
+        self._agent = agent
+        self._loop = agent.loop
+        self._pacer = Pacer(WALKS_AT_ONCE, WALK_EVERY_S)
+        self._waiting = deque()  # type: Deque[Walk]
+        self._walks = {}  # type: Dict[int, Walk]
+        self._timer = None  # type: Any
+
+    def submit(self, message):
+        # type: (Dict[str, Any]) -> None
+        """Start a walk when its turn comes; ``walked`` follows."""
+        self._waiting.append(Walk(self._agent, message))
+        self._start()
+
+    def cancel(self, walk_id):
+        # type: (int) -> bool
+        """Forget a walk; whether it was known. It is not answered."""
+        for walk in list(self._waiting):
+            if walk.id == walk_id:
+                self._waiting.remove(walk)
+                return True
+        known = self._walks.pop(walk_id, None)
+        if known is not None:
+            self._close_wave(known)
+        return known is not None
+
+    def close(self):
+        # type: () -> None
+        """Close every socket."""
+        self._waiting.clear()
+        for walk in self._walks.values():
+            self._close_wave(walk)
+        self._walks = {}
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _start(self):
+        # type: () -> None
+        while self._waiting and self._pacer.take(self._loop.now()):
+            walk = self._waiting.popleft()
+            self._walks[walk.id] = walk
+            self._send_wave(walk)
+        if self._waiting:
+            if self._timer is not None:
+                self._timer.cancel()
+            wait_s = self._pacer.wait_s(self._loop.now()) + 0.01
+            self._timer = self._loop.call_later(wait_s, self._start)
+
+    def _send_wave(self, walk):
+        # type: (Walk) -> None
+        """Ask the next hops, all at once: each is another router with a bucket of its own."""
+        first = len(walk.hops) + 1
+        walk.wave = [Hop(ttl) for ttl in range(first, min(walk.most, first + WAVE - 1) + 1)]
+        wave = walk.wave
+        walk.hops += wave
+        walk.timers = [
+            self._loop.call_later(AGAIN_S, lambda: self._again(walk)),
+            self._loop.call_later(WAVE_S, lambda: self._time_over(walk, wave)),
+        ]
+        for hop in walk.wave:
+            try:
+                self._open(walk, hop)
+                self._ask(walk, hop)
+            except OSError as error:
+                self._close_hop(hop)
+                walk.failure = self._failure(walk, error)
+                break
+        if walk.failure is not None:
+            self._finish(walk)
+        else:
+            self._check(walk)
+
+    def _failure(self, walk, error):
+        # type: (Walk, OSError) -> str
+        if walk.proto == "icmp" and walk.hops[0].sock is None and not walk.hops[0].tries:
+            return NO_PERMISSION  # not even the first socket could be opened
+        return name_of(error.errno)
+
+    def _open(self, walk, hop):
+        # type: (Walk, Hop) -> None
+        if walk.proto == "icmp":
+            hop.echo = open_echo(walk.target)
+            hop.sock = hop.echo.sock
+        else:
+            hop.sock = open_probe(walk.target, KINDS[walk.proto])
+        set_ttl(hop.sock, hop.ttl)
+        events = READ | WRITE if walk.proto == "tcp" else READ
+        self._loop.watch(hop.sock.fileno(), events, lambda _: self._hear(walk, hop))
+
+    def _ask(self, walk, hop):
+        # type: (Walk, Hop) -> None
+        assert hop.sock is not None
+        hop.tries += 1
+        if walk.proto == "tcp":
+            code = hop.sock.connect_ex(walk.target.sockaddr(walk.port))
+            if code and code not in IN_PROGRESS:
+                raise OSError(code, "connect")
+            return
+        nonce = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _sequence(hop))
+        if hop.echo is not None:
+            packet = echo_request(walk.target.family, hop.echo.number, _sequence(hop), nonce)
+            hop.sock.sendto(packet, walk.target.sockaddr(0))
+            return
+        request = b"" if walk.template is None else walk.template.fill(self._agent.key, nonce)
+        hop.sock.sendto(request, walk.target.sockaddr(walk.port))
+
+    def _again(self, walk):
+        # type: (Walk) -> None
+        if walk.proto == "tcp":
+            return  # the kernel has just sent its second SYN
+        for hop in walk.wave:
+            if hop.sock is not None:
+                try:
+                    self._ask(walk, hop)
+                except OSError:
+                    pass  # an ICMP error that send() returned; it is in the error queue too
+                self._hear(walk, hop)
+
+    # Hearing
+
+    def _hear(self, walk, hop):
+        # type: (Walk, Hop) -> None
+        if hop.sock is None:
+            return
+        for error in drain(hop.sock):
+            if self._is_ours(walk, hop, error) and hop.address is None:
+                hop.address = error.offender
+                hop.reached = error.offender == walk.target.address
+        if hop.address is None:
+            self._hear_answer(walk, hop)
+        if hop.address is not None:
+            self._close_hop(hop)
+            self._check(walk)
+
+    def _is_ours(self, walk, hop, error):
+        # type: (Walk, Hop, QueuedError) -> bool
+        if not error.is_icmp or error.to != walk.target.address:
+            return False
+        if hop.echo is not None:
+            sequence = quoted_sequence(error.data)
+            return sequence is not None and sequence >> 8 == hop.ttl
+        return error.port == walk.port
+
+    def _hear_answer(self, walk, hop):
+        # type: (Walk, Hop) -> None
+        """Whether the destination itself answered: a handshake, a reset, a datagram, an echo."""
+        assert hop.sock is not None
+        if walk.proto == "tcp":
+            code = hop.sock.connect_ex(walk.target.sockaddr(walk.port))
+            if code == 0 or code in ENDED_AFTER_OPEN or name_of(code) == REFUSED:
+                hop.address, hop.reached = walk.target.address, True
+            elif code not in IN_PROGRESS:
+                # Failed without an ICMP error to read (before Linux 5.8): nobody to name.
+                self._close_hop(hop)
+                self._check(walk)
+            return
+        try:
+            data, sender = hop.sock.recvfrom(65535)
+        except OSError:
+            return
+        if sender[0].partition("%")[0] != walk.target.address:
+            return
+        if hop.echo is not None:
+            payload = echo_payload(hop.sock.family, hop.echo.kind, data)
+            wanted = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _sequence(hop))[:7]
+            if payload is None or payload[:7] != wanted:
+                return
+        elif sender[1] != walk.port:
+            return
+        hop.address, hop.reached = walk.target.address, True
+
+    # Ending
+
+    def _check(self, walk):
+        # type: (Walk) -> None
+        """End the walk as soon as nothing that is still out can tell more."""
+        if walk.id not in self._walks:
+            return
+        reached = walk.reached_at()
+        most = reached.ttl if reached is not None else walk.hops[-1].ttl
+        if any(hop.sock is not None for hop in walk.wave if hop.ttl <= most):
+            return
+        self._wave_over(walk)
+
+    def _time_over(self, walk, wave):
+        # type: (Walk, List[Hop]) -> None
+        for hop in wave:
+            # Ask once more: this process may not have run for a while.
+            self._hear(walk, hop)
+        if walk.wave is wave:
+            self._wave_over(walk)
+
+    def _wave_over(self, walk):
+        # type: (Walk) -> None
+        """Go on behind the last router that answered, or end the walk."""
+        if self._walks.get(walk.id) is not walk:
+            return
+        self._close_wave(walk)
+        heard = any(hop.address is not None for hop in walk.wave)
+        if heard and walk.reached_at() is None and len(walk.hops) < walk.most:
+            self._send_wave(walk)
+        else:
+            self._finish(walk)
+
+    def _finish(self, walk):
+        # type: (Walk) -> None
+        self._close_wave(walk)
+        self._walks.pop(walk.id, None)
+        reached = walk.reached_at()
+        most = reached.ttl if reached is not None else len(walk.hops)
+        self._agent.send({
+            "t": "walked",
+            "id": walk.id,
+            "hops": [[hop.ttl, hop.address] for hop in walk.hops if hop.ttl <= most],
+            "reached": reached is not None,
+            "failure": walk.failure,
+        })  # fmt: skip
+        self._start()
+
+    def _close_wave(self, walk):
+        # type: (Walk) -> None
+        for timer in walk.timers:
+            timer.cancel()
+        walk.timers = []
+        for hop in walk.wave:
+            self._close_hop(hop)
+
+    def _close_hop(self, hop):
+        # type: (Hop) -> None
+        if hop.sock is not None:
+            self._loop.unwatch(hop.sock.fileno())
+            hop.sock.close()
+            hop.sock = None
+
+
+def _sequence(hop):
+    # type: (Hop) -> int
+    return hop.ttl << 8 | hop.tries

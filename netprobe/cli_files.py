@@ -1,0 +1,88 @@
+"""The verbs that only read or print files: ``init``, ``check``, ``matrix``, ``schema``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from netprobe.cli_options import MATRIX_FORMATS
+from netprobe.errors import NetprobeError, RequestError
+from netprobe.load.bundled import bundled_titles
+from netprobe.report.outputs import parse_outputs, write_outputs
+
+
+def matrix_list_verb() -> int:
+    """Print names and titles; this must be quick, so nothing heavy is imported."""
+    titles = bundled_titles()
+    width = max(map(len, titles), default=0)
+    for name, title in titles.items():
+        click.echo(f"{name:<{width}}  {title}".rstrip())
+    return 0
+
+
+def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> int:
+    """Print one matrix with these settings."""
+    from netprobe.load.matrix_file import load_matrices
+    from netprobe.load.settings import choose
+    from netprobe.model.inventory import Inventory
+    from netprobe.plan.conditions import why_not
+    from netprobe.report.matrix_page import (
+        matrix_parts,
+        write_matrix_json,
+        write_matrix_yaml,
+    )
+    from netprobe.report.text import write_parts
+
+    wanted = parse_outputs(outputs, MATRIX_FORMATS, "text")
+    (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
+
+    def render(format_: str, stream: TextIO) -> None:
+        if format_ == "text":
+            write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
+        else:
+            {"json": write_matrix_json, "yaml": write_matrix_yaml}[format_](chosen, stream)
+
+    problems = write_outputs(wanted, render)
+    for note in notes:
+        click.echo(f"netprobe: {note}", err=True)
+    if problems:
+        raise NetprobeError("\n".join(problems))
+    return 0
+
+
+def init_verb(matrices: Sequence[str]) -> int:
+    """Print an inventory to start from."""
+    from netprobe.load.matrix_file import load_matrices
+    from netprobe.load.starter import starter_inventory
+
+    if not matrices:
+        raise RequestError(
+            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
+        )
+    click.echo(starter_inventory(load_matrices(matrices)), nl=False)
+    return 0
+
+
+def schema_verb(kind: str) -> int:
+    """Print a JSON Schema."""
+    from netprobe.load.schema import inventory_schema, matrix_schema
+
+    document = {"matrix": matrix_schema, "inventory": inventory_schema}[kind]()
+    click.echo(json.dumps(document, indent=2))
+    return 0
+
+
+def check_files_verb(
+    files: Sequence[str], matrices: Sequence[str], inventories: Sequence[str]
+) -> int:
+    """Check files; all problems of all of them at once."""
+    from netprobe.load.check import check_files
+
+    paths = (*files, *matrices, *inventories)
+    if not paths:
+        raise RequestError("nothing to check: give FILES, or --hosts with --matrix")
+    check_files(paths)
+    return 0

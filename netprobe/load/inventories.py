@@ -1,0 +1,103 @@
+"""Which inventory a run uses: given, found, ours or Ansible's, and several as one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from netprobe.errors import FileErrors, Problem, RequestError
+from netprobe.load.document import problem_at
+from netprobe.load.inventory_ansible import read_ansible
+from netprobe.load.inventory_file import read_inventory, shared_addresses
+from netprobe.load.words import quoted
+from netprobe.load.yaml_source import read_bytes, top_keys
+from netprobe.model.inventory import Host, Inventory
+
+VARIABLE = "NETPROBE_INVENTORY"
+DEFAULT = "inventory.yaml"
+
+_OUR_SCHEMA = re.compile(rb"""^\s*["']?schema["']?\s*:\s*["']?netprobe\.""", re.MULTILINE)
+_YAML_NAMES = (".yaml", ".yml", ".json")
+_OUR_KEYS = {"hosts", "settings", "defaults"}
+
+
+def load_inventory(paths: Sequence[str]) -> Inventory:
+    """One inventory of all files; FileErrors with every problem of all of them."""
+    problems: list[Problem] = []
+    inventory = read_inventories(paths, problems)
+    if problems:
+        raise FileErrors(problems)
+    return inventory
+
+
+def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory:
+    """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
+    found: list[tuple[str, Inventory]] = []
+    for path in dict.fromkeys(paths or _found()):
+        inventory = read_one(path, problems)
+        if inventory is not None:
+            found.append((path, inventory))
+    return found[0][1] if len(found) == 1 else _merged(found, problems)
+
+
+def read_one(path: str, problems: list[Problem]) -> Inventory | None:
+    """One inventory of either kind."""
+    if is_ansible(path):
+        return read_ansible(path, problems)
+    return read_inventory(path, problems)
+
+
+def is_ansible(path: str) -> bool:
+    """Whether Ansible must read it: a directory, a program, INI, or YAML that is not ours."""
+    if Path(path).is_dir():
+        return True
+    raw = read_bytes(path, [], path)
+    if raw is None or _OUR_SCHEMA.search(raw):
+        return False
+    if raw.startswith(b"#!") and os.access(path, os.X_OK):
+        return True
+    keys = top_keys(raw)
+    if keys is None:
+        # No mapping, or no YAML: an Ansible inventory unless its name says that it is YAML.
+        return bool(raw.strip()) and not path.endswith(_YAML_NAMES)
+    return not (_OUR_KEYS & set(keys) or "schema" in keys)
+
+
+def _found() -> tuple[str, ...]:
+    """The inventory that nobody named."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return tuple(part for part in named.split(os.pathsep) if part)
+    if Path(DEFAULT).exists():
+        return (DEFAULT,)
+    raise RequestError(
+        f"no inventory: give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
+        f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
+    )
+
+
+def _merged(found: Sequence[tuple[str, Inventory]], problems: list[Problem]) -> Inventory:
+    hosts: dict[str, tuple[str, Host]] = {}
+    settings: dict[str, object] = {}
+    places: dict[str, str] = {}
+    notes: list[str] = []
+    for path, inventory in found:
+        for host in inventory.hosts:
+            place = host.place or path
+            if host.name in hosts:
+                words = f"host {quoted(host.name)} stands in {hosts[host.name][0]} too"
+                problems.append(problem_at(place, f"{words}, expected every host once"))
+            hosts.setdefault(host.name, (place, host))
+        for name, value in inventory.settings.items():
+            if name in settings and settings[name] != value:
+                words = f"setting {quoted(name)} has another value in {places[name]}"
+                place = inventory.setting_places[name]
+                problems.append(problem_at(place, f"{words}, expected one value"))
+            settings.setdefault(name, value)
+            places.setdefault(name, inventory.setting_places[name])
+        notes.extend(inventory.notes)
+    every = tuple(host for _, host in hosts.values())
+    notes.extend(note for note in shared_addresses(every) if note not in notes)
+    return Inventory(every, settings, places, tuple(notes))

@@ -1,0 +1,190 @@
+"""An Ansible inventory of any form, as ``ansible-inventory --list`` prints it, becomes an inventory."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from netprobe.errors import Problem, RequestError
+from netprobe.load.addresses import parse_address
+from netprobe.load.inventory_file import shared_addresses
+from netprobe.load.words import quoted
+from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
+
+TIMEOUT_S = 120
+PROGRAM = "ansible-inventory"
+
+Json = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
+
+_SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh")
+
+
+def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
+    """Ask Ansible itself. Problems have no line: Ansible does not say where a variable comes from."""
+    try:
+        listing = _listing(path)
+    except RequestError as error:
+        problems.append(Problem(path, 0, 0, str(error)))
+        return None
+    before = len(problems)
+    hosts = [_Reader(path, name, variables, problems) for name, variables in _hosts(listing)]
+    roles = _roles(listing)
+    made = tuple(host for reader in hosts if (host := reader.host(roles.get(reader.name, ()))))
+    if not made and len(problems) == before:
+        problems.append(Problem(path, 0, 0, "Ansible finds no host in it, expected at least one"))
+    notes = [note for reader in hosts for note in reader.notes]
+    notes.extend(shared_addresses(made))
+    return None if len(problems) > before else Inventory(made, notes=tuple(notes))
+
+
+def _listing(path: str) -> Json:
+    program = shutil.which(PROGRAM)
+    if program is None:
+        words = "this is no netprobe inventory, and to read an Ansible inventory "
+        raise RequestError(f"{words}{PROGRAM} must be installed (package ansible-core)")
+    command = [program, "-i", path, "--list"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RequestError(f"{PROGRAM} did not work: {error}") from None
+    if done.returncode != 0:
+        raise RequestError(f"{PROGRAM} refuses it: {_last_words(done.stderr)}")
+    try:
+        listing = json.loads(done.stdout)
+    except ValueError:
+        raise RequestError(f"{PROGRAM} printed no JSON: {_last_words(done.stdout)}") from None
+    if not isinstance(listing, dict):
+        raise RequestError(f"{PROGRAM} printed no mapping, expected one of groups")
+    # A file that no plugin could parse is only a warning for Ansible, and an empty inventory.
+    if not _all_hosts(listing) and done.stderr.strip():
+        raise RequestError(f"{PROGRAM} finds no host in it: {_last_words(done.stderr)}")
+    return listing
+
+
+def _last_words(output: bytes) -> str:
+    lines = [" ".join(line.split()) for line in output.decode(errors="replace").splitlines()]
+    kept = [line for line in lines if line]
+    return " ".join(kept[-4:]) or "it said nothing"
+
+
+def _hosts(listing: Json) -> Iterator[tuple[str, Json]]:
+    variables = listing.get("_meta", {}).get("hostvars", {})
+    for name in _all_hosts(listing):
+        yield name, variables.get(name, {})
+
+
+def _all_hosts(listing: Json) -> list[str]:
+    """Every host once, in the order in which the groups list them."""
+    groups = [group for key, group in listing.items() if key != "_meta"]
+    return list(dict.fromkeys(host for group in groups for host in group.get("hosts", ())))
+
+
+def _roles(listing: Json) -> dict[str, tuple[str, ...]]:
+    """The groups of every host: its own, and all groups that these are children of."""
+    found: dict[str, list[str]] = {}
+    for group in listing:
+        if group not in ("_meta", "all", "ungrouped"):
+            for host in _members(listing, group, set()):
+                found.setdefault(host, []).append(group)
+    return {host: tuple(groups) for host, groups in found.items()}
+
+
+def _members(listing: Json, group: str, seen: set[str]) -> set[str]:
+    if group in seen:
+        return set()
+    seen.add(group)
+    body = listing.get(group, {})
+    members = set(body.get("hosts", ()))
+    for child in body.get("children", ()):
+        members |= _members(listing, child, seen)
+    return members
+
+
+class _Reader:
+    """One host's variables; what cannot be used becomes a problem or a note."""
+
+    def __init__(self, path: str, name: str, variables: Json, problems: list[Problem]) -> None:
+        self.path = path
+        self.name = name
+        self.variables = variables
+        self.problems = problems
+        self.notes: list[str] = []
+
+    def host(self, roles: tuple[str, ...]) -> Host | None:
+        """The host, or None after a problem was noted."""
+        target = str(self._first("ansible_host", "ansible_ssh_host") or self.name)
+        addresses = self._addresses(target)
+        if not addresses:
+            return None
+        return Host(self.name, addresses, roles, self._vantage(target), self._become())
+
+    def _addresses(self, target: str) -> tuple[Address, ...]:
+        raw = self.variables.get("netprobe_addresses", target)
+        found: list[Address] = []
+        for item in raw if isinstance(raw, list) else [raw]:
+            if "{{" in str(item):
+                self._problem(f"the address {quoted(item)} is a template, expected its value")
+                continue
+            try:
+                found.append(parse_address(item))
+            except ValueError as error:
+                self._problem(f"the address {error}")
+        return tuple(found)
+
+    def _vantage(self, target: str) -> Vantage:
+        connection = str(self._first("ansible_connection") or "ssh")
+        if connection in ("local", "ansible.builtin.local"):
+            return Vantage("local")
+        if connection not in _SSH_CONNECTIONS:
+            words = f"connection {quoted(connection)} is not one that netprobe uses"
+            self.notes.append(f"host {self.name}: {words}, it is only a destination")
+            return Vantage("none")
+        if self._first("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"):
+            words = "the ssh password is not used, ssh must get in with a key or an agent"
+            self.notes.append(f"host {self.name}: {words}")
+        return Vantage("ssh", ssh=self._ssh(target))
+
+    def _ssh(self, target: str) -> Ssh:
+        user = self._first("ansible_user", "ansible_ssh_user")
+        return Ssh(target, str(user) if user else None, self._port(), tuple(self._options()))
+
+    def _port(self) -> int | None:
+        port = self._first("ansible_port", "ansible_ssh_port")
+        if port is None:
+            return None
+        text = str(port)
+        if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:6]) <= 65535:
+            self._problem(f"the ssh port {quoted(text)} is none, expected 1 to 65535")
+            return None
+        return int(text)
+
+    def _options(self) -> Iterator[str]:
+        key = self._first("ansible_ssh_private_key_file", "ansible_private_key_file")
+        if key:
+            yield from ("-i", str(key))
+        for name in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):
+            try:
+                yield from shlex.split(str(self.variables.get(name) or ""))
+            except ValueError as error:
+                self._problem(f"{name} does not parse ({error}), expected words as in a shell")
+
+    def _become(self) -> Literal["sudo"] | None:
+        wanted = str(self._first("ansible_become") or "false").lower() in ("true", "yes", "1", "on")
+        method = str(self._first("ansible_become_method") or "sudo")
+        if wanted and method not in ("sudo", "ansible.builtin.sudo"):
+            words = f"become method {quoted(method)} is not used, netprobe knows only sudo"
+            self.notes.append(f"host {self.name}: {words}")
+            return None
+        return "sudo" if wanted else None
+
+    def _first(self, *names: str) -> object:
+        return next((value for name in names if (value := self.variables.get(name))), None)
+
+    def _problem(self, words: str) -> None:
+        self.problems.append(Problem(self.path, 0, 0, f"host {self.name}: {words}"))

@@ -1,0 +1,251 @@
+"""The keys of an inventory file, for pydantic."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from netprobe.load.addresses import parse_address, parse_ip
+from netprobe.load.complaints import FileModel, refuse
+from netprobe.load.fields import Name, Names, check_name
+from netprobe.load.matrix_models import Value
+from netprobe.load.scalars import text_of
+from netprobe.load.words import quoted, what_it_is
+from netprobe.model.inventory import Address
+
+SCHEMA = "netprobe.inventory/1"
+
+
+def _address(raw: object) -> Address:
+    try:
+        return parse_address(raw)
+    except ValueError as error:
+        raise refuse(str(error)) from None
+
+
+def _ip(raw: object) -> Address:
+    try:
+        return parse_ip(raw)
+    except ValueError as error:
+        raise refuse(str(error)) from None
+
+
+def _argument(raw: object) -> str:
+    """A word of a command line; numbers are taken as they are written."""
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        raw = text_of(raw)
+    if not isinstance(raw, str):
+        raise refuse(f"{what_it_is(raw)}, expected one word of the command in quotes")
+    return raw
+
+
+def _ssh_word(text: str) -> str:
+    # A leading "-" would be an option of ssh, and options can run commands.
+    if not text or text.startswith("-") or any(letter.isspace() for letter in text):
+        raise refuse(f"{quoted(text)} does not fit, expected a word that does not begin with -")
+    return text
+
+
+def _ssh_port(port: int) -> int:
+    if not 1 <= port <= 65535:
+        raise refuse(f"{port} is no port, expected 1 to 65535")
+    return port
+
+
+def split_ssh(value: object) -> object:
+    """``user@host:port`` as a mapping."""
+    if not isinstance(value, str):
+        return value
+    user, _, rest = value.rpartition("@")
+    found: dict[str, object] = {"user": user} if user else {}
+    if rest.startswith("[") and "]" in rest:
+        host, _, tail = rest[1:].partition("]")
+        port = tail.removeprefix(":")
+    else:
+        host, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
+    found["host"] = host
+    if port:
+        found["port"] = int(port) if port.isascii() and port.isdigit() and len(port) < 9 else port
+    return found
+
+
+def _vantage_word(value: object) -> object:
+    if isinstance(value, dict):
+        return value
+    if value in ("ssh", "local", "none") and isinstance(value, str):
+        return {"kind": value}
+    what = quoted(value) + " is no vantage" if isinstance(value, str) else what_it_is(value)
+    raise refuse(f"{what}, expected ssh, local, none or {{command: [WORD, ...]}}")
+
+
+def _become(value: object) -> str:
+    if value is False or value in ("none", "sudo"):
+        return "none" if value is False else str(value)
+    what = f"{quoted(value)} is not known" if isinstance(value, str) else what_it_is(value)
+    raise refuse(f"{what}, expected sudo or none")
+
+
+def _url(text: str) -> str:
+    # The text may hold a password: it never stands in a problem.
+    try:
+        parts = urlsplit(text)
+        fine = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:
+        fine = False
+    if not fine:
+        raise refuse("this is no proxy URL, expected one such as http://proxy.example.com:3128")
+    return text
+
+
+def _commas(value: object) -> object:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+_TEXT = {"type": "string"}
+_ADDRESS = WithJsonSchema({"type": "string", "minLength": 1})
+_ARGUMENT = WithJsonSchema({"type": ["string", "number"]})
+_VANTAGE: dict[str, Any] = {
+    "anyOf": [
+        {"enum": ["ssh", "local", "none"]},
+        {
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "array",
+                    "items": {"type": ["string", "number"]},
+                    "minItems": 1,
+                    "description": "The words before the Python that netprobe starts.",
+                }
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+# Any: the validators take whatever stands in the file.
+HostAddress = Annotated[Any, PlainValidator(_address), _ADDRESS]
+IpAddress = Annotated[Any, PlainValidator(_ip), _ADDRESS]
+Argument = Annotated[Any, PlainValidator(_argument), _ARGUMENT]
+SshWord = Annotated[str, AfterValidator(_ssh_word)]
+Url = Annotated[str, AfterValidator(_url)]
+Become = Annotated[Any, PlainValidator(_become), WithJsonSchema({"enum": ["sudo", "none", False]})]
+
+
+class VantageFile(FileModel):
+    """Where a probe starts; ``kind`` is ours, from the words ssh, local and none."""
+
+    kind: Literal["ssh", "local", "none"] | None = None
+    command: list[Argument] | None = Field(
+        default=None, description="The words before the Python that netprobe starts."
+    )
+
+
+def _one_vantage(value: object) -> object:
+    value = _vantage_word(value)
+    if isinstance(value, dict) and ("kind" in value) != ("command" not in value):
+        raise refuse("this mapping is no vantage, expected {command: [WORD, ...]}")
+    return value
+
+
+def _command(vantage: VantageFile) -> VantageFile:
+    if vantage.command is not None and not any(vantage.command):
+        raise refuse("the command is empty, expected its words such as [docker, exec, -i, node-1]")
+    return vantage
+
+
+Vantage = Annotated[
+    VantageFile,
+    BeforeValidator(_one_vantage),
+    AfterValidator(_command),
+    WithJsonSchema(_VANTAGE),
+]
+
+
+class SshDefaultsFile(FileModel):
+    """What OpenSSH is told for every host; all else is left to the user's own ssh configuration."""
+
+    user: SshWord | None = Field(default=None, description="User to log in as.")
+    port: Annotated[int, AfterValidator(_ssh_port)] | None = Field(
+        default=None, description="Port of the ssh server."
+    )
+    options: list[Argument] = Field(
+        default=[], description='Further arguments of ssh, such as ["-o", "ProxyJump=bastion"].'
+    )
+
+
+class SshFile(SshDefaultsFile):
+    """How OpenSSH reaches a host."""
+
+    host: SshWord | None = Field(
+        default=None,
+        description="Name or address that ssh connects to (default: the first address).",
+    )
+
+
+Ssh = Annotated[SshFile, BeforeValidator(split_ssh, json_schema_input_type=str | SshFile)]
+
+
+class ProxyFile(FileModel):
+    """The proxy that the host's software is told to use."""
+
+    https_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTPS.")
+    http_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTP.")
+    no_proxy: Annotated[
+        list[str], BeforeValidator(_commas, json_schema_input_type=str | list[str])
+    ] = Field(
+        default=[], description="Hosts, domains and networks that are reached without the proxy."
+    )
+
+
+class DefaultsFile(FileModel):
+    """What holds for every host that does not say otherwise."""
+
+    vantage: Vantage | None = Field(
+        default=None, description="Where probes start: ssh, local, none."
+    )
+    become: Become | None = Field(default=None, description="How to become root: sudo or none.")
+    ssh: SshDefaultsFile | None = Field(default=None, description="ssh user, port and options.")
+    proxy: ProxyFile | None = Field(default=None, description="The hosts' proxy.")
+
+
+class HostFile(FileModel):
+    """One machine."""
+
+    address: HostAddress | None = Field(default=None, description="Address or name of the host.")
+    addresses: list[HostAddress] = Field(
+        default=[], description="Addresses or names, where the host has more than one."
+    )
+    roles: Names = Field(description="What the host is for: roles of the matrix.")
+    vantage: Vantage | None = Field(
+        default=None, description="Where its probes start: ssh (default), local, none or a command."
+    )
+    ssh: Ssh | None = Field(
+        default=None, description='How ssh reaches it: a mapping or "user@host:port".'
+    )
+    become: Become | None = Field(
+        default=None, description="How to become root there: sudo or none."
+    )
+    source_addresses: list[IpAddress] = Field(
+        default=[], description="Addresses of the host that its probes start from, one a family."
+    )
+    proxy: ProxyFile | None = Field(default=None, description="The host's proxy.")
+
+
+class InventoryFile(FileModel):
+    """An inventory: which machines there are, what they are for, and how to get onto them."""
+
+    schema_: Literal["netprobe.inventory/1"] = Field(
+        alias="schema", description="The format of this file: netprobe.inventory/1."
+    )
+    defaults: DefaultsFile = Field(default=DefaultsFile(), description="What holds for every host.")
+    settings: dict[Name, Value] = Field(
+        default={}, description="What to say of the installation; see the settings of the matrix."
+    )
+    hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(
+        description="The machines, by their names."
+    )

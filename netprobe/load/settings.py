@@ -1,0 +1,128 @@
+"""The settings of a run: the matrix's defaults, the inventory's ``settings:``, then ``--set``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from netprobe.errors import FileErrors, Problem
+from netprobe.load.document import problem_at
+from netprobe.load.setting_values import parse, parse_text
+from netprobe.load.words import listed, nearest, quoted, unknown
+from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
+
+Chosen = tuple[ChosenMatrix, ...]
+
+
+def choose(
+    matrices: Sequence[Matrix], inventory: Inventory, sets: Sequence[str]
+) -> tuple[Chosen, tuple[str, ...]]:
+    """Every matrix with its settings, and notes for the reader.
+
+    Raises FileErrors with every bad value of the inventory and of ``sets`` (``KEY=VALUE`` or
+    ``MATRIX:KEY=VALUE``) at once. The last of several ``--set`` for one key wins.
+    """
+    problems: list[Problem] = []
+    chosen = read_settings_of_run(matrices, inventory, sets, problems)
+    if problems:
+        raise FileErrors(problems)
+    return chosen, tuple(notes_of_settings(matrices, inventory))
+
+
+def read_settings_of_run(
+    matrices: Sequence[Matrix],
+    inventory: Inventory,
+    sets: Sequence[str],
+    problems: list[Problem],
+) -> Chosen:
+    """As :func:`choose`, but problems are added to a list; a bad value leaves the default."""
+    wanted = [*_given_to_all(matrices, sets, problems), *_given_to_one(matrices, sets, problems)]
+    chosen: list[ChosenMatrix] = []
+    for matrix in matrices:
+        values = {name: setting.default for name, setting in matrix.settings.items()}
+        values |= _of_inventory(matrix, inventory, problems)
+        values |= {key: value for name, key, value in wanted if name == matrix.name}
+        chosen.append(ChosenMatrix(matrix, values))
+    return tuple(chosen)
+
+
+Given = tuple[str, str, SettingValue]
+
+
+def _of_inventory(
+    matrix: Matrix, inventory: Inventory, problems: list[Problem]
+) -> dict[str, SettingValue]:
+    found: dict[str, SettingValue] = {}
+    for name, raw in inventory.settings.items():
+        setting = matrix.settings.get(name)
+        if setting is None:
+            continue
+        try:
+            found[name] = parse(setting.type, setting.values, raw)
+        except ValueError as error:
+            place = inventory.setting_places.get(name, "")
+            words = f"setting {quoted(name)} of {matrix.name}: {error}"
+            problems.append(problem_at(place or f"settings: {name}", words))
+    return found
+
+
+def _given_to_all(
+    matrices: Sequence[Matrix], sets: Sequence[str], problems: list[Problem]
+) -> Iterator[Given]:
+    """``KEY=VALUE``: every chosen matrix that has the key."""
+    for text in sets:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            words = "this sets nothing, expected KEY=VALUE or MATRIX:KEY=VALUE"
+            problems.append(_problem(text, words))
+        elif ":" not in key:
+            yield from _values(matrices, key.strip(), value, text, problems)
+
+
+def _given_to_one(
+    matrices: Sequence[Matrix], sets: Sequence[str], problems: list[Problem]
+) -> Iterator[Given]:
+    """``MATRIX:KEY=VALUE``: that matrix; it wins over a ``KEY=VALUE`` wherever that stands."""
+    for text in sets:
+        whole, separator, value = text.partition("=")
+        name, colon, key = whole.partition(":")
+        if not separator or not colon:
+            continue
+        named = [matrix for matrix in matrices if matrix.name == name.strip()]
+        if named:
+            yield from _values(named, key.strip(), value, text, problems)
+        else:
+            names = [matrix.name for matrix in matrices]
+            problems.append(_problem(text, unknown("matrix", name.strip(), names)))
+
+
+def _values(
+    matrices: Iterable[Matrix], key: str, value: str, text: str, problems: list[Problem]
+) -> Iterator[Given]:
+    having = [matrix for matrix in matrices if key in matrix.settings]
+    if not having:
+        known = {name for matrix in matrices for name in matrix.settings}
+        problems.append(_problem(text, unknown("setting", key, sorted(known))))
+    for matrix in having:
+        try:
+            yield matrix.name, key, parse_text(matrix.settings[key], value)
+        except ValueError as error:
+            words = f"setting {quoted(key)} of {matrix.name}: {error}"
+            problems.append(_problem(text, words))
+
+
+def _problem(text: str, words: str) -> Problem:
+    return Problem(f"--set {text}", 0, 0, words)
+
+
+def notes_of_settings(matrices: Sequence[Matrix], inventory: Inventory) -> Iterator[str]:
+    """Settings of the inventory that no chosen matrix knows: fine if it serves several matrices."""
+    known = {name for matrix in matrices for name in matrix.settings}
+    names = listed(matrix.name for matrix in matrices)
+    for name in inventory.settings:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            place = inventory.setting_places.get(name)
+            at = f"{place}: " if place else ""
+            yield f"{at}setting {quoted(name)} of the inventory is unknown to {names}{hint}"

@@ -1,0 +1,133 @@
+"""Two runs side by side: what is newly blocked, what was fixed, what stayed as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TextIO
+
+from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
+from netprobe.model.result import Result
+from netprobe.model.run import RunInfo
+from netprobe.report.flows import flow_lines, need
+from netprobe.report.page import Line, Part, Style
+from netprobe.report.page import field as fields
+from netprobe.report.record import Key, key_of
+from netprobe.report.text import write_parts
+from netprobe.report.words import number, plural
+
+Class = Literal["good", "bad", "open"]
+
+_CLASSES: dict[str, Class] = {"pass": "good", "blocked": "bad", "exposed": "bad"}
+_MOST_LINES = 40
+# Stands for the one flow of a protocol that has no ports.
+_PORTLESS: PortRange = (0, 0)
+
+
+@dataclass(slots=True)
+class Changes:
+    """Flows of the new run by what became of them; ``unchanged`` counts all others."""
+
+    worse: list[Result] = field(default_factory=list)
+    fixed: list[Result] = field(default_factory=list)
+    still: list[Result] = field(default_factory=list)
+    unknown: list[Result] = field(default_factory=list)
+    unchanged: int = 0
+
+
+def compare(old: Iterable[Result], new: Iterable[Result]) -> Changes:
+    """Compare flow by flow, port by port; a flow is the same if its requirement and ends are."""
+    before: dict[Key, dict[Class, list[PortRange]]] = {}
+    for result in old:
+        ranges = before.setdefault(key_of(result), {}).setdefault(_class(result), [])
+        ranges.append(_range(result))
+    known = {
+        key: {kind: normalise(ranges) for kind, ranges in classes.items()}
+        for key, classes in before.items()
+    }
+    changes = Changes()
+    for result in new:
+        _sort_in(changes, result, known.get(key_of(result), {}))
+    return changes
+
+
+def _class(result: Result) -> Class:
+    return _CLASSES.get(result.verdict, "open")
+
+
+def _range(result: Result) -> PortRange:
+    if result.port is None or result.end_port is None:
+        return _PORTLESS
+    return result.port, result.end_port
+
+
+def _sort_in(changes: Changes, result: Result, before: dict[Class, Ports]) -> None:
+    """Cut one result where the ports' former fates differ."""
+    ports: Ports = (_range(result),)
+    seen: Ports = ()
+    for kind, former in before.items():
+        common = intersect(ports, former)
+        seen = normalise((*seen, *common))
+        for part in common:
+            _put(changes, _cut(result, part), kind)
+    for part in subtract(ports, seen):
+        _put(changes, _cut(result, part), None)
+
+
+def _cut(result: Result, part: PortRange) -> Result:
+    return result if part == _PORTLESS else replace(result, port=part[0], end_port=part[1])
+
+
+def _put(changes: Changes, result: Result, before: Class | None) -> None:
+    now = _class(result)
+    if now == "bad":
+        (changes.still if before == "bad" else changes.worse).append(result)
+    elif now == "good" and before == "bad":
+        changes.fixed.append(result)
+    elif now == "open" and before in ("good", "bad"):
+        changes.unknown.append(result)
+    else:
+        changes.unchanged += result.port_count
+
+
+def write_diff(changes: Changes, runs: tuple[RunInfo, RunInfo], stream: TextIO) -> None:
+    """Write what became worse first."""
+    write_parts(_parts(changes, runs), stream)
+
+
+def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Part]:
+    sections: tuple[tuple[str, Sequence[Result], Style], ...] = (
+        ("NEWLY BLOCKED OR EXPOSED", changes.worse, "bad"),
+        ("NO LONGER KNOWN", changes.unknown, "doubt"),
+        ("FIXED", changes.fixed, "good"),
+        ("STILL BLOCKED OR EXPOSED", changes.still, "plain"),
+    )
+    old, new = runs
+    for title, results, style in sections:
+        if results:
+            yield Line(f"{title} ({plural(_flows(results), 'flow')})", style)
+            yield from _results(results)
+            yield Line()
+    yield Line(
+        f"{old.started_at} to {new.started_at}: {_count(changes.worse)} newly blocked or exposed, "
+        f"{_count(changes.unknown)} no longer known, {_count(changes.fixed)} fixed, "
+        f"{_count(changes.still)} still blocked or exposed, {number(changes.unchanged)} unchanged"
+    )
+
+
+def _count(results: Sequence[Result]) -> str:
+    return number(_flows(results))
+
+
+def _flows(results: Sequence[Result]) -> int:
+    return sum(result.port_count for result in results)
+
+
+def _results(results: Sequence[Result]) -> Iterator[Part]:
+    by_need: dict[str, list[Result]] = {}
+    for result in results:
+        by_need.setdefault(need(result), []).append(result)
+    for text, members in by_need.items():
+        yield from fields("flows", flow_lines(members, _MOST_LINES))
+        yield from fields("purpose", [text])
+        yield from fields("seen", [members[0].because])

@@ -1,0 +1,244 @@
+"""Results, findings and runs for the report's tests, made by hand: no probe, no judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from netprobe.model.plan import PlannedMatrix, Skipped
+from netprobe.model.result import Finding, HostReport, Result
+from netprobe.model.run import RunInfo
+from netprobe.report.collector import Report, collect
+
+DROPPED = (
+    "7 SYNs, no answer; {to}'s packet capture never saw them; last hop that answered: 10.0.0.1"
+)
+NO_SSH = (
+    "worker-9: ssh: connect to host 10.0.9.9 port 22: No route to host; "
+    "check that `ssh 10.0.9.9` works by hand"
+)
+
+PASSED = Result(
+    order=(0, 0, 0),
+    matrix="deckhouse-nodes",
+    requirement="etcd",
+    purpose="etcd replication",
+    row="Master to master nodes traffic",
+    optional=False,
+    expect="allowed",
+    waived=None,
+    source="master-0",
+    destination="master-1",
+    address="10.0.0.11",
+    protocol="tcp",
+    port=2379,
+    end_port=2379,
+    verdict="pass",
+    state="open",
+    reason="nonce-answer",
+    proof="nonce",
+    where=(),
+    because="our listener on master-1 answered our nonce",
+    rtt_ms=0.4,
+    attempts=1,
+)
+
+BLOCKED = replace(
+    PASSED,
+    verdict="blocked",
+    state="filtered",
+    reason="no-response",
+    proof="none",
+    where=("destination", "path"),
+    last_hop="10.0.0.1",
+    because=DROPPED.format(to="master-1"),
+    rtt_ms=None,
+    attempts=2,
+)
+
+INFO = RunInfo(
+    started_at="2026-11-20T10:00:00Z",
+    elapsed_s=4.234,
+    complete=True,
+    matrices=(
+        PlannedMatrix(
+            "deckhouse-nodes", {"cni": "cilium", "modules": ("sds", "cloud"), "ha": True}
+        ),
+    ),
+    hosts=(
+        HostReport("master-0", "agent", python="3.11.7", user="root", privileged=True),
+        HostReport("master-1", "agent", python="3.11.7", user="root", privileged=True),
+    ),
+    planned_flows=3,
+)
+
+
+def flow(base: Result, place: int, **changes: Any) -> Result:
+    """The same result at another place of the plan."""
+    return replace(base, order=(place, 0, 0), **changes)
+
+
+def port(base: Result, first: int, last: int | None = None, **changes: Any) -> Result:
+    """The same result for other ports."""
+    return replace(base, port=first, end_port=last or first, **changes)
+
+
+def finding(title: str, advice: str, *members: Result) -> Finding:
+    """A finding over these results, with the places of the first."""
+    first = members[0]
+    return Finding(
+        kind="zone",
+        verdict=first.verdict,
+        title=title,
+        advice=advice,
+        where=first.where,
+        members=members,
+        rejected_by=first.rejected_by,
+        last_hop=first.last_hop,
+    )
+
+
+def report_of(results: list[Result], *findings: Finding, info: RunInfo = INFO) -> Report:
+    """A report over these results."""
+    flows = sum(result.port_count for result in results)
+    return Report(replace(info, planned_flows=flows), collect(results), findings)
+
+
+def everything() -> Report:
+    """A run with one of everything that a report can show."""
+    overlay = [
+        port(
+            BLOCKED,
+            4299,
+            order=(3, source, destination),
+            requirement="vxlan",
+            purpose="VXLAN for pod-to-pod traffic",
+            row="Nodes to nodes traffic",
+            protocol="udp",
+            source=f"worker-{source}",
+            destination=f"db-{destination}",
+            address=f"10.0.2.{10 + destination}",
+            where=("path",),
+            rejected_by="10.0.1.1",
+            last_hop=None,
+            reason="admin-prohibited",
+            because=f"10.0.1.1 answered with ICMP 3/13 for db-{destination}",
+        )
+        for source in range(1, 13)
+        for destination in range(2)
+    ]
+    peers = [
+        port(BLOCKED, 2380, order=(1, 0, 1)),
+        port(BLOCKED, 2380, order=(1, 2, 1), source="master-2"),
+    ]
+    exposed = replace(
+        PASSED,
+        order=(4, 0, 0),
+        requirement="kubelet-readonly",
+        purpose="The read-only port of the kubelet",
+        row="",
+        expect="denied",
+        verdict="exposed",
+        state="open",
+        reason="syn-ack",
+        proof="handshake",
+        port=10255,
+        end_port=10255,
+        where=("service",),
+        because="a connection to 10.0.0.11 port 10255 opened",
+    )
+    silent = flow(
+        BLOCKED,
+        5,
+        requirement="ntp",
+        purpose="Time synchronisation",
+        row="External traffic",
+        protocol="udp",
+        port=123,
+        end_port=123,
+        destination="ntp",
+        address="192.0.2.123",
+        verdict="inconclusive",
+        state="open|filtered",
+        where=("destination", "path", "return-path", "service"),
+        last_hop=None,
+        because="2 NTP requests, no answer; no agent at ntp, so the request may have arrived",
+    )
+    unseen = [
+        replace(
+            BLOCKED,
+            order=(6, 9, index),
+            source="worker-9",
+            destination=f"master-{index}",
+            address=f"10.0.0.{10 + index}",
+            requirement="kube-api",
+            purpose="kube-apiserver",
+            row="Nodes to master nodes traffic",
+            port=6443,
+            end_port=6443,
+            verdict="not-tested",
+            state="unknown",
+            reason="no-vantage",
+            where=("source",),
+            last_hop=None,
+            because=NO_SSH,
+            attempts=0,
+        )
+        for index in range(3)
+    ]
+    waived = flow(silent, 7, requirement="ldap", waived="opened on Monday, until 2027-01-31")
+    optional = flow(BLOCKED, 8, requirement="ipmi", optional=True, port=623, end_port=623)
+    passes = [
+        flow(PASSED, 0),
+        port(PASSED, 7000, 7999, order=(2, 0, 0), proof="refusal", requirement="drbd"),
+        port(
+            PASSED,
+            10250,
+            order=(2, 1, 0),
+            proof="service",
+            requirement="kubelet",
+            warnings=("tcp 10250 of master-1 is held by kubelet (pid 812) on 127.0.0.1 too",),
+        ),
+    ]
+    info = replace(
+        INFO,
+        hosts=(
+            *INFO.hosts,
+            HostReport(
+                "worker-1",
+                "agent",
+                python="3.6.8",
+                user="core",
+                cost=("no capture, so a drop before the host cannot be told from one on it",),
+            ),
+            HostReport("worker-9", "failed", words=NO_SSH),
+            HostReport("db-0", "failed", words="no Python 3.6 or newer; install python3"),
+            HostReport("ntp", "none"),
+        ),
+        skipped=(
+            Skipped("deckhouse-nodes", "vcd-webhook", "setting modules lacks cloud-provider-vcd"),
+            Skipped("deckhouse-nodes", "capcd", "setting modules lacks cloud-provider-vcd"),
+            Skipped("deckhouse-nodes", "frontend", "no host has the role frontend"),
+        ),
+        notes=("inventory.yaml: no matrix knows the role balancer; nearest: frontend",),
+    )
+    results = [*passes, *peers, *overlay, exposed, silent, *unseen, waived, optional]
+    return report_of(
+        results,
+        finding(
+            "tcp 2380 from master-0, master-2 to master-1 is blocked",
+            "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls.",
+            *peers,
+        ),
+        finding(
+            "10.0.1.1 rejects udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1",
+            "Allow udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1 on 10.0.1.1.",
+            *overlay,
+        ),
+        finding(
+            "tcp 10255 of master-1 must not answer, and does",
+            "Bind the service on master-1 to loopback only, or close tcp 10255 in its firewall.",
+            exposed,
+        ),
+        info=info,
+    )

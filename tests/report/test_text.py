@@ -1,0 +1,176 @@
+"""The report for people, held to golden files and to what a reader must see first."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from netprobe.model.plan import Skipped
+from netprobe.report import REPORTS
+from netprobe.report.collector import Report
+from netprobe.report.terminal import write_terminal
+from netprobe.report.text import text_parts, write_text
+from tests.report.golden import check_golden
+from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
+
+
+def plain(report: Report) -> str:
+    """The report as a pipe gets it."""
+    stream = io.StringIO()
+    write_text(report, stream)
+    return stream.getvalue()
+
+
+def on_terminal(report: Report, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The report as a terminal of this width gets it, without colour."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = io.StringIO()
+    write_terminal(text_parts(report), stream, width)
+    return stream.getvalue()
+
+
+def first_line(report: Report) -> str:
+    """The line that a reader cannot miss."""
+    return plain(report).splitlines()[0]
+
+
+def test_one_of_everything() -> None:
+    """A run with every kind of section reads as it did when somebody last looked."""
+    check_golden("everything.txt", plain(everything()))
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal nothing is wider than the terminal, and no line ends in spaces."""
+    text = on_terminal(everything(), width, monkeypatch)
+
+    check_golden(f"everything-{width}.txt", text)
+    assert max(map(len, text.splitlines())) <= width
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
+def test_everything_passes() -> None:
+    """A clean run says so first, and tells how many passes rest on a refusal."""
+    report = report_of([PASSED, flow(PASSED, 1, proof="refusal", requirement="dns")])
+
+    check_golden("pass.txt", plain(report))
+
+
+def test_nothing_was_tested() -> None:
+    """A run in which nobody could look says so in its first line."""
+    unseen = replace(BLOCKED, verdict="not-tested", state="unknown", reason="no-python")
+
+    assert first_line(report_of([unseen])) == ("NOTHING WAS TESTED: none of 1 flow could be probed")
+
+
+def test_nothing_was_planned() -> None:
+    """A run without any flow says so in its first line, with what was skipped."""
+    info = replace(INFO, planned_flows=0, skipped=(Skipped("m", "r", "no host has the role x"),))
+
+    assert first_line(report_of([], info=info)) == (
+        "NOTHING WAS TESTED: there was no flow to probe (1 requirement skipped)"
+    )
+
+
+def test_partial_run() -> None:
+    """An interrupted run says first how much of it there is, then what it found."""
+    report = report_of([PASSED, port(BLOCKED, 2380)])
+    info = replace(report.info, complete=False, interrupted=True, planned_flows=40)
+    lines = plain(Report(info, report.collector)).splitlines()
+
+    assert lines[0] == "PARTIAL RUN: it was interrupted; 2 of 40 flows were probed"
+    assert lines[1].startswith("BLOCKED: 1 blocked of 2 required flows")
+
+
+def test_sample_is_called_one() -> None:
+    """A sample is named before its result."""
+    report = report_of([PASSED])
+    info = replace(report.info, sample="3 peers of each host, 412 of 9,900 flows")
+
+    assert first_line(Report(info, report.collector)) == (
+        "SAMPLE: 3 peers of each host, 412 of 9,900 flows"
+    )
+
+
+def test_failures_without_finding_still_lead() -> None:
+    """A blocked flow that no finding holds is shown, and before everything else."""
+    text = plain(report_of([PASSED, port(BLOCKED, 2380)]))
+
+    assert "BLOCKED: etcd replication" in text
+    assert "master-0 → master-1 (10.0.0.11)  tcp 2380 (1 flow)" in text
+
+
+def test_waived_failures_do_not_lead() -> None:
+    """Waived and optional failures have their own section and do not spoil the headline."""
+    waived = port(BLOCKED, 2380, waived="until Monday")
+    report = report_of([PASSED, waived], finding("the waived one", "nothing", waived))
+    lines = plain(report).splitlines()
+
+    assert lines[0] == (
+        "PASS: the required flow is as it should be; 1 optional or waived did not pass"
+    )
+    assert "OPTIONAL OR WAIVED (not counted against the result)" in lines
+    assert "the waived one" not in "\n".join(lines)
+
+
+def test_unreachable_hosts_share_a_block() -> None:
+    """Sources that nobody could get onto for the same reason are one block of lines."""
+    results = [
+        flow(
+            BLOCKED,
+            index,
+            source=f"worker-{index}",
+            verdict="not-tested",
+            reason="no-python",
+            because=f"worker-{index} has no Python 3.6 or newer; install python3",
+        )
+        for index in range(40)
+    ]
+    text = plain(report_of([PASSED, *results]))
+
+    assert text.count("has no Python") == 1
+    assert "worker-[0-39] → master-1 (10.0.0.11)  tcp 2379 (40 flows)" in text
+
+
+def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape sequences and line breaks in what a host said never reach the reader's terminal."""
+    evil = replace(BLOCKED, because="SSH-2.0\x1b]0;owned\x07\x1b[2J\r\nPASS: all \u202ewell\x9b1m")
+    report = report_of([evil], finding("a \x1b[31mtitle", "do\nthis", evil))
+
+    for text in (plain(report), on_terminal(report, 80, monkeypatch)):
+        assert not set(text) & set("\x1b\x07\r\x9b\u202e")
+        assert "SSH-2.0 PASS: all well1m" in text
+
+
+def test_brackets_survive_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An IPv6 address in brackets is text, not rich's markup."""
+    result = replace(BLOCKED, because="[fd00::10]:443 [bold]said[/bold] nothing :smile:")
+    text = on_terminal(report_of([result]), 100, monkeypatch)
+
+    assert "[fd00::10]:443 [bold]said[/bold] nothing :smile:" in text
+
+
+def test_ascii_streams_get_an_ascii_arrow() -> None:
+    """Under LANG=C the arrow becomes two characters instead of an error."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    write_text(everything(), stream)
+    stream.seek(0)
+
+    assert "worker-[1-12] -> db-0 (10.0.2.10), db-1 (10.0.2.11)  udp 4299" in stream.read()
+
+
+@pytest.mark.parametrize("name", sorted(REPORTS))
+def test_same_input_same_report(name: str) -> None:
+    """Every format gives the same bytes for the same run, however the results came in."""
+    texts = set()
+    for turn in (1, -1):
+        report = everything()
+        results = list(report.collector.results())[::turn]
+        shuffled = report_of(results, *report.findings, info=report.info)
+        stream = io.StringIO()
+        REPORTS[name](shuffled, stream)
+        texts.add(stream.getvalue())
+
+    assert len(texts) == 1
