@@ -60,6 +60,6 @@ class BundleFinder:
 def boot(sources):
     # type: (Dict[str, str]) -> None
     """Make the bundle importable and run its ``main``; it does not return."""
-    sys.meta_path.insert(0, BundleFinder(sources))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, BundleFinder(sources))
     __import__(PACKAGE + ".main")
     sys.modules[PACKAGE + ".main"].main()

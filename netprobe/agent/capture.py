@@ -1,4 +1,4 @@
-"""A capture notes which probes reach this host's wire, before any firewall of the host sees them."""
+"""A capture: which probes reach this host's wire, before its firewall sees them."""
 
 import socket
 import struct
@@ -52,9 +52,9 @@ class Capture:
         # type: () -> Tuple[List[List[Any]], bool]
         """Stop, and give the items and whether some are missing."""
         self._read(0)
-        lost = struct.unpack(
+        _received, lost = struct.unpack(
             "=II", self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
-        )[1]  # fmt: skip
+        )
         self.close()
         return self._items(), self._truncated or lost > 0
 

@@ -9,7 +9,8 @@ class DeadMan:
     """Call ``expired`` once nothing was heard for ``silence_s`` seconds.
 
     Hearing is only noting the time, so it costs nothing per frame. The loop reads what has arrived
-    before it runs timers: an agent that was itself stopped for a while does not blame the other end.
+    before it runs timers: an agent that was itself stopped for a while does
+    not blame the other end.
     """
 
     def __init__(self, loop, silence_s, expired):

@@ -1,9 +1,9 @@
-"""Classic BPF: the coarse part of a capture, so that a busy host's other packets stay in the kernel."""
+"""Classic BPF: the coarse part of a capture; a busy host's other packets stay in the kernel."""
 
 import array
 import socket
 import struct
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple, Union
 
 SO_ATTACH_FILTER = 26
 
@@ -24,13 +24,14 @@ SYN, ACK = 0x02, 0x10
 ECHO_REQUEST, ECHO_REQUEST_V6 = 8, 128
 WHOLE_PACKET = 0xFFFF
 
-# (opcode, constant, where to go if true, if false); None: to the next instruction.
-Step = Tuple[int, int, Optional[str], Optional[str]]
+# (opcode, constant, where to go if true, if false; None: to the next instruction), or a label,
+# which has a name in place of the opcode.
+Step = Tuple[Union[int, str], int, Optional[str], Optional[str]]
 
 
 def program(proto, number, ports):
     # type: (str, Optional[int], List[List[int]]) -> bytes
-    """The filter for packets that were sent to this host: SYNs, datagrams, echo requests or protocol N.
+    """The filter for what was sent to this host: SYNs, datagrams, echo requests or protocol N.
 
     The packet starts at its network header (SOCK_DGRAM). Ports are held against their outermost
     ends only; the exact look is Python's.
@@ -54,7 +55,8 @@ def program(proto, number, ports):
         (EQUAL, v6, None, "no"),
         (LDX_CONSTANT, IPV6_HEADER, None, None),
         ("transport", 0, None, None),
-    ] + _transport(proto, ports)  # type: list
+    ]  # type: List[Step]
+    steps += _transport(proto, ports)
     steps += [(RETURN, WHOLE_PACKET, None, None), ("no", 0, None, None), (RETURN, 0, None, None)]
     return _assemble(steps)
 
@@ -75,7 +77,7 @@ def _transport(proto, ports):
             (LD_BYTE_AT_X, 0, None, None),
             (EQUAL, ECHO_REQUEST, "echo", None),
             (EQUAL, ECHO_REQUEST_V6, None, "no"),
-            ("echo", 0, None, None),  # type: ignore[list-item]  # a label
+            ("echo", 0, None, None),
         ]
     if proto == "tcp":
         steps = [
@@ -93,7 +95,7 @@ def _transport(proto, ports):
 
 
 def _assemble(steps):
-    # type: (list) -> bytes
+    # type: (List[Step]) -> bytes
     places = {}  # type: Dict[str, int]
     code = []  # type: List[Step]
     for step in steps:

@@ -113,7 +113,7 @@ class Holders:
 
 def owners(inodes):
     # type: (Set[int]) -> Dict[int, Owner]
-    """(process name, pid) of sockets by inode, as far as this process may see; one walk of /proc."""
+    """(process name, pid) of sockets by inode, as far as this process may see."""
     found = {}  # type: Dict[int, Owner]
     missing = set(inodes)
     pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())

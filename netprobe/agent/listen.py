@@ -1,4 +1,4 @@
-"""The listening side of the agent: rounds of listeners, what they witnessed, and who holds ports."""
+"""The listening side of the agent: rounds of listeners, what they saw, and who holds ports."""
 
 from typing import Any, Dict, List, Optional, Union
 
@@ -16,7 +16,7 @@ KEPT_ROUNDS = 16
 
 
 class Listeners:
-    """Every round of one agent. ``agent`` has ``loop``, ``key``, ``host``, ``templates``, ``send``."""
+    """Every round of an agent; that has ``loop``, ``key``, ``host``, ``templates`` and ``send``."""
 
     def __init__(self, agent):
         # type: (Any) -> None

@@ -16,7 +16,7 @@ SLICE_PORTS = 256
 
 
 class Opening:
-    """The work of one ``listen`` order; ``opened`` is called with every port, ``done`` at the end."""
+    """The work of one ``listen`` order: calls ``opened`` with every port, ``done`` at the end."""
 
     def __init__(self, loop, of_round, opened, done):
         # type: (looping.Loop, Round, Callable[[Port], None], Callable[[], None]) -> None

@@ -54,7 +54,7 @@ class PortSet:
 
     def __iter__(self):
         # type: () -> Iterator[int]
-        return each(zip(self._firsts, self._lasts))
+        return each(self.pairs())
 
     def __bool__(self):
         # type: () -> bool
@@ -63,4 +63,4 @@ class PortSet:
     def pairs(self):
         # type: () -> List[List[int]]
         """The ranges as the wire carries them: [[first, last]]."""
-        return [[first, last] for first, last in zip(self._firsts, self._lasts)]
+        return [[first, self._lasts[at]] for at, first in enumerate(self._firsts)]

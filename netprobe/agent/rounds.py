@@ -1,4 +1,4 @@
-"""A round of listeners: its bound ports, what arrives at them, and how they introduce themselves."""
+"""A round of listeners: its bound ports, and what becomes of that which arrives at them."""
 
 import socket
 from typing import Any, Dict, List, Optional, Tuple

@@ -7,14 +7,15 @@ no row is never reached. docs/verdicts.md is printed from here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from netprobe.model.result import Place, Proof, State, Verdict
 
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
-# not-captured: the capture never saw it · unseen: no socket saw it and no capture ran · none: nobody looked
+# not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: nobody
+# looked
 WITNESSES: Final = ("socket", "captured", "not-captured", "unseen", "none")
 
 _ANY: Final = ("*",)
@@ -48,211 +49,485 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _row(
-    key: str, verdict: Verdict, state: State, reason: str, proof: Proof, where: str, because: str
-) -> Row:
-    """A row from its key ``sights | protocols | listeners | witnesses``."""
+def _row(key: str, conclusion: str, where: str, because: str) -> Row:
+    """A row of ``sights | protocols | listeners | witnesses``, ``verdict state reason proof``."""
     sights, protocols, listeners, witnesses = (_words(part) for part in key.split("|"))
-    places: tuple[Place, ...] = tuple(sorted(_words(where)))  # type: ignore[arg-type]
+    verdict, state, reason, proof = conclusion.split()
+    # The tables are literals, and tests/judge checks every word of them against the model's.
     return Row(
-        sights, protocols, listeners, witnesses, verdict, state, reason, proof, places, because
-    )
+        sights, protocols, listeners, witnesses,
+        cast(Verdict, verdict), cast(State, state), reason, cast(Proof, proof),
+        cast(tuple[Place, ...], tuple(sorted(_words(where)))), because,
+    )  # fmt: skip
 
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 
 ALLOWED: Final[tuple[Row, ...]] = (
     # --- answers -----------------------------------------------------------------------------
-    _row("nonce | * | * | *", "pass", "open", "nonce-answer", "nonce", "",
-         "our listener on {destination} answered the nonce"),
-    _row("service | tcp | * | *", "pass", "open", "syn-ack", "service", "",
-         "the service answered: {said}{holder}"),
-    _row("service | * | * | *", "pass", "open", "udp-response", "service", "",
-         "the service answered: {said}{holder}"),
-    _row("echo | * | * | *", "pass", "open", "echo-reply", "service", "", "an echo reply came back"),
-    _row("foreign | * | * | *", "inconclusive", "open", "foreign-answer", "none", "path service",
-         "{answered_by} answered instead of {destination}: an address translation or a shared "
-         "address sends this flow elsewhere"),
-    _row("reflected | * | * | *", "inconclusive", "open", "reflected", "none", "path service",
-         "our own bytes came back: something reflects what it gets, and it is not our listener"),
-    _row(f"{_OPEN_WORDS} sent | * | ours | socket", "pass", "open", "seen-at-destination",
-         "witness", "", "{destination}'s agent received the probe on its own socket"),
-    _row(f"{_OPEN_WORDS} | tcp | ours | captured", "pass", "open", "seen-at-destination",
-         "witness", "", "the connection opened and {destination}'s packet capture saw it, though "
-         "something else than our listener accepted it"),
-    _row(f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive", "open", "false-open", "none",
-         "path", "something answered, but {destination}'s packet capture never saw the probe: a "
-         "proxy or a translation on the way answers for it"),
-    _row(f"{_OPEN_WORDS} | * | ours | *", "inconclusive", "open", "false-open", "none",
-         "path service", "something answered, but our listener on {destination} never saw the "
-         "probe: a proxy, a virtual address or a translation answers for it"),
-    _row("other | tcp | * | *", "inconclusive", "open", "syn-ack", "handshake", "service",
-         "the port is open, but it is not the expected service: {said}{holder}"),
-    _row("other | * | * | *", "inconclusive", "open", "udp-response", "none", "service",
-         "something answered, but it is not the expected service: {said}{holder}"),
-    _row("silent closed reset-after-open | tcp | * | *", "pass", "open", "syn-ack", "handshake", "",
-         "the connection opened, but what was asked got no answer{holder}"),
-    _row("silent closed reset-after-open unasked | udp icmp ipproto | * | *", "inconclusive", "open",
-         "udp-response", "none", "service", "something answered, but nothing of use{holder}"),
-    _row("unasked | tcp | live | *", "pass", "open", "syn-ack", "handshake", "",
-         "the connection opened{holder}; nothing was sent"),
-    _row("unasked | tcp | closed loopback | *", "pass", "open", "syn-ack", "handshake", "",
-         "the connection opened although no socket of {destination} listens on that address: an "
-         "address translation (NodePort, hostPort, VIP) takes it"),
-    _row("unasked | tcp | * | *", "pass", "open", "syn-ack", "handshake", "",
-         "something accepted the connection; nothing was sent"),
+    _row(
+        "nonce | * | * | *",
+        "pass open nonce-answer nonce",
+        "",
+        "our listener on {destination} answered the nonce",
+    ),
+    _row(
+        "service | tcp | * | *",
+        "pass open syn-ack service",
+        "",
+        "the service answered: {said}{holder}",
+    ),
+    _row(
+        "service | * | * | *",
+        "pass open udp-response service",
+        "",
+        "the service answered: {said}{holder}",
+    ),
+    _row(
+        "echo | * | * | *",
+        "pass open echo-reply service",
+        "",
+        "an echo reply came back",
+    ),
+    _row(
+        "foreign | * | * | *",
+        "inconclusive open foreign-answer none",
+        "path service",
+        "{answered_by} answered instead of {destination}: an address translation or a shared "
+        "address sends this flow elsewhere",
+    ),
+    _row(
+        "reflected | * | * | *",
+        "inconclusive open reflected none",
+        "path service",
+        "our own bytes came back: something reflects what it gets, and it is not our listener",
+    ),
+    _row(
+        f"{_OPEN_WORDS} sent | * | ours | socket",
+        "pass open seen-at-destination witness",
+        "",
+        "{destination}'s agent received the probe on its own socket",
+    ),
+    _row(
+        f"{_OPEN_WORDS} | tcp | ours | captured",
+        "pass open seen-at-destination witness",
+        "",
+        "the connection opened and {destination}'s packet capture saw it, though something "
+        "else than our listener accepted it",
+    ),
+    _row(
+        f"{_OPEN_WORDS} | * | ours | not-captured",
+        "inconclusive open false-open none",
+        "path",
+        "something answered, but {destination}'s packet capture never saw the probe: a proxy "
+        "or a translation on the way answers for it",
+    ),
+    _row(
+        f"{_OPEN_WORDS} | * | ours | *",
+        "inconclusive open false-open none",
+        "path service",
+        "something answered, but our listener on {destination} never saw the probe: a proxy, "
+        "a virtual address or a translation answers for it",
+    ),
+    _row(
+        "other | tcp | * | *",
+        "inconclusive open syn-ack handshake",
+        "service",
+        "the port is open, but it is not the expected service: {said}{holder}",
+    ),
+    _row(
+        "other | * | * | *",
+        "inconclusive open udp-response none",
+        "service",
+        "something answered, but it is not the expected service: {said}{holder}",
+    ),
+    _row(
+        "silent closed reset-after-open | tcp | * | *",
+        "pass open syn-ack handshake",
+        "",
+        "the connection opened, but what was asked got no answer{holder}",
+    ),
+    _row(
+        "silent closed reset-after-open unasked | udp icmp ipproto | * | *",
+        "inconclusive open udp-response none",
+        "service",
+        "something answered, but nothing of use{holder}",
+    ),
+    _row(
+        "unasked | tcp | live | *",
+        "pass open syn-ack handshake",
+        "",
+        "the connection opened{holder}; nothing was sent",
+    ),
+    _row(
+        "unasked | tcp | closed loopback | *",
+        "pass open syn-ack handshake",
+        "",
+        "the connection opened although no socket of {destination} listens on that address: "
+        "an address translation (NodePort, hostPort, VIP) takes it",
+    ),
+    _row(
+        "unasked | tcp | * | *",
+        "pass open syn-ack handshake",
+        "",
+        "something accepted the connection; nothing was sent",
+    ),
     # --- refusals ----------------------------------------------------------------------------
-    _row("reset reset-blind | * | ours | captured", "blocked", "filtered", "reset", "none",
-         "destination", "refused although our listener is up, and {destination}'s packet capture "
-         "saw the request arrive: {destination}'s own firewall resets it"),
-    _row("reset reset-blind | * | ours | not-captured", "blocked", "filtered", "reset", "none",
-         "path source", "refused although our listener is up, and {destination}'s packet capture "
-         "never saw the request: a firewall on the way forges the reset"),
-    _row("reset reset-blind | * | ours live | *", "blocked", "filtered", "reset", "none",
-         "destination path source", "refused although {listening}: a firewall resets it"),
-    _row("reset reset-blind port-unreach | * | loopback | *", "blocked", "closed", "reset", "none",
-         "service", "refused: on {destination} {owner} holds the port on loopback only"),
-    _row("reset-blind | * | * | *", "inconclusive", "closed", "reset", "none",
-         "destination path source", "refused, but this host's kernel is older than 5.8 and cannot "
-         "say by whom: the destination or a firewall; {look}"),
-    _row("reset | * | closed | *", "pass", "closed", "reset", "refusal", "",
-         "{destination} refused it itself, and its agent says that nothing listens there{note}"),
-    _row("reset | * | * | *", "pass", "closed", "reset", "refusal", "",
-         "{address} refused it, and nothing is known to listen there; without an agent there, a "
-         "rejecting firewall of the destination would look the same"),
-    _row("port-unreach | * | ours live | *", "blocked", "filtered", "port-unreach", "none",
-         "destination", "port-unreachable from {address} although {listening}: its own firewall "
-         "rejects it"),
-    _row("proto-unreach | * | ours live | *", "blocked", "filtered", "proto-unreach", "none",
-         "destination", "protocol-unreachable from {address} although {listening}: its own "
-         "firewall rejects it"),
-    _row("port-unreach | * | closed | *", "pass", "closed", "port-unreach", "refusal", "",
-         "{destination} answered port-unreachable, and its agent says that nothing listens "
-         "there{note}"),
-    _row("port-unreach | * | * | *", "pass", "closed", "port-unreach", "refusal", "",
-         "{address} answered port-unreachable, and nothing is known to listen there; without an "
-         "agent there, a rejecting firewall of the destination would look the same"),
-    _row("proto-unreach | * | * | *", "pass", "closed", "proto-unreach", "refusal", "",
-         "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
-         "protocol there yet"),
-    _row("rejected-by-destination | * | * | *", "blocked", "filtered", "{icmp}", "none",
-         "destination", "{icmp} from {offender}, which is the destination itself: its own "
-         "firewall rejects it"),
-    _row("rejected-by-router | * | * | *", "blocked", "filtered", "{icmp}", "none", "path",
-         "{icmp} from {offender}, a router on the way"),
-    _row("rejected-by-source | * | * | *", "blocked", "filtered", "local-firewall", "none",
-         "source", "{icmp} from {source}'s own address: its own firewall rejects it"),
-    _row("rejected-by-somebody | * | * | *", "blocked", "filtered", "{failure}", "none",
-         "destination path", "{failure}, but this host's kernel is older than 5.8 and cannot say "
-         "by whom"),
-    _row("router-no-route | * | * | *", "blocked", "unreachable", "net-unreach", "none", "path",
-         "{icmp} from {offender}: that router has no route to {address}"),
-    _row("host-down | * | * | *", "blocked", "unreachable", "host-down", "none", "host",
-         "nobody on its network answers for {address} ({icmp} from {offender} after "
-         "{elapsed}): the host is down, or the address is not on it"),
-    _row("no-route | * | * | *", "blocked", "unreachable", "no-route", "none", "source",
-         "{source}'s own routing table has no way to {address} ({failure})"),
-    _row("stuck | * | * | *", "blocked", "filtered", "local-firewall", "none", "source",
-         "no packet left {source}: its own firewall drops it ({look})"),
-    _row("name-not-resolved | * | * | *", "blocked", "unknown", "name-not-resolved", "none",
-         "source", "{source} cannot resolve {address}: {said}"),
-    _row("no-permission | * | * | *", "not-tested", "unknown", "no-permission", "none", "source",
-         "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    _row("no-address | * | * | *", "not-tested", "unknown", "no-source-address", "none", "source",
-         "{source} does not have the source address that the inventory gives"),
-    _row("unknown-failure | * | * | *", "not-tested", "unknown", "{failure}", "none", "source",
-         "{source}'s kernel answered {failure}, which says nothing of the network"),
+    _row(
+        "reset reset-blind | * | ours | captured",
+        "blocked filtered reset none",
+        "destination",
+        "refused although our listener is up, and {destination}'s packet capture saw the "
+        "request arrive: {destination}'s own firewall resets it",
+    ),
+    _row(
+        "reset reset-blind | * | ours | not-captured",
+        "blocked filtered reset none",
+        "path source",
+        "refused although our listener is up, and {destination}'s packet capture never saw "
+        "the request: a firewall on the way forges the reset",
+    ),
+    _row(
+        "reset reset-blind | * | ours live | *",
+        "blocked filtered reset none",
+        "destination path source",
+        "refused although {listening}: a firewall resets it",
+    ),
+    _row(
+        "reset reset-blind port-unreach | * | loopback | *",
+        "blocked closed reset none",
+        "service",
+        "refused: on {destination} {owner} holds the port on loopback only",
+    ),
+    _row(
+        "reset-blind | * | * | *",
+        "inconclusive closed reset none",
+        "destination path source",
+        "refused, but this host's kernel is older than 5.8 and cannot say by whom: the "
+        "destination or a firewall; {look}",
+    ),
+    _row(
+        "reset | * | closed | *",
+        "pass closed reset refusal",
+        "",
+        "{destination} refused it itself, and its agent says that nothing listens there{note}",
+    ),
+    _row(
+        "reset | * | * | *",
+        "pass closed reset refusal",
+        "",
+        "{address} refused it, and nothing is known to listen there; without an agent there, "
+        "a rejecting firewall of the destination would look the same",
+    ),
+    _row(
+        "port-unreach | * | ours live | *",
+        "blocked filtered port-unreach none",
+        "destination",
+        "port-unreachable from {address} although {listening}: its own firewall rejects it",
+    ),
+    _row(
+        "proto-unreach | * | ours live | *",
+        "blocked filtered proto-unreach none",
+        "destination",
+        "protocol-unreachable from {address} although {listening}: its own firewall rejects "
+        "it",
+    ),
+    _row(
+        "port-unreach | * | closed | *",
+        "pass closed port-unreach refusal",
+        "",
+        "{destination} answered port-unreachable, and its agent says that nothing listens "
+        "there{note}",
+    ),
+    _row(
+        "port-unreach | * | * | *",
+        "pass closed port-unreach refusal",
+        "",
+        "{address} answered port-unreachable, and nothing is known to listen there; without "
+        "an agent there, a rejecting firewall of the destination would look the same",
+    ),
+    _row(
+        "proto-unreach | * | * | *",
+        "pass closed proto-unreach refusal",
+        "",
+        "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
+        "protocol there yet",
+    ),
+    _row(
+        "rejected-by-destination | * | * | *",
+        "blocked filtered {icmp} none",
+        "destination",
+        "{icmp} from {offender}, which is the destination itself: its own firewall rejects it",
+    ),
+    _row(
+        "rejected-by-router | * | * | *",
+        "blocked filtered {icmp} none",
+        "path",
+        "{icmp} from {offender}, a router on the way",
+    ),
+    _row(
+        "rejected-by-source | * | * | *",
+        "blocked filtered local-firewall none",
+        "source",
+        "{icmp} from {source}'s own address: its own firewall rejects it",
+    ),
+    _row(
+        "rejected-by-somebody | * | * | *",
+        "blocked filtered {failure} none",
+        "destination path",
+        "{failure}, but this host's kernel is older than 5.8 and cannot say by whom",
+    ),
+    _row(
+        "router-no-route | * | * | *",
+        "blocked unreachable net-unreach none",
+        "path",
+        "{icmp} from {offender}: that router has no route to {address}",
+    ),
+    _row(
+        "host-down | * | * | *",
+        "blocked unreachable host-down none",
+        "host",
+        "nobody on its network answers for {address} ({icmp} from {offender} after "
+        "{elapsed}): the host is down, or the address is not on it",
+    ),
+    _row(
+        "no-route | * | * | *",
+        "blocked unreachable no-route none",
+        "source",
+        "{source}'s own routing table has no way to {address} ({failure})",
+    ),
+    _row(
+        "stuck | * | * | *",
+        "blocked filtered local-firewall none",
+        "source",
+        "no packet left {source}: its own firewall drops it ({look})",
+    ),
+    _row(
+        "name-not-resolved | * | * | *",
+        "blocked unknown name-not-resolved none",
+        "source",
+        "{source} cannot resolve {address}: {said}",
+    ),
+    _row(
+        "no-permission | * | * | *",
+        "not-tested unknown no-permission none",
+        "source",
+        "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)",
+    ),
+    _row(
+        "no-address | * | * | *",
+        "not-tested unknown no-source-address none",
+        "source",
+        "{source} does not have the source address that the inventory gives",
+    ),
+    _row(
+        "unknown-failure | * | * | *",
+        "not-tested unknown {failure} none",
+        "source",
+        "{source}'s kernel answered {failure}, which says nothing of the network",
+    ),
     # --- silence -----------------------------------------------------------------------------
-    _row("silence silence-maybe-stuck | tcp | ours | socket", "blocked", "filtered",
-         "no-response", "none", "destination return-path source",
-         "{look}; the request reached {destination}'s listener, and the answer never came back"),
-    _row("silence sent | udp | ours | socket", "blocked", "filtered", "no-response", "none",
-         "return-path source",
-         "{look}; the datagram reached {destination}'s listener, and its answer never came back"),
-    _row("silence silence-maybe-stuck sent | * | ours | captured", "blocked", "filtered",
-         "no-response", "none", "destination",
-         "{look}; {destination}'s packet capture saw it arrive, but no socket there got it: its own "
-         "firewall drops it"),
-    _row("silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured", "blocked",
-         "filtered", "no-response", "none", "path",
-         "{look}; {destination}'s packet capture never saw it"),
-    _row("silence-maybe-stuck | * | ours | unseen none socket", "blocked", "filtered",
-         "no-response", "none", "destination path source",
-         "{look}; our listener on {destination} never got it"),
-    _row("silence sent | tcp udp ipproto | ours | unseen none socket", "blocked", "filtered",
-         "no-response", "none", "destination path",
-         "{look}; our listener on {destination} never got it"),
-    _row("silence | icmp | * | captured", "blocked", "filtered", "no-response", "none",
-         "destination return-path source", "{look}; {destination}'s packet capture saw the echo "
-         "request arrive, and no reply came back"),
-    _row("silence | icmp | * | not-captured", "blocked", "filtered", "no-response", "none",
-         "path source", "{look}; {destination}'s packet capture never saw the echo request"),
-    _row("silence sent | icmp | unknown | *", "blocked", "filtered", "no-response", "none",
-         "destination host path return-path source", "{look}"),
-    _row("silence silence-maybe-stuck sent | icmp | * | *", "blocked", "filtered", "no-response",
-         "none", "destination path return-path source", "{look}"),
-    _row("silence silence-maybe-stuck | tcp | live | captured", "blocked", "filtered",
-         "no-response", "none", "destination return-path service source",
-         "{look}; {destination}'s packet capture saw it arrive{holder}"),
-    _row("silence silence-maybe-stuck | tcp | live | *", "blocked", "filtered", "no-response",
-         "none", "destination path return-path service source", "{look}{holder}"),
-    _row("silence silence-maybe-stuck | tcp | closed loopback | captured", "blocked", "filtered",
-         "no-response", "none", "destination return-path source",
-         "{look}; {destination}'s packet capture saw it arrive"),
-    _row("silence silence-maybe-stuck | tcp | closed loopback | *", "blocked", "filtered",
-         "no-response", "none", "destination path return-path source",
-         "{look}; a free port would have refused it"),
-    _row("silence silence-maybe-stuck sent | tcp | * | *", "blocked", "filtered", "no-response", "none",
-         "destination host path return-path source", "{look}"),
-    _row("silence silence-maybe-stuck sent | udp ipproto | live | captured", "inconclusive",
-         "open|filtered", "no-response", "none", "destination",
-         "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees packets "
-         "before the firewall"),
-    _row("silence silence-maybe-stuck sent | udp ipproto | * | captured", "inconclusive",
-         "open|filtered", "no-response", "none", "destination return-path source",
-         "{look}; {destination}'s packet capture saw it arrive, but a capture sees packets before "
-         "the firewall"),
-    _row("silence silence-maybe-stuck sent | udp ipproto | live | *", "inconclusive",
-         "open|filtered", "no-response", "none", "destination path return-path service source",
-         "{look}{holder}: a service that keeps quiet and a drop look the same"),
-    _row("silence silence-maybe-stuck sent | udp ipproto | closed loopback | *", "inconclusive",
-         "open|filtered", "no-response", "none", "destination path return-path source",
-         "{look}; a drop, or a dropped error message on the way back{note}"),
-    _row("silence silence-maybe-stuck sent | udp ipproto | * | *", "inconclusive",
-         "open|filtered", "no-response", "none",
-         "destination host path return-path service source",
-         "{look}: without an agent at {destination}, a service that keeps quiet and a drop look "
-         "the same"),
+    _row(
+        "silence silence-maybe-stuck | tcp | ours | socket",
+        "blocked filtered no-response none",
+        "destination return-path source",
+        "{look}; the request reached {destination}'s listener, and the answer never came back",
+    ),
+    _row(
+        "silence sent | udp | ours | socket",
+        "blocked filtered no-response none",
+        "return-path source",
+        "{look}; the datagram reached {destination}'s listener, and its answer never came "
+        "back",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | * | ours | captured",
+        "blocked filtered no-response none",
+        "destination",
+        "{look}; {destination}'s packet capture saw it arrive, but no socket there got it: "
+        "its own firewall drops it",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured",
+        "blocked filtered no-response none",
+        "path",
+        "{look}; {destination}'s packet capture never saw it",
+    ),
+    _row(
+        "silence-maybe-stuck | * | ours | unseen none socket",
+        "blocked filtered no-response none",
+        "destination path source",
+        "{look}; our listener on {destination} never got it",
+    ),
+    _row(
+        "silence sent | tcp udp ipproto | ours | unseen none socket",
+        "blocked filtered no-response none",
+        "destination path",
+        "{look}; our listener on {destination} never got it",
+    ),
+    _row(
+        "silence | icmp | * | captured",
+        "blocked filtered no-response none",
+        "destination return-path source",
+        "{look}; {destination}'s packet capture saw the echo request arrive, and no reply "
+        "came back",
+    ),
+    _row(
+        "silence | icmp | * | not-captured",
+        "blocked filtered no-response none",
+        "path source",
+        "{look}; {destination}'s packet capture never saw the echo request",
+    ),
+    _row(
+        "silence sent | icmp | unknown | *",
+        "blocked filtered no-response none",
+        "destination host path return-path source",
+        "{look}",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | icmp | * | *",
+        "blocked filtered no-response none",
+        "destination path return-path source",
+        "{look}",
+    ),
+    _row(
+        "silence silence-maybe-stuck | tcp | live | captured",
+        "blocked filtered no-response none",
+        "destination return-path service source",
+        "{look}; {destination}'s packet capture saw it arrive{holder}",
+    ),
+    _row(
+        "silence silence-maybe-stuck | tcp | live | *",
+        "blocked filtered no-response none",
+        "destination path return-path service source",
+        "{look}{holder}",
+    ),
+    _row(
+        "silence silence-maybe-stuck | tcp | closed loopback | captured",
+        "blocked filtered no-response none",
+        "destination return-path source",
+        "{look}; {destination}'s packet capture saw it arrive",
+    ),
+    _row(
+        "silence silence-maybe-stuck | tcp | closed loopback | *",
+        "blocked filtered no-response none",
+        "destination path return-path source",
+        "{look}; a free port would have refused it",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | tcp | * | *",
+        "blocked filtered no-response none",
+        "destination host path return-path source",
+        "{look}",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | udp ipproto | live | captured",
+        "inconclusive open|filtered no-response none",
+        "destination",
+        "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees "
+        "packets before the firewall",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | udp ipproto | * | captured",
+        "inconclusive open|filtered no-response none",
+        "destination return-path source",
+        "{look}; {destination}'s packet capture saw it arrive, but a capture sees packets "
+        "before the firewall",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | udp ipproto | live | *",
+        "inconclusive open|filtered no-response none",
+        "destination path return-path service source",
+        "{look}{holder}: a service that keeps quiet and a drop look the same",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | udp ipproto | closed loopback | *",
+        "inconclusive open|filtered no-response none",
+        "destination path return-path source",
+        "{look}; a drop, or a dropped error message on the way back{note}",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent | udp ipproto | * | *",
+        "inconclusive open|filtered no-response none",
+        "destination host path return-path service source",
+        "{look}: without an agent at {destination}, a service that keeps quiet and a drop "
+        "look the same",
+    ),
 )  # fmt: skip
 
 DENIED: Final[tuple[Row, ...]] = (
-    _row("nonce foreign reflected service other silent closed reset-after-open unasked | tcp | * | *",
-         "exposed", "open", "syn-ack", "none", "destination",
-         "the port must not answer other hosts, and it accepted a connection{holder}"),
-    _row("nonce foreign reflected service other silent closed reset-after-open unasked | * | * | *",
-         "exposed", "open", "udp-response", "none", "destination",
-         "the port must not answer other hosts, and it did{holder}"),
-    _row("echo | * | * | *", "exposed", "open", "echo-reply", "none", "destination",
-         "the host must not answer, and it did"),
-    _row("reset reset-blind | * | * | *", "pass", "closed", "reset", "refusal", "",
-         "refused, as it must be"),
-    _row("port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source"
-         " | * | * | *", "pass", "filtered", "{icmp}", "refusal", "",
-         "{icmp} from {offender}: refused, as it must be"),
-    _row("rejected-by-somebody | * | * | *", "pass", "filtered", "{failure}", "refusal", "",
-         "{failure}: refused, as it must be"),
-    _row("router-no-route host-down no-route name-not-resolved | * | * | *", "inconclusive",
-         "unreachable", "{failure}", "none", "host path source",
-         "{address} cannot be reached at all, which says nothing of the port"),
-    _row("silence silence-maybe-stuck sent stuck | * | * | answered", "pass", "filtered",
-         "no-response", "none", "", "{look}; the same address answered on other ports"),
-    _row("silence silence-maybe-stuck sent stuck | * | * | *", "inconclusive", "open|filtered",
-         "no-response", "none", "destination host path return-path source",
-         "{look}; {address} answered nothing else either, so silence says nothing"),
-    _row("no-permission | * | * | *", "not-tested", "unknown", "no-permission", "none", "source",
-         "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    _row("no-address | * | * | *", "not-tested", "unknown", "no-source-address", "none", "source",
-         "{source} does not have the source address that the inventory gives"),
-    _row("unknown-failure | * | * | *", "not-tested", "unknown", "{failure}", "none", "source",
-         "{source}'s kernel answered {failure}, which says nothing of the network"),
+    _row(
+        "nonce foreign reflected service other silent closed reset-after-open unasked | "
+        "tcp | * | *",
+        "exposed open syn-ack none",
+        "destination",
+        "the port must not answer other hosts, and it accepted a connection{holder}",
+    ),
+    _row(
+        "nonce foreign reflected service other silent closed reset-after-open unasked | * | * | *",
+        "exposed open udp-response none",
+        "destination",
+        "the port must not answer other hosts, and it did{holder}",
+    ),
+    _row(
+        "echo | * | * | *",
+        "exposed open echo-reply none",
+        "destination",
+        "the host must not answer, and it did",
+    ),
+    _row(
+        "reset reset-blind | * | * | *",
+        "pass closed reset refusal",
+        "",
+        "refused, as it must be",
+    ),
+    _row(
+        "port-unreach proto-unreach rejected-by-destination rejected-by-router "
+        "rejected-by-source | * | * | *",
+        "pass filtered {icmp} refusal",
+        "",
+        "{icmp} from {offender}: refused, as it must be",
+    ),
+    _row(
+        "rejected-by-somebody | * | * | *",
+        "pass filtered {failure} refusal",
+        "",
+        "{failure}: refused, as it must be",
+    ),
+    _row(
+        "router-no-route host-down no-route name-not-resolved | * | * | *",
+        "inconclusive unreachable {failure} none",
+        "host path source",
+        "{address} cannot be reached at all, which says nothing of the port",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent stuck | * | * | answered",
+        "pass filtered no-response none",
+        "",
+        "{look}; the same address answered on other ports",
+    ),
+    _row(
+        "silence silence-maybe-stuck sent stuck | * | * | *",
+        "inconclusive open|filtered no-response none",
+        "destination host path return-path source",
+        "{look}; {address} answered nothing else either, so silence says nothing",
+    ),
+    _row(
+        "no-permission | * | * | *",
+        "not-tested unknown no-permission none",
+        "source",
+        "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)",
+    ),
+    _row(
+        "no-address | * | * | *",
+        "not-tested unknown no-source-address none",
+        "source",
+        "{source} does not have the source address that the inventory gives",
+    ),
+    _row(
+        "unknown-failure | * | * | *",
+        "not-tested unknown {failure} none",
+        "source",
+        "{source}'s kernel answered {failure}, which says nothing of the network",
+    ),
 )  # fmt: skip

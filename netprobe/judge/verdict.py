@@ -19,7 +19,7 @@ _RETURN_ROUTE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``strict``: a handshake or a refusal proves nothing. ``live``: everything is supposed to run."""
+    """``strict``: handshake and refusal prove nothing. ``live``: everything is supposed to run."""
 
     strict: bool = False
     live: bool = False
@@ -78,7 +78,7 @@ def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
 
 
 def find_row(evidence: Evidence, outcome: Outcome) -> Row:
-    """The first row of the flow's table that matches; there always is one (a test walks them all)."""
+    """The first row of the flow's table that matches; a test walks them all: there is one."""
     block = evidence.flow.block
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
@@ -147,7 +147,7 @@ def _warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _by_rules(result: Result, rules: Rules) -> Result:
-    """``--strict`` and ``--live``; a requirement that expects ``denied`` is not touched by either."""
+    """``--strict`` and ``--live``; neither touches a requirement that expects ``denied``."""
     if result.expect == "denied" or result.verdict != "pass":
         return result
     if rules.live and result.proof == "refusal":

@@ -14,7 +14,7 @@ Mark = tuple[int, int]
 
 @dataclass(slots=True)
 class Node:
-    """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys too."""
+    """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys."""
 
     value: object
     mark: Mark

@@ -39,7 +39,7 @@ def check_header(document: Document, kind: str, out: list[Problem]) -> bool:
 
 
 def is_header_problem(problem: Problem, document: Document) -> bool:
-    """Whether pydantic complains about the ``schema:`` line, which was judged here in better words."""
+    """Whether pydantic complains about the ``schema:`` line, which was judged here already."""
     here = document.at(("schema",), "")
     on_line = (
         document.get(("schema",)) is not None and problem.sort_key()[:3] == here.sort_key()[:3]

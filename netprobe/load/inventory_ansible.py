@@ -1,4 +1,4 @@
-"""An Ansible inventory of any form, as ``ansible-inventory --list`` prints it, becomes an inventory."""
+"""Ansible inventories of any form, as ``ansible-inventory --list`` prints them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
 def _listing(path: str) -> Json:
     program = shutil.which(PROGRAM)
     if program is None:
-        words = "this is no netprobe inventory, and to read an Ansible inventory "
-        raise RequestError(f"{words}{PROGRAM} must be installed (package ansible-core)")
+        words = "this is no netprobe inventory, and for one of Ansible's"
+        raise RequestError(f"{words} {PROGRAM} must be installed (ansible-core)")
     command = [program, "-i", path, "--list"]
     try:
         done = subprocess.run(

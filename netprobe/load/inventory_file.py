@@ -134,7 +134,7 @@ def _vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> Vantag
 
 
 def _ssh(body: HostFile, defaults: DefaultsFile, address: Address) -> Ssh:
-    """The host's own words first, then those of ``defaults``; the first address if no host is named."""
+    """The host's own words, else those of ``defaults``; the first address if no host is named."""
     common = defaults.ssh or SshDefaultsFile()
     own = body.ssh or SshFile()
     return Ssh(

@@ -1,7 +1,7 @@
 """Checks of a matrix file beyond types: every name that is referred to is there, once, and fits.
 
-They read the plain values, not the validated model, so that a file with a misspelt key still gets all
-its unknown roles and settings reported in the same go.
+They read the plain values, not the validated model, so that a file with a misspelt key still gets
+all its unknown roles and settings reported in the same go.
 """
 
 from __future__ import annotations

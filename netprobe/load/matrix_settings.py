@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from netprobe.errors import Problem
 from netprobe.load.document import Document, Path
+from netprobe.load.scalars import text_of
 from netprobe.load.setting_values import parse
 from netprobe.load.words import listed, quoted, what_it_is
-from netprobe.load.scalars import text_of
 from netprobe.model.matrix import Setting, SettingType, SettingValue
 
 # What the settings of a file are known as. None: it is there, but not well enough to check values.

@@ -1,4 +1,4 @@
-"""Everything that a run reads, at once: one error holds the problems of all its files and options."""
+"""Everything that a run reads: one error holds the problems of all its files and options."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def quoted(value: object) -> str:
 
 
 def what_it_is(value: object) -> str:
-    """What stands in the file, for "X, expected Y": ``the number 5``, ``a list``, ``nothing`` ..."""
+    """What stands in the file, for "X, expected Y": ``5 is a number``, ``this is a list`` ..."""
     if value is None:
         return "nothing stands here"
     if isinstance(value, bool):

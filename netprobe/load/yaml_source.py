@@ -155,7 +155,7 @@ def _characters_are_fine(text: str, problems: list[Problem], name: str) -> bool:
     for bad in islice(_FORBIDDEN.finditer(text), 20):
         line = text.count("\n", 0, bad.start()) + 1
         column = bad.start() - text.rfind("\n", 0, bad.start())
-        words = f"the character U+{ord(bad.group()):04X} is not allowed in YAML, expected printable text"
+        words = f"the character U+{ord(bad.group()):04X} is not allowed, expected printable text"
         problems.append(Problem(name, line, column, words))
     return not _FORBIDDEN.search(text)
 
@@ -305,7 +305,9 @@ class _Parser:
 
 
 def _mark(thing: yaml.Node | yaml.Event) -> Mark:
-    return thing.start_mark.line + 1, thing.start_mark.column + 1
+    mark = thing.start_mark
+    assert mark is not None
+    return mark.line + 1, mark.column + 1
 
 
 def _in_own_words(error: yaml.MarkedYAMLError) -> str:

@@ -100,12 +100,11 @@ class _Expansion:
         if not local:
             yield from self._same_hosts(requirement, sources, destinations)
         yield from self._without_family(requirement, sources, destinations)
-        for protocol, ports in self._protocols(requirement):
+        for wire in self._protocols(requirement):
             for family in FAMILIES:
-                block = self._block(
-                    requirement, protocol, ports, family, sources, destinations, local
-                )
-                if block is not None:
+                ends = (sources, destinations)
+                block = self._block(requirement, wire, family, ends, local)
+                if block.pair_count():
                     yield block
 
     def _protocols(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
@@ -131,13 +130,13 @@ class _Expansion:
     def _block(
         self,
         requirement: Requirement,
-        protocol: str,
-        ports: Ports,
+        wire: tuple[str, Ports],
         family: Family | None,
-        sources: tuple[Host, ...],
-        destinations: tuple[Host, ...],
+        hosts: tuple[tuple[Host, ...], tuple[Host, ...]],
         local: bool,
-    ) -> Block | None:
+    ) -> Block:
+        sources, destinations = hosts
+        protocol, ports = wire
         ends = tuple(
             (host, address)
             for host in destinations
@@ -146,12 +145,11 @@ class _Expansion:
         )
         starts = tuple(host for host in sources if family is None or _speaks(host, family))
         waiver = self._matrix.waivers.get(requirement.id)
-        block = Block(
+        return Block(
             0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
             self._warnings(requirement),
             waiver if waiver is not None and self._valid(waiver) else None,
         )  # fmt: skip
-        return block if block.pair_count() else None
 
     def _warnings(self, requirement: Requirement) -> tuple[str, ...]:
         return tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))

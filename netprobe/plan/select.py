@@ -1,4 +1,4 @@
-"""The part of a plan that the user chose: ``--limit``, ``--from``, ``--to``, ``--only``, ``--protocol``."""
+"""The part of a plan that the user chose: --limit, --from, --to, --only, --protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Names of hosts or roles (``limit``, ``from_``, ``to``), requirement ids, protocols; empty: all.
+    """Hosts or roles (``limit``, ``from_``, ``to``), requirement ids, protocols; empty: all.
 
     ``limit`` keeps flows that touch the host or role at either end.
     """
@@ -35,7 +35,7 @@ class Selection:
 def select(
     plan: Plan, selection: Selection, chosen: Sequence[ChosenMatrix], inventory: Inventory
 ) -> Plan:
-    """The selected part of the plan. Raises RequestError for names that nobody knows, all at once."""
+    """The selected part of the plan. Raises RequestError with every name that nobody knows."""
     if not selection:
         return plan
     names = _Names(chosen, inventory)
@@ -72,7 +72,7 @@ class _Names:
             yield from _unknown(option, words, self._hosts, "host or role")
         yield from _unknown("--only", selection.only, self._requirements, "requirement")
         for word in selection.protocol:
-            if word.split("/")[0] not in PROTOCOLS:
+            if word.partition("/")[0] not in PROTOCOLS:
                 yield f"--protocol {word}: expected one of {', '.join(PROTOCOLS)}"
 
 
@@ -100,7 +100,7 @@ def _parts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]
 
 
 def _wanted(protocol: str, words: tuple[str, ...]) -> bool:
-    return protocol in words or protocol.split("/")[0] in words
+    return protocol in words or protocol.partition("/")[0] in words
 
 
 def _touching(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:

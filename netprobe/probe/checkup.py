@@ -1,4 +1,4 @@
-"""``check --hosts``: start and stop every agent, ask what it can do and who holds what, probe nothing."""
+"""``check --hosts``: start every agent, ask what it can do and who holds what, stop it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from netprobe.vantage.launch import Launcher
 async def check_hosts(
     plan: Plan, launcher: Launcher, tell: Callable[[HostReport], None]
 ) -> tuple[HostReport, ...]:
-    """A report for every host of the plan, in plan order; ``tell`` gets each as soon as it is known."""
+    """A report for every host of the plan, in plan order; ``tell`` gets each once it is known."""
     work = Work(plan)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
     reports: dict[str, HostReport] = {}

@@ -35,7 +35,7 @@ async def collect(
 
     ``done`` are ports that an earlier run has final results for.
 
-    Cancelled, it ends every agent, emits what was not probed as untested, and raises CancelledError.
+    Cancelled, it ends every agent and emits what was not probed as untested.
     """
     work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}

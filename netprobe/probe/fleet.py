@@ -1,4 +1,4 @@
-"""All agents of one run: started at once, each ready or lost on its own, nobody waits for another."""
+"""All agents of one run: started at once, each ready or lost on its own."""
 
 from __future__ import annotations
 

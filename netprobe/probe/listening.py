@@ -110,11 +110,12 @@ def _pieces(spot: Spot, room: int) -> Iterator[Spot]:
     piece: list[tuple[int, int]] = []
     left = room
     for first, last in spot.ports:
-        while first <= last:
-            end = min(last, first + left - 1)
-            piece.append((first, end))
-            left -= end - first + 1
-            first = end + 1
+        start = first
+        while start <= last:
+            end = min(last, start + left - 1)
+            piece.append((start, end))
+            left -= end - start + 1
+            start = end + 1
             if not left:
                 yield Spot(spot.protocol, spot.address, spot.probe, tuple(piece))
                 piece, left = [], room

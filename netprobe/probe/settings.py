@@ -28,9 +28,9 @@ MAX_TTL = 16
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """``timeout_s`` is how long one look waits (None: learned, then 4 s); ``looks`` how many there are.
+    """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
 
-    ``rate`` is new probes a second over all agents, None: no limit. ``forks``: destinations at a time.
+    ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
     """
 
     timeout_s: float | None = None

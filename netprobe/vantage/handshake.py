@@ -76,7 +76,8 @@ class Handshake:
         """Raises StartFailed when the command ends first or sudo refuses the password."""
         hello = asyncio.ensure_future(self._run())
         try:
-            await asyncio.wait({hello, self._refused}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {hello, self._refused}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not hello.done():
                 raise StartFailed("sudo", "sudo did not accept the password")
             return hello.result()

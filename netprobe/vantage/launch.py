@@ -90,7 +90,7 @@ class Launcher:
         return self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
 
     async def password(self) -> str | None:
-        """The become password; a function is asked once, in a thread, because it may wait for a user."""
+        """The become password; a function is asked once, in a thread: it may wait for a user."""
         async with self._password_lock:
             if callable(self._become_password):
                 self._become_password = await asyncio.to_thread(self._become_password)

@@ -90,7 +90,8 @@ class AgentLink:
         try:
             self.send({**message, "id": identity})
             await self._drain()
-            await asyncio.wait({reply, self.lost}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {reply, self.lost}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
                 self.lost.result()
             return self._checked(reply.result())
@@ -167,7 +168,7 @@ class AgentLink:
             self._lose(words)
 
     async def _deliver(self, frame: Message) -> None:
-        identity, kind = frame.get("id"), frame["t"]
+        kind, identity = frame["t"], frame.get("id", 0)
         reply = self._replies.get(identity) if kind not in STREAMED else None
         if reply is not None:
             if not reply.done():

@@ -1,4 +1,4 @@
-"""The agent as it crosses the wire: its sources in one bundle, and the line of Python that loads it."""
+"""The agent as it crosses the wire: its sources in one bundle, and the Python that loads it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cache
 from importlib import resources
 
 # One line, because a newline inside quotes is an error in csh; and no exclamation mark, backslash,
-# double quote, dollar or backtick, because it crosses sh inside double quotes and whatever the login
-# shell is. Reading one byte ahead at most leaves the frames behind the bundle where they are. The
-# alarm ends a bootstrap whose bundle never comes; the agent's dead man's switch takes over.
+# double quote, dollar or backtick, because it crosses sh inside double quotes and the login shell,
+# whatever that is. A buffer of one byte leaves what follows the bundle unread. The alarm ends a
+# bootstrap whose bundle never comes; later the agent's dead man's switch takes over.
 BOOTSTRAP = (
     "import sys,io,json,zlib,signal;"
     "signal.alarm(60);"

@@ -18,7 +18,7 @@ SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
 
 
 class AgentProcess:
-    """A child in a session of its own, so that Ctrl-C reaches us first and we stop agents in order."""
+    """A child in a session of its own: Ctrl-C reaches only us, and we stop agents in order."""
 
     def __init__(self, process: asyncio.subprocess.Process, command: str) -> None:
         assert process.stdin is not None

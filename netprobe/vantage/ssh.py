@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,35 +32,32 @@ SSH_FAILED = 255
 
 # ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
 _FIXES = (
-    (
-        "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        False,
-        "the host's key differs from known_hosts: find out why, then remove the old key with ssh-keygen -R",
-    ),
-    (
-        "Host key verification failed",
-        False,
-        "this host's key is not known yet: connect once by hand with ssh and accept it, or add it to known_hosts",
-    ),
-    (
-        "Too many authentication failures",
-        False,
-        "the ssh agent offers too many keys: set IdentityFile and IdentitiesOnly for this host in ~/.ssh/config",
-    ),
-    (
-        "Permission denied",
-        False,
-        "netprobe never asks for ssh passwords: give the user a key that ssh finds by itself (ssh-agent, IdentityFile)",
-    ),
-    ("Bad configuration option", False, "correct the ssh options of this host or ~/.ssh/config"),
-    ("Bad owner or permissions", False, "correct the owner and mode of that file"),
-    ("Could not resolve hostname", False, "correct `ssh: {host: ...}` or the address in the inventory"),
-    ("Unable to negotiate", False, "client and server share no algorithm: see ssh_config(5)"),
-    ("Connection refused", True, "nothing listens on that port: is sshd running, and is the port right?"),
-    ("timed out", True, "nothing answered: the host is down, the address is wrong, or a firewall drops ssh"),
-    ("No route to host", True, "the host is down, or the address is wrong"),
-    ("Network is unreachable", True, "this machine has no route to that address"),
-    ("kex_exchange_identification", True, "sshd hung up at once: MaxStartups, or an address that it refuses"),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", False,
+     "the host's key differs from known_hosts: find out why, then use ssh-keygen -R"),
+    ("Host key verification failed", False,
+     "its host key is not known yet: connect once by hand and accept it, or fill known_hosts"),
+    ("Too many authentication failures", False,
+     "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
+    ("Permission denied", False,
+     "ssh cannot ask for a password here: give it a key (ssh-agent, IdentityFile)"),
+    ("Bad configuration option", False,
+     "correct the ssh options of this host or ~/.ssh/config"),
+    ("Bad owner or permissions", False,
+     "correct the owner and mode of that file"),
+    ("Could not resolve hostname", False,
+     "correct `ssh: {host: ...}` or the address in the inventory"),
+    ("Unable to negotiate", False,
+     "client and server share no algorithm: see ssh_config(5)"),
+    ("Connection refused", True,
+     "nothing listens on that port: is sshd running, and is the port right?"),
+    ("timed out", True,
+     "nothing answered: the host is down, the address is wrong, or a firewall drops ssh"),
+    ("No route to host", True,
+     "the host is down, or the address is wrong"),
+    ("Network is unreachable", True,
+     "this machine has no route to that address"),
+    ("kex_exchange_identification", True,
+     "sshd hung up at once: MaxStartups, or it refuses this address"),
 )  # fmt: skip
 
 
@@ -85,7 +83,7 @@ def _target(host: Host) -> Ssh:
 
 
 async def first_hop(host: Host) -> str | None:
-    """The first machine that ssh goes through, as the user's whole configuration says (``ssh -G``)."""
+    """The first machine that ssh goes through, as the whole configuration says (``ssh -G``)."""
     words = [*_client(host, Path("/")), "-G", "--", _target(host).host]
     process = await asyncio.create_subprocess_exec(
         *words,
@@ -126,10 +124,10 @@ def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
 
 async def leave(folder: Path) -> None:
     """End every master connection of this run at once, instead of after ``ControlPersist``."""
-    await asyncio.gather(*(_exit_master(path) for path in sorted(folder.iterdir())))
+    await asyncio.gather(*(_exit_master(f"{folder}/{name}") for name in os.listdir(folder)))
 
 
-async def _exit_master(path: Path) -> None:
+async def _exit_master(path: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *("ssh", "-o", f"ControlPath={path}", "-O", "exit", "master"),
         stdin=asyncio.subprocess.DEVNULL,

@@ -58,9 +58,10 @@ def start_dns(host: Namespace, records: dict[str, str]) -> None:
 def start_ntp(lab: Lab, host: Namespace) -> None:
     """chronyd on port 123 of a host; ``-x`` keeps its hands off the machine's clock."""
     binds = "".join(f"bindaddress {text}\n" for text in host.addresses)
+    # chronyd removes its pidfile when it ends: it must be a file of the lab's own.
+    own = f"pidfile {lab.folder}/chrony-{host.name}.pid\n"
     config = lab.write(
-        f"chrony-{host.name}.conf",
-        f"local stratum 8\nallow all\ncmdport 0\npidfile /dev/null\n{binds}",
+        f"chrony-{host.name}.conf", f"local stratum 8\nallow all\ncmdport 0\n{own}{binds}"
     )
     config.chmod(0o644)
     host.spawn("chronyd", "-d", "-x", "-u", "root", "-f", str(config), stderr=subprocess.DEVNULL)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
+import io
 import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,27 +164,21 @@ def test_dns_service_request_is_plain() -> None:
     assert (query.edns, query.flags) == (-1, 0)
 
 
-def msgpack_map(data: bytes) -> dict[bytes, bytes | int]:
-    """A map of short strings to short strings or small numbers, as memberlist sends it."""
+def msgpack_item(stream: io.BytesIO) -> bytes | int:
+    """A short string (``fixraw``) or a small number, the two things that we send."""
+    head = stream.read(1)[0]
+    if head < 0x80:
+        return head
+    assert head & 0xE0 == 0xA0
+    return stream.read(head & 0x1F)
 
-    def item() -> bytes | int:
-        nonlocal at
-        head = data[at]
-        at += 1
-        if head < 0x80:
-            return head
-        assert head & 0xE0 == 0xA0
-        at += head & 0x1F
-        return data[at - (head & 0x1F) : at]
 
-    at = 1
+def msgpack_map(data: bytes) -> dict[bytes | int, bytes | int]:
+    """One whole map, to the last byte."""
     assert data[0] & 0xF0 == 0x80
-    found = {}
-    for _ in range(data[0] & 0x0F):
-        key = item()
-        assert isinstance(key, bytes)
-        found[key] = item()
-    assert at == len(data)
+    stream = io.BytesIO(data[1:])
+    found = {msgpack_item(stream): msgpack_item(stream) for _ in range(data[0] & 0x0F)}
+    assert not stream.read()
     return found
 
 
@@ -201,7 +196,7 @@ def test_memberlist_is_well_formed() -> None:
     assert service == b"\x00\x82\xa5SeqNo\x2a\xa4Node\xa0"
 
 
-def pcap(packets: list[tuple[str, str, bytes]], path: Path) -> None:
+def pcap(packets: Sequence[tuple[str, str, bytes]], path: Path) -> None:
     """A capture of these (name, transport, payload) in IPv4, with right lengths and checksums."""
     from scapy.layers.inet import IP, TCP, UDP  # noqa: PLC0415
 
@@ -220,7 +215,6 @@ def pcap(packets: list[tuple[str, str, bytes]], path: Path) -> None:
     path.write_bytes(head + body)
 
 
-@functools.cache
 def dissected(path: Path) -> list[list[str]]:
     """Give for every packet its layers, and what tshark has to complain of it."""
     fields = ["frame.protocols", "_ws.malformed", "_ws.expert.message", "ip.checksum.status"]

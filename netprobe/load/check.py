@@ -1,0 +1,59 @@
+"""``netprobe check FILE...``: any file of ours, its kind told by its ``schema:`` line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from netprobe.errors import FileErrors, Problem
+from netprobe.load.bundled import bundled_folder, bundled_names, is_path
+from netprobe.load.headers import KINDS, kind_of
+from netprobe.load.inventories import is_ansible, read_one
+from netprobe.load.matrix_file import read_matrices
+from netprobe.load.yaml_source import read_bytes, top_keys
+
+
+def check_files(paths: Sequence[str]) -> str:
+    """One line a file that says what is in it; FileErrors with every problem of all files."""
+    problems: list[Problem] = []
+    lines = [_check(path, problems) for path in dict.fromkeys(paths)]
+    if problems:
+        raise FileErrors(problems)
+    return "\n".join(lines)
+
+
+def _check(given: str, problems: list[Problem]) -> str:
+    path = _path(given)
+    if _kind(path) == "inventory":
+        inventory = read_one(path, problems)
+        if inventory is None:
+            return ""
+        notes = "".join(f"\n  note: {note}" for note in inventory.notes)
+        return f"{given}: inventory, {_count(len(inventory.hosts), 'host')}, no problems{notes}"
+    matrices = read_matrices([path], problems)
+    if not matrices:
+        return ""
+    count = _count(len(matrices[0].requirements), "requirement")
+    return f"{given}: matrix {matrices[0].name}, {count}, no problems"
+
+
+def _path(given: str) -> str:
+    """A bundled name stands for its file, unless there is a file of this name."""
+    if not is_path(given) and not Path(given).exists() and given in bundled_names():
+        return str(bundled_folder() / f"{given}.yaml")
+    return given if is_path(given) else f"./{given}"
+
+
+def _kind(path: str) -> str:
+    """Files without ``schema:`` are told by their keys; what is neither is read as a matrix."""
+    raw = read_bytes(path, [], path)
+    keys = (top_keys(raw) or {}) if raw else {}
+    kind = kind_of(keys.get("schema"))
+    if kind in KINDS:
+        return kind
+    is_inventory = "hosts" in keys or (raw is not None and is_ansible(path))
+    return "inventory" if is_inventory else "matrix"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

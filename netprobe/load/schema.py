@@ -1,0 +1,60 @@
+"""JSON Schemas of matrix and inventory files, for editors; made from the pydantic models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from netprobe.errors import RequestError
+from netprobe.load.complaints import FileModel
+from netprobe.load.inventory_models import InventoryFile
+from netprobe.load.matrix_models import MatrixFile
+from netprobe.load.words import unknown
+
+MODELS: dict[str, type[FileModel]] = {"matrix": MatrixFile, "inventory": InventoryFile}
+
+Schema = dict[str, Any]  # Any: JSON
+
+
+def json_schema(kind: str) -> Schema:
+    """The schema of ``matrix`` or ``inventory`` files; RequestError for another kind."""
+    if kind not in MODELS:
+        raise RequestError(unknown("kind of file", kind, MODELS))
+    made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")
+    _tidy(made)
+    title = f"netprobe {kind} file"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": title}
+
+
+def schema_text(kind: str) -> str:
+    """The schema as it is checked in under ``schemas/`` and printed by ``netprobe schema``."""
+    return json.dumps(json_schema(kind), indent=2, ensure_ascii=False) + "\n"
+
+
+def _tidy(part: object) -> None:
+    """Drop what only pydantic needs: titles that repeat the key, null for keys that may be absent."""
+    if isinstance(part, dict):
+        _tidy_mapping(part)
+    for item in _inside(part):
+        _tidy(item)
+
+
+def _inside(part: object) -> Iterable[object]:
+    if isinstance(part, dict):
+        return part.values()
+    return part if isinstance(part, list) else ()
+
+
+def _tidy_mapping(part: Schema) -> None:
+    if isinstance(part.get("title"), str):
+        del part["title"]
+    if part.get("default", "") is None:
+        del part["default"]
+    choices = part.get("anyOf")
+    if isinstance(choices, list):
+        kept = [choice for choice in choices if choice != {"type": "null"}]
+        part["anyOf"] = kept
+        if len(kept) == 1:
+            del part["anyOf"]
+            part.update({**kept[0], **part})

@@ -1,0 +1,112 @@
+"""The inventory that ``netprobe init --matrix NAME`` prints for the user to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.load.yaml_source import plain
+from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
+
+_HEAD = """\
+# Inventory for netprobe, made for the matrix {name}: {title}
+# Replace the hosts by yours, then see what would be sent, and send it:
+#   netprobe plan --matrix {name} -i inventory.yaml
+#   netprobe run --matrix {name} -i inventory.yaml
+schema: netprobe.inventory/1
+
+defaults:
+  # How to start probes on a host:
+  #   ssh      your own OpenSSH: ~/.ssh/config, ProxyJump, agent and known_hosts all apply
+  #   local    this machine
+  #   none     no probe starts there, it is only a destination (a virtual IP, a load balancer)
+  #   {{command: [docker, exec, -i, NAME]}}   any command that gives a shell's place to python3
+  vantage: ssh
+  # Root on the hosts makes the answers sharper (raw sockets, ports below 1024, names of port
+  # owners). With sudo that asks for a password: --ask-become-pass. Without sudo: none.
+  become: sudo
+  # The same for every host, where ~/.ssh/config does not say it:
+  # ssh: {{user: admin, port: 22, options: ["-o", "ProxyJump=bastion.example.com"]}}
+"""
+
+_SETTINGS = """
+# What netprobe should know of the installation. These are the defaults.
+settings:
+"""
+
+_HOST_NOTE = """\
+    # Everything that a host may say:
+    # addresses: [10.0.0.10, "fd00::10"]     # instead of address, where it has several
+    # roles: [{roles}]
+    # ssh:
+    #   host: 192.0.2.10                     # where ssh connects to; without it: the address
+    #   user: admin
+    #   port: 22
+    #   options: ["-o", "ProxyJump=bastion.example.com"]
+    # vantage: ssh                           # or local, none, {{command: [WORD, ...]}}
+    # become: none
+    # source_addresses: [10.0.0.10]          # probe from this address, one a family
+"""
+
+# Documentation addresses (RFC 5737), so that an inventory sent off unedited reaches nobody.
+_NETWORK = "192.0.2"
+# Words in names of roles that are rarely machines to log in to, as the bundled matrices use them.
+_OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router", "client"}
+
+
+def starter_inventory(matrix: Matrix) -> str:
+    """A commented inventory that loads and plans as it is: a host for each role, all settings."""
+    return "".join(_parts(matrix))
+
+
+def _parts(matrix: Matrix) -> Iterator[str]:
+    yield _HEAD.format(name=matrix.name, title=matrix.title)
+    if matrix.settings:
+        yield _SETTINGS
+    for setting in matrix.settings.values():
+        yield _setting(setting)
+    yield f"\n# Roles of {matrix.name}; a role may have no host, a host may have several roles:\n"
+    for role in matrix.roles.values():
+        yield _role(role)
+    yield "hosts:\n"
+    for number, role in enumerate(matrix.roles.values(), 1):
+        yield _host(role, number, _sends(matrix, role))
+        if number == 1:
+            yield _HOST_NOTE.format(roles=", ".join(list(matrix.roles)[:2]))
+
+
+def _setting(setting: Setting) -> str:
+    lines = [f"  # {setting.description}" if setting.description else ""]
+    if setting.values:
+        several = "any of" if setting.type == "list" else "one of"
+        lines.append(f"  # {several}: {', '.join(setting.values)}")
+    elif setting.type == "boolean":
+        lines.append("  # true or false")
+    elif setting.type != "string":
+        lines.append(f"  # a {setting.type}")
+    lines.append(f"  {setting.name}: {_value(setting.default)}")
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _value(value: SettingValue) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(plain(item) for item in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else plain(value)
+
+
+def _role(role: Role) -> str:
+    implied = f" Is also: {', '.join(role.implies)}." if role.implies else ""
+    return f"#   {role.name}: {role.description}{implied}".rstrip() + "\n"
+
+
+def _sends(matrix: Matrix, role: Role) -> bool:
+    return any(role.name in requirement.sources for requirement in matrix.requirements)
+
+
+def _host(role: Role, number: int, sends: bool) -> str:
+    lines = [f"  {role.name}-0:", f"    address: {_NETWORK}.{number}", f"    roles: [{role.name}]"]
+    if _OUTSIDE & set(role.name.split("-")):
+        here = "    # vantage: local   # if this machine is it; none if no probe can start there"
+        lines.append(here if sends else "    vantage: none")
+    return "".join(f"{line}\n" for line in lines)
