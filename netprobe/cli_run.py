@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TextIO
 
+import click
+
 from netprobe import pipeline
 from netprobe.cli_options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
 from netprobe.cli_report import finish
@@ -73,18 +75,18 @@ class _Run:
         try:
             with progress(sys.stderr) as events:
                 info = pipeline.run(self.plan, probing, sink, events, self.done)
-        except NetprobeError as error:
-            raise self._with_hint(error) from error
+        except BaseException:
+            self._close(None)
+            if self.writer is not None:
+                click.echo(f"netprobe: measured until then: {self.writer.path}", err=True)
+            raise
         info = replace(info, notes=(*info.notes, self.note)) if self.note else info
-        if self.writer is not None:
-            self.writer.close(info)
+        self._close(info)
         return info
 
-    def _with_hint(self, error: NetprobeError) -> NetprobeError:
+    def _close(self, info: RunInfo | None) -> None:
         if self.writer is not None:
-            path = self.writer.path
-            error.args = (f"{error}\nwhat was measured until then: netprobe report {path}",)
-        return error
+            self.writer.close(info)
 
     def problems(self) -> list[str]:
         """What went wrong with the record, which never stops a run."""

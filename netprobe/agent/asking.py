@@ -62,7 +62,7 @@ class AskOrder(Order):
         self.first = deque()  # type: Deque[Ask]
         self.later = deque()  # type: Deque[Ask]
         # [look][n] the asks whose packet n + 2 of that look is still to come.
-        self.repeats = ([deque(), deque()], [deque(), deque()])  # type: Tuple[List[Deque[Ask]], List[Deque[Ask]]]  # noqa: E501
+        self.repeats = ([deque(), deque()], [deque(), deque()])  # type: Tuple[List[Deque[Ask]], List[Deque[Ask]]]
         self.attempts = {}  # type: Dict[int, int]
         self.dead = {}  # type: Dict[int, Kind]
         self.pacer = None  # type: Optional[Pacer]
@@ -77,8 +77,6 @@ class AskEngine:
     raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``; ``_release(order)``
     gives the socket back.
     """
-
-    op_error = "answer"
 
     def __init__(self, agent):
         # type: (Any) -> None
@@ -123,6 +121,11 @@ class AskEngine:
         # type: (OSError) -> str
         """The failure of an order whose socket could not be opened."""
         return name_of(error.errno)
+
+    def one_way(self, ask):
+        # type: (Ask) -> bool
+        """Whether no answer is expected: then silence is no failure."""
+        return ask.part.mode == "send"
 
     def _refuse(self, order, what):
         # type: (AskOrder, Kind) -> None
@@ -353,7 +356,9 @@ class AskEngine:
             look_s = self._look_s(order, late)
             for number, share in enumerate(REPEAT_AT):
                 queue = order.repeats[late][number]
-                while queue and self._repeat_one(order, queue[0], late, number, now, look_s * share):
+                while queue and self._repeat_one(
+                    order, queue[0], late, number, now, look_s * share
+                ):
                     queue.popleft()
 
     def _repeat_one(self, order, ask, late, number, now, after_s):
@@ -392,7 +397,7 @@ class AskEngine:
             order.attempts[ask.port] = ask.attempt
             self.ask_later(order, (ask.part, ask.port, ask.look + 1))
             return
-        silent = kind("send") if ask.part.mode == "send" else kind("answer", NO_ANSWER)
+        silent = kind("send") if self.one_way(ask) else kind("answer", NO_ANSWER)
         self.end(order, ask, order.dead.pop(ask.port, silent))
 
     # What the subclasses report
@@ -411,8 +416,8 @@ class AskEngine:
         name = name_of(error.errno)
         fact = error.fact()
         elapsed_s = now - ask.since
-        elapsed_ms = int(round(elapsed_s * 10)) * 100 if name == HOST_UNREACHABLE else None
-        op = "send" if ask.part.mode == "send" else "answer"
+        elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
+        op = "send" if self.one_way(ask) else "answer"
         what = kind(op, name, fact, elapsed_ms=elapsed_ms)
         at_host = fact is not None and fact[2] == order.target.address
         if at_host:

@@ -73,6 +73,11 @@ class EchoEngine(AskEngine):
         name = name_of(error.errno)
         return name if name in ADDRESS_ERRORS or is_transient(error.errno) else NO_PERMISSION
 
+    def one_way(self, ask):
+        # type: (Ask) -> bool
+        """An echo request always expects its reply."""
+        return False
+
     def _share(self, target):
         # type: (Target) -> Shared
         key = _key(target)

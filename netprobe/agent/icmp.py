@@ -3,14 +3,17 @@
 import os
 import socket
 import struct
-from typing import NamedTuple, Optional
+from typing import Dict, NamedTuple, Optional
 
 from .sockets import Target, open_probe
 
 # linux/icmp.h, linux/icmpv6.h; RFC 792 and RFC 4443.
-ECHO_REQUEST = {socket.AF_INET: 8, socket.AF_INET6: 128}
-ECHO_REPLY = {socket.AF_INET: 0, socket.AF_INET6: 129}
-PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
+ECHO_REQUEST = {socket.AF_INET: 8, socket.AF_INET6: 128}  # type: Dict[int, int]
+ECHO_REPLY = {socket.AF_INET: 0, socket.AF_INET6: 129}  # type: Dict[int, int]
+PROTOCOL = {
+    socket.AF_INET: socket.IPPROTO_ICMP,
+    socket.AF_INET6: socket.IPPROTO_ICMPV6,
+}  # type: Dict[int, int]
 _HEADER = struct.Struct(">BBHHH")
 HEADER_BYTES = 8
 # SOL_RAW, ICMP_FILTER: a set bit is a type that is not delivered.
@@ -36,7 +39,7 @@ def open_echo(target):
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW.
     """
-    protocol = PROTOCOL[target.family]  # type: ignore[index]  # a plain int equals the enum's key
+    protocol = PROTOCOL[target.family]
     try:
         return EchoSocket(open_probe(target, socket.SOCK_DGRAM, protocol), DATAGRAM, 0)
     except OSError:
@@ -48,7 +51,7 @@ def open_echo(target):
 
 def _only_replies(sock):
     # type: (socket.socket) -> None
-    reply = ECHO_REPLY[sock.family]  # type: ignore[index]  # as above
+    reply = ECHO_REPLY[sock.family]
     if sock.family == socket.AF_INET6:
         words = [0xFFFFFFFF] * 8
         words[reply // 32] &= ~(1 << (reply % 32)) & 0xFFFFFFFF
@@ -60,7 +63,7 @@ def _only_replies(sock):
 def echo_request(family, number, sequence, payload):
     # type: (int, int, int, bytes) -> bytes
     """An echo request; the kernel fills in the identifier of a datagram socket and IPv6's checksum."""
-    kind = ECHO_REQUEST[family]  # type: ignore[index]  # as above
+    kind = ECHO_REQUEST[family]
     bare = _HEADER.pack(kind, 0, 0, number, sequence) + payload
     if family == socket.AF_INET6:
         return bare
@@ -75,7 +78,7 @@ def checksum(data):
     total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return int(~total & 0xFFFF)
 
 
 def echo_payload(family, kind, data):
@@ -86,7 +89,7 @@ def echo_payload(family, kind, data):
     """
     if kind == RAW and family == socket.AF_INET:
         data = data[(data[0] & 15) * 4 :] if data else b""
-    if len(data) < HEADER_BYTES or data[0] != ECHO_REPLY[family]:  # type: ignore[index]  # as above
+    if len(data) < HEADER_BYTES or data[0] != ECHO_REPLY[family]:
         return None
     return data[HEADER_BYTES:]
 

@@ -25,7 +25,7 @@ Entry = Tuple[int, int, int, int]
 
 def kind(op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
          elapsed_ms=None):  # fmt: skip
-    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int]) -> Kind  # noqa: E501
+    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int]) -> Kind
     """One kind of outcome; the keys are those of the wire document."""
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms)
 

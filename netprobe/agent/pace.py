@@ -152,7 +152,7 @@ class Answers:
 def answers_of(agent):
     # type: (Any) -> Answers
     """The memory that all engines of one agent share; made by whoever asks first."""
-    answers = getattr(agent, "answers", None)
+    answers = getattr(agent, "answers", None)  # type: Optional[Answers]
     if answers is None:
         answers = agent.answers = Answers()
-    return answers  # type: ignore[no-any-return]  # the agent's own attribute, set just above
+    return answers

@@ -54,11 +54,11 @@ class PingProgram:
                 self._waiting.remove(run)
                 self._done(run, True)
                 return True
-        run = self._running.pop(order_id, None)  # type: ignore[assignment]  # None: not ours
-        if run is None:
+        running = self._running.pop(order_id, None)
+        if running is None:
             return False
-        self._reap(run, True)
-        self._done(run, True)
+        self._reap(running, True)
+        self._done(running, True)
         return True
 
     def close(self):
@@ -136,7 +136,7 @@ class PingProgram:
     def _end(self, run, what):
         # type: (Run, Kind) -> None
         self._running.pop(run.order.id, None)
-        attempts = int(math.ceil(run.tries / float(TRIES)))
+        attempts = math.ceil(run.tries / float(TRIES))
         run.order.outcomes.add(0, what, None, attempts)
         self._done(run, False)
 
@@ -150,19 +150,19 @@ class PingProgram:
 def command(order):
     # type: (Order) -> Optional[List[str]]
     """The argv of one echo request, None where there is no ping program."""
-    wait_s = str(int(math.ceil(order.look_s / TRIES)))
+    wait_s = str(math.ceil(order.look_s / TRIES))
     options = ["-c", "1", "-W", wait_s, "-q"]
     if order.target.source is not None:
         options += ["-I", order.target.source]
     if order.target.family == socket.AF_INET6:
         path = find("ping6")
         if path is None:
-            path, options = find("ping"), ["-6"] + options
+            path, options = find("ping"), ["-6", *options]
     else:
         path = find("ping")
     if path is None:
         return None
-    return [path] + options + [order.target.address]
+    return [path, *options, order.target.address]
 
 
 def find(name):

@@ -24,6 +24,11 @@ class RawEngine(AskEngine):
         """No raw socket is no permission, never silence."""
         return NO_PERMISSION if error.errno in PERMISSION else name_of(error.errno)
 
+    def one_way(self, ask):
+        # type: (Ask) -> bool
+        """Nothing is expected back: a host that handles the protocol stays silent."""
+        return True
+
     def _open(self, order):
         # type: (AskOrder) -> None
         assert order.number is not None

@@ -195,7 +195,11 @@ class TcpEngine:
     def _tick(self):
         # type: () -> None
         now = self._now()
-        if self._live and now - self._ticked_at > STARVED_S + TICK_S and self._expire_from < now - 2:
+        if (
+            self._live
+            and now - self._ticked_at > STARVED_S + TICK_S
+            and self._expire_from < now - 2
+        ):
             self._expire_from = now + HOLD_S
         self._ticked_at = now
         self._pump()
@@ -289,7 +293,7 @@ class TcpEngine:
                     self.ask_later(order, rest)
                 break
             part, port, look = flow
-            to = (address, port) + tail
+            to = (address, port, *tail)
             started = clock()
             code = sock.connect_ex(to)
             if code == in_progress:
@@ -353,7 +357,7 @@ class TcpEngine:
             return
         error = about(drain(sock), to[0], port)
         self.drop(sock)
-        if error is None and code in NO_SOURCE_PORT or is_transient(code):
+        if (error is None and code in NO_SOURCE_PORT) or is_transient(code):
             if not self._short_for_long(order):
                 self.ask_later(order, flow)
                 return
@@ -430,10 +434,10 @@ class TcpEngine:
             code = error.errno
         name = name_of(code)
         fact = None if error is None else error.fact()
-        at_host = fact is None and name == REFUSED or fact is not None and fact[2] == to[0]
+        at_host = (fact is None and name == REFUSED) or (fact is not None and fact[2] == to[0])
         if at_host:
             self._answered(order, elapsed_s)
-        elapsed_ms = int(round(elapsed_s * 10)) * 100 if name == HOST_UNREACHABLE else None
+        elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
         what = kind("connect", name, fact, elapsed_ms=elapsed_ms)
         dead = name == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S
         if dead and look < order.looks:
@@ -508,7 +512,9 @@ class TcpEngine:
         while self._late and self._late[0][0] <= now:
             self._ask_once_more(self._late.popleft()[1], now)
         for order in list(self._orders.values()):
-            first_s = self._answers.first_look_s(order.target.address, order.first_ms, order.look_ms)
+            first_s = self._answers.first_look_s(
+                order.target.address, order.first_ms, order.look_ms
+            )
             self._expire_queue(order.first, first_s, now)
             self._expire_queue(order.later, order.look_s, now)
 

@@ -67,16 +67,14 @@ class UdpEngine(AskEngine):
         if order.sock is None:
             return
         self._hear_errors(order)
-        sock = order.sock
-        while sock is order.sock and sock is not None:
+        while order.sock is not None:  # the order may end by what it hears
             try:
-                data, ancillary, _, sender = sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
+                data, ancillary, _, sender = order.sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
             except BlockingIOError:
                 return
             except OSError:
                 # The errno of an error that is in the queue; reading it here has cleared it.
                 self._hear_errors(order)
-                sock = order.sock  # type: ignore[assignment]  # None once the order has ended
                 continue
             self._datagram(order, data, ttl_of(ancillary), sender)
 

@@ -8,7 +8,7 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
-from .errqueue import QueuedError, drain
+from .errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from .failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
 from .icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
 from .loop import READ, WRITE
@@ -20,10 +20,13 @@ from .wire import Template, pack_nonce
 WALKS_AT_ONCE = 5
 WALK_EVERY_S = 1.02
 WAVE = 8
+# Go on behind a wave only if one of its last TTLs was answered: else the rest is silent anyway.
+WAVE_END = 4
 # The kernel repeats a SYN after 1 s by itself; datagrams are repeated at the same time.
 AGAIN_S = 1.0
 WAVE_S = 2.2
 MOST_TTL = 30
+TIME_EXCEEDED = frozenset(((ORIGIN_ICMP, 11), (ORIGIN_ICMP6, 3)))
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
 
@@ -37,6 +40,7 @@ class Hop:
         self.echo = None  # type: Optional[EchoSocket]
         self.address = None  # type: Optional[str]
         self.reached = False
+        self.refused = False
         self.tries = 0
 
 
@@ -57,11 +61,11 @@ class Walk:
         self.failure = None  # type: Optional[str]
         self.timers = []  # type: List[Any]
 
-    def reached_at(self):
+    def end(self):
         # type: () -> Optional[Hop]
-        """The nearest TTL that reached the destination."""
+        """The nearest TTL that reached the destination or was refused: nothing lies behind it."""
         for hop in self.hops:
-            if hop.reached:
+            if hop.reached or hop.refused:
                 return hop
         return None
 
@@ -198,6 +202,7 @@ class Walker:
             if self._is_ours(walk, hop, error) and hop.address is None:
                 hop.address = error.offender
                 hop.reached = error.offender == walk.target.address
+                hop.refused = (error.origin, error.type) not in TIME_EXCEEDED
         if hop.address is None:
             self._hear_answer(walk, hop)
         if hop.address is not None:
@@ -248,8 +253,8 @@ class Walker:
         """End the walk as soon as nothing that is still out can tell more."""
         if walk.id not in self._walks:
             return
-        reached = walk.reached_at()
-        most = reached.ttl if reached is not None else walk.hops[-1].ttl
+        end = walk.end()
+        most = end.ttl if end is not None else walk.hops[-1].ttl
         if any(hop.sock is not None for hop in walk.wave if hop.ttl <= most):
             return
         self._wave_over(walk)
@@ -268,8 +273,8 @@ class Walker:
         if self._walks.get(walk.id) is not walk:
             return
         self._close_wave(walk)
-        heard = any(hop.address is not None for hop in walk.wave)
-        if heard and walk.reached_at() is None and len(walk.hops) < walk.most:
+        heard = any(hop.address is not None for hop in walk.wave[-WAVE_END:])
+        if heard and walk.end() is None and len(walk.hops) < walk.most:
             self._send_wave(walk)
         else:
             self._finish(walk)
@@ -278,13 +283,13 @@ class Walker:
         # type: (Walk) -> None
         self._close_wave(walk)
         self._walks.pop(walk.id, None)
-        reached = walk.reached_at()
-        most = reached.ttl if reached is not None else len(walk.hops)
+        end = walk.end()
+        most = end.ttl if end is not None else len(walk.hops)
         self._agent.send({
             "t": "walked",
             "id": walk.id,
             "hops": [[hop.ttl, hop.address] for hop in walk.hops if hop.ttl <= most],
-            "reached": reached is not None,
+            "reached": end is not None and end.reached,
             "failure": walk.failure,
         })  # fmt: skip
         self._start()

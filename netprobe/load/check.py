@@ -12,6 +12,8 @@ from netprobe.load.inventories import is_ansible, read_one
 from netprobe.load.matrix_file import read_matrices
 from netprobe.load.yaml_source import read_bytes, top_keys
 
+_MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
+
 
 def check_files(paths: Sequence[str]) -> str:
     """One line a file that says what is in it; FileErrors with every problem of all files."""
@@ -24,7 +26,12 @@ def check_files(paths: Sequence[str]) -> str:
 
 def _check(given: str, problems: list[Problem]) -> str:
     path = _path(given)
-    if _kind(path) == "inventory":
+    kind = _kind(path)
+    if kind not in KINDS:
+        words = f"this is a netprobe.{kind} file, expected a matrix or an inventory"
+        problems.append(Problem(path, 0, 0, words))
+        return ""
+    if kind == "inventory":
         inventory = read_one(path, problems)
         if inventory is None:
             return ""
@@ -49,9 +56,9 @@ def _kind(path: str) -> str:
     raw = read_bytes(path, [], path)
     keys = (top_keys(raw) or {}) if raw else {}
     kind = kind_of(keys.get("schema"))
-    if kind in KINDS:
+    if kind is not None:
         return kind
-    is_inventory = "hosts" in keys or (raw is not None and is_ansible(path))
+    is_inventory = "hosts" in keys or (not _MATRIX_KEYS & set(keys) and is_ansible(path))
     return "inventory" if is_inventory else "matrix"
 
 

@@ -107,9 +107,8 @@ def _text_expected(value: object, ctx: dict[str, Any]) -> str:
 
 def _one_of(value: object, ctx: dict[str, Any]) -> str:
     names = [name.strip("'") for name in str(ctx["expected"]).replace(" or ", ", ").split(", ")]
-    if isinstance(value, str) and value:
-        return f"{quoted(value)} is not known here, expected one of: {listed(names)}"
-    return f"{what_it_is(value)}, expected one of: {listed(names)}"
+    what = f"{quoted(value)} is not known here" if isinstance(value, str) else what_it_is(value)
+    return f"{what}, expected {'one of: ' if len(names) > 1 else ''}{listed(names)}"
 
 
 _SENTENCES: dict[str, Callable[[object, dict[str, Any]], str]] = {

@@ -20,7 +20,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
 def check_name(text: str) -> str:
     """A name that can be given on the command line as it is."""
     if not _NAME.match(text):
-        expected = "expected letters, digits, and - _ . after the first"
+        expected = 'expected letters, digits, "-", "_" and "."'
         raise refuse(f"{quoted(text)} is no name, {expected}")
     return text
 

@@ -17,6 +17,7 @@ from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 
 TIMEOUT_S = 120
 PROGRAM = "ansible-inventory"
+_MAX_WORDS = 1000
 
 Json = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
 
@@ -24,7 +25,7 @@ _SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin
 
 
 def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
-    """Ask Ansible itself. Problems have no line: Ansible does not say where a variable comes from."""
+    """Ask Ansible itself. Problems have no line: it does not say where a variable comes from."""
     try:
         listing = _listing(path)
     except RequestError as error:
@@ -70,7 +71,7 @@ def _listing(path: str) -> Json:
 def _last_words(output: bytes) -> str:
     lines = [" ".join(line.split()) for line in output.decode(errors="replace").splitlines()]
     kept = [line for line in lines if line]
-    return " ".join(kept[-4:]) or "it said nothing"
+    return " ".join(kept)[-_MAX_WORDS:] or "it said nothing"
 
 
 def _hosts(listing: Json) -> Iterator[tuple[str, Json]]:

@@ -71,8 +71,10 @@ def split_ssh(value: object) -> object:
     return found
 
 
-def _vantage_word(value: object) -> object:
+def _one_vantage(value: object) -> object:
     if isinstance(value, dict):
+        if set(value) != {"command"}:
+            raise refuse("this mapping is no vantage, expected {command: [WORD, ...]}")
         return value
     if value in ("ssh", "local", "none") and isinstance(value, str):
         return {"kind": value}
@@ -143,13 +145,6 @@ class VantageFile(FileModel):
     command: list[Argument] | None = Field(
         default=None, description="The words before the Python that netprobe starts."
     )
-
-
-def _one_vantage(value: object) -> object:
-    value = _vantage_word(value)
-    if isinstance(value, dict) and ("kind" in value) != ("command" not in value):
-        raise refuse("this mapping is no vantage, expected {command: [WORD, ...]}")
-    return value
 
 
 def _command(vantage: VantageFile) -> VantageFile:

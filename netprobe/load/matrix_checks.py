@@ -34,7 +34,7 @@ class Checks:
 
     def all(self) -> None:
         """Note every problem."""
-        roles = {*self._keys("roles"), *(self.base.roles if self.base else ())}
+        roles = frozenset((*self._keys("roles"), *(self.base.roles if self.base else ())))
         self._implied(roles)
         for index, body in enumerate(self._requirements()):
             path = ("requirements", index)
@@ -44,7 +44,7 @@ class Checks:
         self._duplicates()
         ids = [str(body["id"]) for body in self._requirements() if isinstance(body.get("id"), str)]
         self._override(roles)
-        self._waive({*ids, *self._base_ids()})
+        self._waive((*ids, *self._base_ids()))
 
     # Roles
 
@@ -55,9 +55,11 @@ class Checks:
         for name in self._keys("roles"):
             path = ("roles", name, "implies")
             implies[name] = [role for _, role in self._role_names(path, roles)]
+        told: set[str] = set()
         for name in self._keys("roles"):
             circle = _circle(name, implies)
-            if circle:
+            if circle and not told & set(circle):
+                told.update(circle)
                 words = f"role {quoted(name)} implies itself ({' > '.join(circle)})"
                 self._at(("roles", name, "implies"), f"{words}, expected no circle")
 

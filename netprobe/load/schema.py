@@ -29,11 +29,21 @@ def json_schema(kind: str) -> Schema:
 
 def schema_text(kind: str) -> str:
     """The schema as it is checked in under ``schemas/`` and printed by ``netprobe schema``."""
-    return json.dumps(json_schema(kind), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(json_schema(kind), indent=2) + "\n"
+
+
+def matrix_schema() -> Schema:
+    """The schema of matrix files."""
+    return json_schema("matrix")
+
+
+def inventory_schema() -> Schema:
+    """The schema of inventory files."""
+    return json_schema("inventory")
 
 
 def _tidy(part: object) -> None:
-    """Drop what only pydantic needs: titles that repeat the key, null for keys that may be absent."""
+    """Drop what only pydantic needs: titles that repeat the key, null for keys left out."""
     if isinstance(part, dict):
         _tidy_mapping(part)
     for item in _inside(part):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from netprobe.load.yaml_source import plain
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
 
 _HEAD = """\
-# Inventory for netprobe, made for the matrix {name}: {title}
-# Replace the hosts by yours, then see what would be sent, and send it:
-#   netprobe plan --matrix {name} -i inventory.yaml
-#   netprobe run --matrix {name} -i inventory.yaml
+# Inventory for netprobe, made for
+{what}# Replace the hosts by yours, then see what would be sent, and send it:
+#   netprobe plan {options} -i inventory.yaml
+#   netprobe run {options} -i inventory.yaml
 schema: netprobe.inventory/1
 
 defaults:
@@ -19,7 +19,7 @@ defaults:
   #   ssh      your own OpenSSH: ~/.ssh/config, ProxyJump, agent and known_hosts all apply
   #   local    this machine
   #   none     no probe starts there, it is only a destination (a virtual IP, a load balancer)
-  #   {{command: [docker, exec, -i, NAME]}}   any command that gives a shell's place to python3
+  #   {{command: [docker, exec, -i, NAME]}}   any words that start a program there
   vantage: ssh
   # Root on the hosts makes the answers sharper (raw sockets, ports below 1024, names of port
   # owners). With sudo that asks for a password: --ask-become-pass. Without sudo: none.
@@ -53,29 +53,53 @@ _NETWORK = "192.0.2"
 _OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router", "client"}
 
 
-def starter_inventory(matrix: Matrix) -> str:
+def starter_inventory(matrices: Matrix | Sequence[Matrix]) -> str:
     """A commented inventory that loads and plans as it is: a host for each role, all settings."""
-    return "".join(_parts(matrix))
+    return "".join(_parts([matrices] if isinstance(matrices, Matrix) else matrices))
 
 
-def _parts(matrix: Matrix) -> Iterator[str]:
-    yield _HEAD.format(name=matrix.name, title=matrix.title)
-    if matrix.settings:
+def _parts(matrices: Sequence[Matrix]) -> Iterator[str]:
+    names = " and ".join(matrix.name for matrix in matrices)
+    options = " ".join(f"--matrix {matrix.name}" for matrix in matrices)
+    yield _HEAD.format(what=_titles(matrices), options=options)
+    if any(matrix.settings for matrix in matrices):
         yield _SETTINGS
-    for setting in matrix.settings.values():
-        yield _setting(setting)
-    yield f"\n# Roles of {matrix.name}; a role may have no host, a host may have several roles:\n"
-    for role in matrix.roles.values():
+    for matrix, setting in _settings(matrices):
+        yield _setting(matrix, setting, matrices)
+    yield f"\n# Roles of {names}; a role may have no host, a host may have several roles:\n"
+    for role in _roles(matrices):
         yield _role(role)
     yield "hosts:\n"
-    for number, role in enumerate(matrix.roles.values(), 1):
-        yield _host(role, number, _sends(matrix, role))
+    for number, role in enumerate(_roles(matrices), 1):
+        yield _host(role, number, any(_sends(matrix, role) for matrix in matrices))
         if number == 1:
-            yield _HOST_NOTE.format(roles=", ".join(list(matrix.roles)[:2]))
+            yield _HOST_NOTE.format(roles=", ".join(role.name for role in _roles(matrices)[:2]))
 
 
-def _setting(setting: Setting) -> str:
-    lines = [f"  # {setting.description}" if setting.description else ""]
+def _titles(matrices: Sequence[Matrix]) -> str:
+    return "".join(f"#   {matrix.name}: {matrix.title}\n" for matrix in matrices)
+
+
+def _roles(matrices: Sequence[Matrix]) -> list[Role]:
+    """Every role once, as the first matrix that has it describes it."""
+    roles: dict[str, Role] = {}
+    for role in (role for matrix in matrices for role in matrix.roles.values()):
+        roles.setdefault(role.name, role)
+    return list(roles.values())
+
+
+def _settings(matrices: Sequence[Matrix]) -> Iterator[tuple[Matrix, Setting]]:
+    """Every setting once, with the first matrix that has it."""
+    seen: set[str] = set()
+    for matrix in matrices:
+        for setting in matrix.settings.values():
+            if setting.name not in seen:
+                seen.add(setting.name)
+                yield matrix, setting
+
+
+def _setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:
+    lines = [f"  # {setting.description}"] if setting.description else []
     if setting.values:
         several = "any of" if setting.type == "list" else "one of"
         lines.append(f"  # {several}: {', '.join(setting.values)}")
@@ -83,8 +107,19 @@ def _setting(setting: Setting) -> str:
         lines.append("  # true or false")
     elif setting.type != "string":
         lines.append(f"  # a {setting.type}")
-    lines.append(f"  {setting.name}: {_value(setting.default)}")
-    return "".join(f"{line}\n" for line in lines if line)
+    others = [one.settings.get(setting.name, setting) for one in matrices]
+    if all(_shape(one) == _shape(setting) for one in others):
+        lines.append(f"  {setting.name}: {_value(setting.default)}")
+    else:
+        lines.append(
+            "  # The matrices differ in it: --set MATRIX:KEY=VALUE says it to one of them."
+        )
+        lines.append(f"  # {setting.name}: {_value(setting.default)}   # as in {matrix.name}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _shape(setting: Setting) -> tuple[object, ...]:
+    return (setting.type, setting.values, setting.default)
 
 
 def _value(value: SettingValue) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 
 from netprobe.load.scalars import text_of
 
 _MAX_QUOTED = 60
+_MAX_NAMES = 20
 
 
 def quoted(value: object) -> str:
@@ -55,4 +56,6 @@ def instead_of(name: str, known: Collection[str]) -> str:
         return "expected none: there are none here"
     if near:
         return f"did you mean {' or '.join(quoted(hit) for hit in near)}?"
-    return f"expected one of: {listed(known)}"
+    names = sorted(known) if isinstance(known, Set) else list(known)
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"expected one of: {listed(names[:_MAX_NAMES])}{more}"

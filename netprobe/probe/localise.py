@@ -6,7 +6,6 @@ Both look at silence a third time, so what was only lost before may be answered 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -56,17 +55,20 @@ class Localiser:
             found += [_joined(sighting, one, seen) for one in looked]
         return found
 
-    async def _start(self, lost: Iterable[Sighting]) -> dict[str, int]:
+    async def _start(self, lost: list[Sighting]) -> dict[str, int]:
         """One capture a protocol; gives the capture ids of those that run."""
         wanted: dict[str, list[tuple[int, int]]] = {}
         for sighting in lost:
             wanted.setdefault(sighting.task.protocol, []).extend(sighting.ports)
+        # Where the host lacks the probed address, packets arrive at one that we do not know.
+        translated = any(sighting.listener.nat for sighting in lost)
+        addresses = [] if translated else sorted({sighting.task.address for sighting in lost})
         captures = {}
         for protocol, ranges in wanted.items():
             number = next(self._fleet.order_ids)
             name, _, ip_protocol = protocol.partition("/")
             reply = await self._agent.request({
-                "t": "capture", "id": number, "proto": name,
+                "t": "capture", "id": number, "proto": name, "addrs": addresses,
                 "number": int(ip_protocol) if ip_protocol else None,
                 "ports": [list(entry) for entry in port_sets.normalise(ranges)],
             })  # fmt: skip

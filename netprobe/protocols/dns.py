@@ -3,7 +3,8 @@
 The query is ``id.server`` CH TXT (RFC 4892) without recursion. Measured with dnsmasq, BIND,
 Unbound and PowerDNS whose upstreams were dead: all answered it at once (a text, nothing,
 REFUSED or NOTIMP), over UDP and TCP. ``localhost A`` hung in a dnsmasq that reads no hosts file,
-``. NS`` in every dnsmasq, and ``version.bind`` is what intrusion detection looks for.
+``. NS`` in every dnsmasq, and ``version.bind`` is what intrusion detection looks for. CoreDNS
+refuses the class, except where it forwards everything: then its upstream has to answer.
 """
 
 from __future__ import annotations

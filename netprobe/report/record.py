@@ -74,9 +74,10 @@ class RecordWriter:
         """Write one result and hand it to the kernel."""
         self._write(_result_line(result))
 
-    def close(self, info: RunInfo) -> None:
-        """Write the last line, and see it on the disk."""
-        self._write(_line({"end": info_to_json(info)}))
+    def close(self, info: RunInfo | None) -> None:
+        """Write the last line, unless the run did not come to one, and see all on the disk."""
+        if info is not None:
+            self._write(_line({"end": info_to_json(info)}))
         with suppress(OSError):  # a pipe or a device has nothing to sync
             os.fsync(self._file.fileno())
         self._file.close()

@@ -75,6 +75,11 @@ class AgentLink:
         """The process id of the local command."""
         return self._process.pid
 
+    @property
+    def exit_status(self) -> int:
+        """How the local command ended; 0 after an orderly stop."""
+        return self._process.status
+
     def send(self, message: Message) -> None:
         """Queue one frame; whoever needs to know that it arrived asks for a reply instead."""
         if not self.lost.done():

@@ -26,7 +26,7 @@ OPTIONS = (
     ("RemoteCommand", "none"),
     # A second start on the same host (sudo failed, ssh was lost) reuses the connection.
     ("ControlMaster", "auto"),
-    ("ControlPersist", "10"),
+    ("ControlPersist", "3"),
 )
 SSH_FAILED = 255
 

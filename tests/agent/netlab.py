@@ -1,8 +1,8 @@
 """A source, two routers and a destination, as real network namespaces with nft.
 
-    source 10.66.1.2 -- 10.66.1.1 r1 10.66.2.1 -- 10.66.2.2 r2 10.66.3.1 -- 10.66.3.2 destination
-    10.66.3.9 is a dead host behind r2, 10.66.1.9 one on the source's own LAN.
-    IPv6 is fd66:N:: in the same shape.
+source 10.66.1.2 -- 10.66.1.1 r1 10.66.2.1 -- 10.66.2.2 r2 10.66.3.1 -- 10.66.3.2 destination
+10.66.3.9 is a dead host behind r2, 10.66.1.9 one on the source's own LAN.
+IPv6 is fd66:N:: in the same shape.
 """
 
 from __future__ import annotations

@@ -69,7 +69,11 @@ class Agent:
 
 def order(ident: int, proto: str, dst: str, ports: list[list[int]], **more: Any) -> dict[str, Any]:
     """A probe order with the usual keys; ``mode`` and ``template`` go into its only block."""
-    block = {"ports": ports, "mode": more.pop("mode", "connect"), "template": more.pop("template", 0)}
+    block = {
+        "ports": ports,
+        "mode": more.pop("mode", "connect"),
+        "template": more.pop("template", 0),
+    }
     message = {"t": "probe", "id": ident, "proto": proto, "dst": dst, "src": None, "blocks": [block],
                "first_ms": None, "look_ms": 4000, "looks": 1, "pace": None, "min_ttl": None}  # fmt: skip
     message.update(more)

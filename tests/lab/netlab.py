@@ -35,7 +35,7 @@ STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
-FIRST_EPHEMERAL_PORT = 50000
+FIRST_EPHEMERAL_PORT = 60001
 
 _HOST_SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=0",
@@ -46,9 +46,9 @@ _HOST_SYSCTLS = (
     "net.ipv6.conf.default.dad_transmits=0",
     "net.ipv4.conf.all.rp_filter=0",
     "net.ipv4.conf.default.rp_filter=0",
-    # Ephemeral ports apart from all that matrices require (49152 is the highest), so that a rule
+    # Ephemeral ports apart from all that matrices require (60000 is the highest), so that a rule
     # for one port never meets the other end of another flow. Holds for IPv6 too.
-    f"net.ipv4.ip_local_port_range={FIRST_EPHEMERAL_PORT} 60999",
+    f"net.ipv4.ip_local_port_range={FIRST_EPHEMERAL_PORT} 65535",
 )
 _ROUTER_SYSCTLS = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
 

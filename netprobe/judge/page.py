@@ -1,0 +1,82 @@
+"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.page > docs/verdicts.md``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from netprobe.judge.rows import ALLOWED, DENIED, Row
+
+INTRODUCTION = """\
+# Verdicts
+
+<!-- Printed from netprobe/judge/rows.py by `make docs`; change the tables, not this page. -->
+
+A result is what the source saw (*sight*), held against what was at the destination's port
+(*listener*) and what the destination's agent noticed (*witness*). The first row that matches wins;
+`*` matches everything. Words in braces are filled with the evidence.
+
+| verdict | means |
+|---|---|
+| `pass` | it gets through, and `proof` says how that is known |
+| `blocked` | it is required and does not get through |
+| `exposed` | it must not answer, and it does |
+| `inconclusive` | the evidence allows both |
+| `not-tested` | nobody could look |
+
+`where` is the sorted list of places that are still possible; one element is proven.
+
+| place | means |
+|---|---|
+| `source` | the source's own firewall (either direction) or routing table |
+| `path` | between the hosts; `rejected_by` names a router that refused, `last_hop` the last that answered |
+| `destination` | the destination's own firewall |
+| `return-path` | the way back, also a wrong route back on the destination |
+| `host` | the destination is down, or the address is not on it |
+| `service` | reached, but the wrong thing answers, or only loopback is bound |
+
+| listener | means |
+|---|---|
+| `ours` | our listener was bound and self-dialled |
+| `live` | a service held the port, so it was left alone and probed |
+| `loopback` | a service holds the port on loopback only |
+| `closed` | an agent looked, and nothing listens (no permission, `--no-listen`, NodePorts under a kubelet) |
+| `unknown` | no agent is there, or it was lost meanwhile |
+
+| witness | means |
+|---|---|
+| `socket` | the probe reached a socket of our agent (a half-open connection counts) |
+| `captured` | a packet capture there saw it, no socket did: a capture sees packets before the firewall |
+| `not-captured` | the capture never saw it |
+| `unseen` | our listener never saw it, and no capture ran |
+| `answered` | (denied ports only) the same address answered the same source on other ports |
+
+With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is
+`blocked`, `[service]`. Neither touches denied ports. Further facts narrow `where`: an address that
+answered anything in the run is not down (`host` falls away), and the errno of our listener's own
+answer names its own firewall (`destination`) or its route back (`return-path`).
+"""
+
+HEAD = """
+| sight | protocol | listener | witness | verdict | state | reason | proof | where | because |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_lines(ALLOWED)]
+    parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_lines(DENIED)]
+    return "".join(parts)
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        keys = (row.sights, row.protocols, row.listeners, row.witnesses)
+        ends = (row.verdict, row.state.replace("|", "\\|"), row.reason, row.proof)
+        cells = [", ".join(words) for words in keys] + list(ends)
+        yield f"| {' | '.join(cells)} | {', '.join(row.where)} | {row.because} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

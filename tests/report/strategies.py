@@ -1,0 +1,45 @@
+"""Any result that there could be, for property tests."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from netprobe.model.result import PROOFS, VERDICTS, Result
+
+WORDS = st.text(max_size=12)
+NAMES = st.sampled_from(["a", "b", "node-1", "fd00::10"])
+PLACES = ("source", "path", "destination", "return-path", "host", "service")
+
+
+@st.composite
+def results(draw: st.DrawFn, last_place: int = 100_000) -> Result:
+    """Any result; texts may hold anything that Python can."""
+    first = draw(st.none() | st.integers(1, 65535))
+    places = st.integers(0, last_place)
+    return Result(
+        order=(draw(places), draw(places), draw(places)),
+        matrix=draw(NAMES),
+        requirement=draw(NAMES),
+        purpose=draw(WORDS),
+        row=draw(WORDS),
+        optional=draw(st.booleans()),
+        expect=draw(st.sampled_from(("allowed", "denied"))),
+        waived=draw(st.none() | WORDS),
+        source=draw(NAMES),
+        destination=draw(NAMES),
+        address=draw(NAMES),
+        protocol=draw(st.sampled_from(("tcp", "udp", "icmp", "ipproto/4"))),
+        port=first,
+        end_port=None if first is None else draw(st.integers(first, 65535)),
+        verdict=draw(st.sampled_from(VERDICTS)),
+        state=draw(st.sampled_from(("open", "closed", "filtered", "open|filtered", "unreachable"))),
+        reason=draw(WORDS),
+        proof=draw(st.sampled_from(PROOFS)),
+        where=tuple(draw(st.lists(st.sampled_from(PLACES), max_size=3, unique=True))),
+        because=draw(WORDS),
+        rejected_by=draw(st.none() | NAMES),
+        last_hop=draw(st.none() | NAMES),
+        warnings=tuple(draw(st.lists(WORDS, max_size=2))),
+        rtt_ms=draw(st.none() | st.floats(0, 1e6)),
+        attempts=draw(st.integers(0, 1000)),
+    )

@@ -1,0 +1,143 @@
+"""Where reports go, and what happens where they cannot."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.report.outputs import Output, parse_outputs, write_outputs
+
+FORMATS = ("text", "json")
+
+
+def render(format_: str, stream: TextIO) -> None:
+    """A short report."""
+    stream.write(f"a {format_} report\n")
+
+
+def test_parse(tmp_path: Path) -> None:
+    """Formats with and without a file; none at all is the default."""
+    assert parse_outputs((), FORMATS, "text") == (Output("text"),)
+    assert parse_outputs(("text", f"json={tmp_path}/x=y"), FORMATS, "text") == (
+        Output("text"),
+        Output("json", f"{tmp_path}/x=y"),
+    )
+    assert parse_outputs(("json=-",), FORMATS, "text") == (Output("json"),)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["xml"], "-o xml: no such format, expected one of text, json"),
+        (["json="], "-o json=: the file's name is missing after '='"),
+        (["text", "json"], "-o: standard output is given more than once"),
+        (["text=a", "json=a"], "-o: a is given more than once"),
+        (["json=/no/such/x"], "-o json=/no/such/x: there is no folder /no/such"),
+        (["json=/tmp"], "-o json=/tmp: that is a folder, expected a file"),
+    ],
+)
+def test_wrong_outputs(texts: list[str], problem: str) -> None:
+    """What cannot be meant is refused before a run that takes minutes."""
+    with pytest.raises(RequestError) as caught:
+        parse_outputs(texts, FORMATS, "text")
+    assert str(caught.value).startswith(problem)
+
+
+def test_file_appears_whole(tmp_path: Path) -> None:
+    """A file is replaced when the new one is whole; its rights stay, nothing else is left."""
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o640)
+    seen: list[str] = []
+
+    def slow(format_: str, stream: TextIO) -> None:
+        stream.write("new")
+        stream.flush()
+        seen.append(path.read_text())
+
+    assert write_outputs([Output("text", str(path))], slow) == []
+    assert (seen, path.read_text()) == (["old"], "new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
+    """A new report can be read by whoever may read new files of this user."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    write_outputs([Output("text", str(tmp_path / "new"))], render)
+
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o666 & ~mask
+
+
+def test_links_stay_links(tmp_path: Path) -> None:
+    """A link is followed, not replaced."""
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_outputs([Output("text", str(tmp_path / "link"))], render)
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "a text report\n"
+
+
+def test_one_full_disk_does_not_cost_the_others(tmp_path: Path) -> None:
+    """Each output that cannot be written is one line; the others still come."""
+    good = tmp_path / "good"
+    problems = write_outputs(
+        [Output("text", "/dev/full"), Output("json", str(good)), Output("json", "/no/x")], render
+    )
+
+    assert problems == [
+        "cannot write text to /dev/full: No space left on device",
+        "cannot write json to /no/x: No such file or directory",
+    ]
+    assert good.read_text() == "a json report\n"
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """A report that fails halfway leaves the file that was there."""
+    path = tmp_path / "out"
+    path.write_text("old")
+
+    def fail(format_: str, stream: TextIO) -> None:
+        stream.write("half")
+        raise OSError(28, "No space left on device")
+
+    assert write_outputs([Output("text", str(path))], fail) == [
+        f"cannot write text to {path}: No space left on device"
+    ]
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+PRINT = """
+import sys
+from netprobe.report.outputs import Output, write_outputs
+problems = write_outputs([Output("text")], lambda name, stream: stream.write("x" * 1_000_000))
+print(problems, file=sys.stderr)
+"""
+
+
+def test_full_standard_output() -> None:
+    """A full disk behind standard output is said once, and Python's exit does not fail again."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", PRINT], stdout=full, stderr=subprocess.PIPE)
+
+    assert done.stderr == b"['cannot write text to standard output: No space left on device']\n"
+    assert done.returncode == 0
+
+
+def test_reader_that_goes_away() -> None:
+    """`| head` is no failure and prints nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", PRINT], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+
+    assert (done.stderr, done.returncode) == (b"[]\n", 0)

@@ -1,0 +1,207 @@
+"""The record: nothing that was measured is lost, and a second run takes it up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.errors import FileErrors, NetprobeError, RequestError
+from netprobe.model.plan import PlannedMatrix
+from netprobe.model.result import Result
+from netprobe.report.record import (
+    RecordWriter,
+    done_ports,
+    header_of,
+    kept,
+    key_of,
+    read_record,
+)
+from tests.report.plans import PLAN
+from tests.report.samples import BLOCKED, INFO, PASSED, port
+from tests.report.strategies import results
+
+HEADER = header_of(PLAN, "2026-11-20T10:00:00Z")
+
+
+def written(path: Path, *some: Result, end: bool = True) -> Path:
+    """A record with these results, with or without its end."""
+    writer = RecordWriter(str(path), HEADER)
+    for result in some:
+        writer.add(result)
+    writer.close(INFO if end else None)
+    return path
+
+
+@given(some=st.lists(results(), max_size=10))
+def test_round_trip(some: list[Result], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What was written is read back, in the order of writing, with header and end."""
+    path = written(tmp_path_factory.mktemp("record") / "r", *some)
+    recorded = read_record(str(path))
+
+    assert list(recorded.results) == some
+    assert recorded.complete
+    assert recorded.info == INFO
+    assert recorded.header["planned_flows"] == PLAN.flow_count()
+
+
+def test_every_result_is_on_its_way_at_once(tmp_path: Path) -> None:
+    """A reader of the file sees a result as soon as it was added, without any close."""
+    writer = RecordWriter(str(tmp_path / "r"), HEADER)
+    writer.add(PASSED)
+
+    assert list(read_record(str(tmp_path / "r")).results) == [PASSED]
+    writer.close(None)
+    assert not read_record(str(tmp_path / "r")).complete
+
+
+def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
+    """Wherever a crash tore the file after its header, the whole lines before are read."""
+    path = written(tmp_path / "r", PASSED, BLOCKED, port(PASSED, 2380))
+    whole = path.read_bytes()
+    header = whole.index(b"\n") + 1
+    for length in range(header, len(whole)):
+        path.write_bytes(whole[:length])
+        recorded = read_record(str(path))
+        found = list(recorded.results)
+
+        assert found == [PASSED, BLOCKED, port(PASSED, 2380)][: len(found)]
+        assert len(found) == min(3, whole[:length].count(b"\n") - 1)
+        assert not recorded.complete
+        assert recorded.info.planned_flows == PLAN.flow_count()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty, expected a record of netprobe"),
+        ("{}\n", "schema is None, expected 'netprobe.record/1'"),
+        ('{"schema": "netprobe.record/2"}\n', "schema is 'netprobe.record/2', expected"),
+        ("[]\n", "is no JSON object, expected a result"),
+        ("hello\n", "is not JSON, expected a line of a netprobe record"),
+    ],
+)
+def test_not_a_record(tmp_path: Path, text: str, problem: str) -> None:
+    """A file that is no record of this schema is refused with its place."""
+    path = tmp_path / "r"
+    path.write_text(text)
+
+    with pytest.raises(FileErrors) as caught:
+        read_record(str(path))
+    assert problem in str(caught.value)
+
+
+def test_garbage_in_the_middle_is_an_error(tmp_path: Path) -> None:
+    """A broken line that is not the last one is no crash: it is said, with its line."""
+    path = written(tmp_path / "r", PASSED)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], '{"order": [1]}', *lines[1:]]) + "\n")
+
+    with pytest.raises(FileErrors, match=r"r:2:1: is no result"):
+        list(read_record(str(path)).results)
+
+
+def test_missing_file_and_full_disk(tmp_path: Path) -> None:
+    """A record that cannot be begun is one clear line before anything is probed."""
+    with pytest.raises(FileErrors, match="cannot be read: No such file or directory"):
+        read_record(str(tmp_path / "none"))
+    with pytest.raises(NetprobeError, match="cannot write the record /dev/full: No space left"):
+        RecordWriter("/dev/full", HEADER)
+    with pytest.raises(NetprobeError, match="No such file or directory"):
+        RecordWriter(str(tmp_path / "no" / "folder"), HEADER)
+
+
+def test_disk_that_fills_up_does_not_stop_the_run() -> None:
+    """The first failed write is kept as one line; later results go on to the report."""
+    writer = RecordWriter("/dev/null", HEADER)
+    writer._file.close()
+    writer._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+    writer.add(PASSED)
+    writer.add(PASSED)
+    writer.close(INFO)
+
+    assert writer.problem == "cannot write the record /dev/full: No space left on device".replace(
+        "/dev/full", "/dev/null"
+    )
+
+
+def test_ranges_are_in_the_header(tmp_path: Path) -> None:
+    """A record tells which neighbouring ports may be merged when it is read again."""
+    recorded = read_record(str(written(tmp_path / "r")))
+
+    assert recorded.ranges["deckhouse-nodes", "drbd", "tcp"] == ((7000, 7999),)
+
+
+def test_done_ports() -> None:
+    """What is final need not be probed again: pass, blocked, exposed, joined over ports."""
+    echo = replace(PASSED, protocol="icmp", port=None, end_port=None)
+    done = done_ports(
+        [
+            port(PASSED, 7000, 7100),
+            port(BLOCKED, 7101, 7102),
+            port(PASSED, 7200, verdict="exposed"),
+            port(PASSED, 7300, verdict="inconclusive"),
+            port(PASSED, 7301, verdict="not-tested"),
+            echo,
+        ]
+    )
+
+    assert done == {key_of(PASSED): ((7000, 7102), (7200, 7200)), key_of(echo): ()}
+
+
+def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
+    """A host that moved or left the inventory, and what is not final, is not kept."""
+    named = replace(
+        PASSED,
+        requirement="ntp",
+        destination="time",
+        address="192.0.2.123",
+        protocol="icmp",
+        port=None,
+        end_port=None,
+    )
+    moved = replace(PASSED, address="10.0.0.99")
+    path = written(
+        tmp_path / "r", PASSED, port(BLOCKED, 2380), moved, replace(PASSED, source="x"), named,
+        replace(PASSED, verdict="inconclusive"),
+    )  # fmt: skip
+
+    assert list(kept(read_record(str(path)), PLAN)) == [PASSED, port(BLOCKED, 2380), named]
+
+
+def test_other_settings_cannot_be_resumed(tmp_path: Path) -> None:
+    """A record of other matrices or settings is refused, and both are named."""
+    path = written(tmp_path / "r", PASSED)
+    other = replace(PLAN, matrices=(PlannedMatrix("deckhouse-nodes", {"cni": "flannel"}),))
+
+    with pytest.raises(RequestError) as caught:
+        list(kept(read_record(str(path)), other))
+    assert "of deckhouse-nodes (cni=cilium, modules=sds,cloud, ha=True), this run is of" in str(
+        caught.value
+    )
+
+
+def test_resume_into_the_same_file(tmp_path: Path) -> None:
+    """The old record is whole until the new one holds all that was kept of it."""
+    path = written(tmp_path / "r", PASSED, port(PASSED, 2380, verdict="inconclusive"))
+    recorded = read_record(str(path))
+    writer = RecordWriter(str(path), HEADER, kept(recorded, PLAN))
+    writer.add(port(PASSED, 2380))
+    writer.close(INFO)
+
+    assert list(read_record(str(path)).results) == [PASSED, port(PASSED, 2380)]
+    assert [one.name for one in tmp_path.iterdir()] == ["r"]
+
+
+def test_lines_are_json(tmp_path: Path) -> None:
+    """Header, results, end: each line is one JSON object, and the results have the run's keys."""
+    lines = written(tmp_path / "r", PASSED).read_text().splitlines()
+    header, result, end = map(json.loads, lines)
+
+    assert header["schema"] == "netprobe.record/1"
+    assert (result["order"], result["requirement"]) == ([0, 0, 0], "etcd")
+    assert end["end"]["complete"] is True

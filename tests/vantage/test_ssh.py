@@ -1,0 +1,240 @@
+"""The user's own ssh against a real sshd: noise, shells, jump hosts, and every way to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import AgentError
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.ssh import first_hop, read_hop
+from tests.vantage.conftest import Start
+from tests.vantage.sshd import SSHD, Sshd, client_config, target
+from tests.vantage.support import HOST, KEY, free_port, is_running, ssh
+
+pytestmark = pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed")
+
+SHELLS = [name for name in ("sh", "bash", "dash", "zsh", "tcsh", "fish", "mksh") if shutil.which(name)]
+Server = Callable[..., Sshd]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Make servers that end with the test."""
+    made: list[Sshd] = []
+
+    def make(name: str = "node", *, force: str | None = None, extra: str = "") -> Sshd:
+        made.append(Sshd(tmp_path, name, force=force, extra=extra))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+async def gone(pid: int, within_s: float = 10.0) -> bool:
+    """Whether a process ends within the time."""
+    late = asyncio.get_running_loop().time() + within_s
+    while is_running(pid) and asyncio.get_running_loop().time() < late:
+        await asyncio.sleep(0.02)
+    return not is_running(pid)
+
+
+async def test_an_agent_starts_and_nothing_stays(server: Server, tmp_path: Path) -> None:
+    """The agent answers, and after the run neither agent, ssh, its master nor its folder is there."""
+    config = client_config(tmp_path, server())
+    async with Launcher() as launcher:
+        folder = launcher.folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        link = await start_agent(ssh(target("node", config)), HOST, key=KEY, launcher=launcher)
+        reply = await link.request({"t": "route", "dst": "127.0.0.1", "src": None})
+        assert reply["dev"] == "lo"
+        await link.close()
+        assert link.exit_status == 0
+        assert await gone(link.hello["pid"])
+    assert not folder.exists()
+    assert not masters(folder)
+
+
+def masters(folder: Path) -> list[int]:
+    """Processes whose command line names a folder: ssh's connection masters do."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(folder).encode() in words and is_running(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+async def test_a_second_start_reuses_the_connection(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """Within a run a host is logged in to once."""
+    node = server()
+    host = ssh(target("node", client_config(tmp_path, node)))
+    await start(host)
+    await start(host)
+    assert node.logins() == 1
+
+
+async def test_noise_before_the_hello_does_no_harm(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """Banners, a profile that prints without a newline, stty and a slow start are skipped."""
+    (tmp_path / "banner").write_text("UNAUTHORISED ACCESS IS FORBIDDEN\n" * 20)
+    noisy = (
+        "printf 'Last login: never\\nwelcome> '; stty sane; echo oops >&2; sleep 0.6; "
+        'head -c 100000 /dev/zero | tr "\\0" x; exec sh -c "$SSH_ORIGINAL_COMMAND"'
+    )
+    node = server(force=noisy, extra=f"Banner {tmp_path}/banner\n")
+    link = await start(ssh(target("node", client_config(tmp_path, node))))
+    assert link.hello["wire"] == 1
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_every_login_shell_hands_the_script_on(
+    server: Server, tmp_path: Path, start: Start, shell: str
+) -> None:
+    """The one quoted word survives whatever shell the user has on that host."""
+    node = server(force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
+    link = await start(ssh(target("node", client_config(tmp_path, node)), sudo=True))
+    assert link.hello["wire"] == 1
+
+
+async def test_a_jump_host_is_crossed(server: Server, tmp_path: Path, start: Start) -> None:
+    """ProxyJump works, from the options and from the configuration, and is what limits starts."""
+    bastion, node = server("bastion"), server("node")
+    config = client_config(tmp_path, bastion, node)
+    host = ssh(target("node", config, "-o", "ProxyJump=bastion"))
+    assert await first_hop(host) == "bastion"
+    await start(host)
+    assert (bastion.logins(), node.logins()) == (1, 1)
+
+
+def test_the_first_hop_is_read_from_the_configuration() -> None:
+    """Jump hosts, then a proxy command, then the host itself share the starts' limit."""
+    assert read_hop("hostname a\nproxyjump b,c\n") == "b"
+    assert read_hop("hostname a\nproxycommand nc -x p %h %p\n") == "nc -x p %h %p"
+    assert read_hop("hostname a\nproxyjump none\n") == "a"
+    assert read_hop("") is None
+
+
+async def test_at_most_eight_starts_at_once(launcher: Launcher) -> None:
+    """Hosts behind one hop share its eight places; another hop has its own."""
+    slot = launcher.slot("bastion", "a")
+    assert launcher.slot("bastion", "b") is slot
+    assert launcher.slot("other", "c") is not slot
+    for _ in range(8):
+        await slot.acquire()
+    assert slot.locked()
+
+
+async def failure(start: Start, *words: str, config: Path, name: str = "node") -> AgentError:
+    """The error of a start that must fail."""
+    with pytest.raises(AgentError) as caught:
+        await start(ssh(target(name, config, *words)))
+    return caught.value
+
+
+async def test_a_refused_key_is_told_and_not_repeated(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """Another try would lock accounts; the fix is named."""
+    node = server()
+    config = client_config(tmp_path, node)
+    (tmp_path / "authorized_keys").write_text("")
+    error = await failure(start, config=config)
+    assert error.reason == "no-vantage"
+    assert "Permission denied (publickey)" in str(error)
+    assert "ssh-agent" in str(error)
+    assert node.denials() == 1
+
+
+async def test_an_unknown_host_key_is_told(server: Server, tmp_path: Path, start: Start) -> None:
+    """A host whose key nobody accepted yet is never trusted silently."""
+    config = client_config(tmp_path, server())
+    (tmp_path / "known_hosts").write_text("")
+    error = await failure(start, config=config)
+    assert "Host key verification failed" in str(error)
+    assert "known_hosts" in str(error)
+
+
+async def test_a_refused_connection_is_tried_three_times(tmp_path: Path, start: Start) -> None:
+    """A connection that fails may pass: two more tries, then ssh's words."""
+    config = client_config(tmp_path)
+    options = ("-F", str(config), "-p", str(free_port()))
+    error = await failure(start, *options, config=config, name="127.0.0.1")
+    assert "Connection refused" in str(error)
+    assert "(tried 3 times)" in str(error)
+
+
+async def test_a_second_try_can_succeed(server: Server, tmp_path: Path, start: Start) -> None:
+    """sshd that hangs up on the first connection (MaxStartups) is asked again."""
+    node = server()
+    config = client_config(tmp_path, node)
+    once = tmp_path / "once"
+    relay = tmp_path / "relay.py"
+    relay.write_text(RELAY)
+    command = f"exec {sys.executable} {relay} {node.port}"
+    proxy = f"sh -c 'test -e {once} && {command}; touch {once}; exit 1'"
+    link = await start(ssh(target("node", config, "-o", f"ProxyCommand={proxy}")))
+    assert link.hello["wire"] == 1
+
+
+RELAY = """
+import socket, sys, threading, os
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def up():
+    while True:
+        d = os.read(0, 65536)
+        if not d: break
+        s.sendall(d)
+    s.shutdown(socket.SHUT_WR)
+threading.Thread(target=up, daemon=True).start()
+while True:
+    d = s.recv(65536)
+    if not d: break
+    os.write(1, d)
+"""
+
+
+async def test_a_name_that_is_none_is_told(tmp_path: Path, start: Start) -> None:
+    """A typing error in the inventory is not tried again."""
+    error = await failure(start, config=client_config(tmp_path), name="no.such.host.invalid")
+    assert "Could not resolve hostname" in str(error)
+    assert "inventory" in str(error)
+
+
+async def test_a_missing_ssh_is_told(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator without OpenSSH says so."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AgentError, match="ssh is not installed"):
+        await start(ssh(target("node", client_config(tmp_path))))
+
+
+async def test_a_killed_ssh_loses_the_agent_at_once(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """Whoever waits for an answer learns of it, and the agent on the host is gone."""
+    link = await start(ssh(target("node", client_config(tmp_path, server()))))
+    frames = link.subscribe(7)
+    os.killpg(link.pid, signal.SIGKILL)
+    with pytest.raises(AgentError) as caught:
+        await link.request({"t": "seen", "round": 1, "orders": []})
+    assert caught.value.reason == "agent-lost"
+    assert "signal 9" in str(caught.value)
+    assert (await frames.get())["t"] == "lost"
+    assert await gone(link.hello["pid"])
