@@ -113,7 +113,7 @@ def check(**options: Any) -> int:
     from netprobe.cli_run import check_hosts_verb
 
     if not options["hosts"]:
-        return check_files_verb(options["files"], options["matrices"], options["inventories"])
+        return check_files_verb(options)
     if options["files"]:
         raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
     return check_hosts_verb(options)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 import click
 
@@ -68,21 +67,24 @@ def init_verb(matrices: Sequence[str]) -> int:
 
 def schema_verb(kind: str) -> int:
     """Print a JSON Schema."""
-    from netprobe.load.schema import inventory_schema, matrix_schema
+    from netprobe.load.schema import schema_text
 
-    document = {"matrix": matrix_schema, "inventory": inventory_schema}[kind]()
-    click.echo(json.dumps(document, indent=2))
+    click.echo(schema_text(kind), nl=False)
     return 0
 
 
-def check_files_verb(
-    files: Sequence[str], matrices: Sequence[str], inventories: Sequence[str]
-) -> int:
-    """Check files; all problems of all of them at once."""
+def check_files_verb(options: Mapping[str, Any]) -> int:
+    """Check files, all problems at once; matrices and inventories together as a run would."""
     from netprobe.load.check import check_files
+    from netprobe.load.request import load_request
 
-    paths = (*files, *matrices, *inventories)
+    matrices, inventories = options["matrices"], options["inventories"]
+    paths = (*options["files"], *matrices, *inventories)
     if not paths:
         raise RequestError("nothing to check: give FILES, or --hosts with --matrix")
-    check_files(paths)
+    click.echo(check_files(paths))
+    if matrices and inventories:
+        _, _, notes = load_request(matrices, inventories, options["sets"])
+        for note in notes:
+            click.echo(f"note: {note}")
     return 0

@@ -145,10 +145,10 @@ def plan_verb(options: Options) -> int:
 def check_hosts_verb(options: Options) -> int:
     """Start and stop every agent; 3 where one cannot be started."""
     outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
-    request = request_of(options)
+    plan = pipeline.make_plan(request_of(options))
     probing = pipeline.Probing(forks=options["forks"], become_password=_password(options))
     with progress(sys.stderr) as events:
-        hosts = pipeline.check_hosts(request, probing, events)
+        hosts = pipeline.check_hosts(plan, probing, events)
     formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
     raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
     return 3 if any(host.state in ("failed", "lost") for host in hosts) else 0

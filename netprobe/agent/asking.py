@@ -6,68 +6,26 @@ repetitions, because the answering host's bucket is what is scarce.
 """
 
 import resource
-import socket
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional
 
+from .asks import REPEAT_AT, Ask, AskOrder
 from .errqueue import QueuedError
 from .failures import HOST_UNREACHABLE, NO_ANSWER, is_transient, name_of
-from .orders import Flow, Order, Part
+from .orders import Flow
 from .outcomes import FLUSH_S, Kind, kind
-from .pace import Pacer, answers_of
+from .pace import answers_of
+from .pump import SLICE_S, TICK_S, Batch, Pump, Window
 
-# When the second and the third packet of a look go, as a share of the look.
-REPEAT_AT = (0.15, 0.4)
-TRIES = 1 + len(REPEAT_AT)
 WINDOW = 256
-YOUNG_S = 0.1
 CHUNK = 64
 UNKNOWN_CHUNK = 32
 UNKNOWN_HOLD_S = 0.05
-SLICE_S = 0.02
-TICK_S = 0.03
-STARVED_S = 0.25
-HOLD_S = 0.3
 PAUSE_S = 0.05
 DEAD_AFTER_S = 0.5
 # send() also returns errors that ICMP left on the socket; so often a failure must repeat to be its own.
 SEND_TRIES = 4
 MOST_ORDERS = 2000
-
-
-class Ask:
-    """One flow that is out: how often it was sent, and since when."""
-
-    __slots__ = ("attempt", "batch", "look", "part", "port", "sent_at", "since", "tries")
-
-    def __init__(self, flow, attempt, batch, now):
-        # type: (Flow, int, List[int], float) -> None
-        self.part, self.port, self.look = flow
-        self.attempt = attempt
-        self.batch = batch
-        self.tries = 1
-        self.since = self.sent_at = now
-
-
-class AskOrder(Order):
-    """An order with what it has out; ``sock`` is its own, or the one that it shares."""
-
-    def __init__(self, agent, message):
-        # type: (Any, Dict[str, Any]) -> None
-        Order.__init__(self, agent, message)
-        self.number = message.get("number")  # type: Optional[int]
-        self.sock = None  # type: Optional[socket.socket]
-        self.own_port = 0
-        self.out = {}  # type: Dict[int, Ask]
-        self.first = deque()  # type: Deque[Ask]
-        self.later = deque()  # type: Deque[Ask]
-        # [look][n] the asks whose packet n + 2 of that look is still to come.
-        self.repeats = ([deque(), deque()], [deque(), deque()])  # type: Tuple[List[Deque[Ask]], List[Deque[Ask]]]
-        self.attempts = {}  # type: Dict[int, int]
-        self.dead = {}  # type: Dict[int, Kind]
-        self.pacer = None  # type: Optional[Pacer]
-        self.hold_until = 0.0
-        self.answered = False
 
 
 class AskEngine:
@@ -86,12 +44,9 @@ class AskEngine:
         self.orders = {}  # type: Dict[int, AskOrder]
         self._queue = deque()  # type: Deque[AskOrder]
         self._backlog = deque()  # type: Deque[Dict[str, Any]]
-        self._batches = deque()  # type: Deque[Tuple[float, List[int]]]
-        self._young = 0
+        self._pump = Pump(agent.loop, self.run)
+        self._window = Window(WINDOW)
         self._pause_until = 0.0
-        self._ticked_at = 0.0
-        self._expire_from = 0.0
-        self._timer = None  # type: Any
 
     # Orders
 
@@ -115,7 +70,7 @@ class AskEngine:
             self._finish(order)
             return
         self._queue.append(order)
-        self._wake(0.0)
+        self._pump.wake(0.0)
 
     def open_failure(self, error):
         # type: (OSError) -> str
@@ -158,7 +113,7 @@ class AskEngine:
         # type: () -> None
         """The agent's output has drained: new probes may start again."""
         if self._queue:
-            self._wake(0.0)
+            self._pump.wake(0.0)
 
     def close(self):
         # type: () -> None
@@ -168,8 +123,7 @@ class AskEngine:
         self.orders = {}
         self._queue.clear()
         self._backlog.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._pump.stop()
 
     def _finish(self, order, cancelled=False):
         # type: (AskOrder, bool) -> None
@@ -200,55 +154,30 @@ class AskEngine:
 
     # The pump
 
-    def _wake(self, delay_s):
-        # type: (float) -> None
-        timer = self._timer
-        if timer is not None and timer.call is not None:
-            if timer.when <= self.now() + delay_s:
-                return
-            timer.cancel()
-        self._timer = self.agent.loop.call_later(delay_s, self._tick)
-
-    def _tick(self):
-        # type: () -> None
-        now = self.now()
-        if now - self._ticked_at > STARVED_S + TICK_S and self._expire_from < now - 2:
-            self._expire_from = now + HOLD_S
-        self._ticked_at = now
-        self.pump()
-
-    def pump(self):
+    def run(self):
         # type: () -> None
         """Start what may start, repeat what is due, end what has waited long enough."""
         until = self.now() + SLICE_S
         while self._launch():
             if self.now() > until:
-                self._wake(0.0)
+                self._pump.wake(0.0)
                 return
         now = self.now()
-        self._age(now)
+        self._window.age(now)
         for order in list(self.orders.values()):
             self._repeat(order, now)
-            if now >= self._expire_from:
+            if self._pump.may_expire(now):
                 self._expire(order, now)
             if now - order.flushed_at > FLUSH_S:
                 order.flushed_at = now
                 order.outcomes.flush()
         if self.orders:
-            self._wake(TICK_S)
-
-    def _age(self, now):
-        # type: (float) -> None
-        batches = self._batches
-        while batches and (now - batches[0][0] > YOUNG_S or not batches[0][1][0]):
-            batch = batches.popleft()[1]
-            self._young -= batch[0]
-            batch[1] = 0
+            self._pump.wake(TICK_S)
 
     def _launch(self):
         # type: () -> int
         """Start the next chunk of one order; 0 where nothing may start now."""
-        room = WINDOW - self._young
+        room = self._window.room()
         now = self.now()
         if room <= 0 or not self._queue or now < self._pause_until or not self.agent.may_start():
             return 0
@@ -286,14 +215,15 @@ class AskEngine:
 
     def _start(self, order, flows, now):
         # type: (AskOrder, List[Flow], float) -> None
-        batch = [0, 1]
+        batch = [0, 1]  # type: Batch
+        self._window.add(batch, now)
         for index, flow in enumerate(flows):
             port = flow[1]
             attempt = order.attempts.pop(port, 0) + 1
             ask = Ask(flow, attempt, batch, self.now())
             order.out[port] = ask
             batch[0] += 1
-            self._young += 1
+            self._window.young += 1
             late = flow[2] > 1
             (order.later if late else order.first).append(ask)
             order.repeats[late][0].append(ask)
@@ -301,7 +231,6 @@ class AskEngine:
                 for rest in flows[index + 1 :]:
                     self.ask_later(order, rest)
                 break
-        self._batches.append((now, batch))
         if order.id in self.orders:
             self._hear(order)
 
@@ -446,8 +375,7 @@ class AskEngine:
     def _forget(self, order, ask):
         # type: (AskOrder, Ask) -> None
         del order.out[ask.port]
-        ask.batch[0] -= 1
-        self._young -= ask.batch[1]
+        self._window.answered(ask.batch)
 
 
 def most_orders():

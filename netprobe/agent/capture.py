@@ -36,13 +36,14 @@ class Capture:
         self._to = frozenset(message.get("addrs") or ())
         self._counts = {}  # type: Dict[Key, int]
         self._truncated = False
-        # Protocol 0 receives nothing: no packet slips in before the filter is there.
-        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+        # On all interfaces at once: Python can bind a packet socket to a named one only.
+        protocol = socket.htons(ETH_P_ALL)
+        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
         try:
             attach(self._sock, program(self._proto, message.get("number"), message["ports"]))
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
             self._sock.setblocking(False)
-            self._sock.bind(("", ETH_P_ALL))
+            self._discard()
         except OSError:
             self._sock.close()
             raise
@@ -63,6 +64,15 @@ class Capture:
         """Stop without a word."""
         self._agent.loop.unwatch(self._sock.fileno())
         self._sock.close()
+
+    def _discard(self):
+        # type: () -> None
+        """Forget the packets of any kind that came in before the filter was there."""
+        try:
+            while True:
+                self._sock.recvfrom(1)
+        except OSError:
+            return
 
     def _items(self):
         # type: () -> List[List[Any]]

@@ -3,7 +3,8 @@
 from typing import Any, Dict, Optional, Tuple
 
 from . import replies
-from .asking import Ask, AskEngine, AskOrder
+from .asking import AskEngine
+from .asks import Ask, AskOrder
 from .errqueue import drain, ttl_of
 from .failures import NO_PERMISSION, is_transient, name_of
 from .icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
@@ -115,7 +116,7 @@ class EchoEngine(AskEngine):
         # type: (Shared) -> None
         self._read(shared)
         if self._queue:
-            self.pump()
+            self.run()
 
     def _transmit(self, order, ask):
         # type: (AskOrder, Ask) -> None

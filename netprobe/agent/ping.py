@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
 from . import replies
-from .asking import TRIES
+from .asks import TRIES
 from .failures import NO_ANSWER, NO_PERMISSION, name_of
 from .loop import READ
 from .orders import Order

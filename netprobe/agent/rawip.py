@@ -4,7 +4,8 @@ import socket
 from typing import Optional
 
 from . import replies
-from .asking import Ask, AskEngine, AskOrder
+from .asking import AskEngine
+from .asks import Ask, AskOrder
 from .errqueue import drain, ttl_of
 from .failures import NO_PERMISSION, PERMISSION, name_of
 from .loop import READ
@@ -48,7 +49,7 @@ class RawEngine(AskEngine):
         # type: (AskOrder) -> None
         self._hear(order)
         if self._queue:
-            self.pump()
+            self.run()
 
     def _transmit(self, order, ask):
         # type: (AskOrder, Ask) -> None

@@ -7,6 +7,7 @@ from typing import Any, Deque, Dict, Optional, Tuple
 from . import replies
 from .errqueue import about, drain
 from .failures import ENDED_AFTER_OPEN, is_transient, name_of
+from .launcher import Launcher
 from .orders import Part
 from .outcomes import kind
 from .wire import pack_nonce
@@ -38,13 +39,14 @@ class Talk:
 class Talks:
     """All conversations of the TCP engine.
 
-    ``owner`` takes results and sockets back: ``report``, ``ask_later``, ``recycle``, ``drop``.
+    ``owner`` takes results and sockets back; ``starts`` takes flows that are to be asked again.
     """
 
-    def __init__(self, agent, owner):
-        # type: (Any, Any) -> None
+    def __init__(self, agent, owner, starts):
+        # type: (Any, Any, Launcher) -> None
         self._agent = agent
         self._owner = owner
+        self._starts = starts
         self._now = agent.loop.now
         self._talks = {}  # type: Dict[int, Talk]
         self._waiting = {}  # type: Dict[float, Deque[Talk]]
@@ -95,7 +97,7 @@ class Talks:
         for fd, talk in list(self._talks.items()):
             if order is None or talk.part.order is order:
                 del self._talks[fd]
-                self._owner.recycle(talk.part.order, talk.sock)
+                self._owner.give_back(talk.part, talk.sock)
 
     def _is_open(self, talk):
         # type: (Talk) -> bool
@@ -143,7 +145,7 @@ class Talks:
             self._finish(talk, kind("answer", answer=replies.GARBLED))
         elif how == replies.SILENT and talk.look < talk.part.order.looks:
             self._let_go(talk)
-            self._owner.ask_later(talk.part.order, (talk.part, talk.port, talk.look + 1))
+            self._starts.ask_later(talk.part.order, (talk.part, talk.port, talk.look + 1))
         else:
             self._finish(talk, SAID_NOTHING[how])
 
@@ -166,9 +168,5 @@ class Talks:
 
     def _let_go(self, talk):
         # type: (Talk) -> None
-        """Our own listeners get a reset, so that no TIME_WAIT stays; a real service gets a FIN."""
         del self._talks[talk.sock.fileno()]
-        if talk.part.mode == "bytes":
-            self._owner.drop(talk.sock)
-        else:
-            self._owner.recycle(talk.part.order, talk.sock)
+        self._owner.give_back(talk.part, talk.sock)

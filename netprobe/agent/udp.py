@@ -4,7 +4,8 @@ import socket
 from typing import Any, Optional, Tuple
 
 from . import replies
-from .asking import Ask, AskEngine, AskOrder
+from .asking import AskEngine
+from .asks import Ask, AskOrder
 from .errqueue import drain, ttl_of
 from .loop import READ
 from .outcomes import kind
@@ -43,7 +44,7 @@ class UdpEngine(AskEngine):
         # type: (AskOrder) -> None
         self._hear(order)
         if self._queue:
-            self.pump()
+            self.run()
 
     def _transmit(self, order, ask):
         # type: (AskOrder, Ask) -> None

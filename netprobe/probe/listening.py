@@ -11,10 +11,11 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.fleet import Agent
+from netprobe.probe.packets import packets
 from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
 from netprobe.probe.templates import Templates
 from netprobe.probe.work import Task
-from netprobe.protocols import protocol_for
+from netprobe.protocols import Protocol
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")
@@ -26,7 +27,7 @@ class Spot:
 
     protocol: str
     address: str
-    probe: str | None
+    packet: Protocol
     ports: Ports
 
     @property
@@ -40,12 +41,12 @@ class Listeners:
 
     def __init__(self, default: Listener) -> None:
         self._default = default
-        self._states: dict[tuple[str, str], list[tuple[Ports, Listener, str | None]]] = {}
+        self._states: dict[tuple[str, str], list[tuple[Ports, Listener, Protocol]]] = {}
 
     def add(self, spot: Spot, ports: Ports, listener: Listener) -> None:
         """Note the state of some ports of a spot."""
         states_there = self._states.setdefault((spot.protocol, spot.address), [])
-        states_there.append((ports, listener, spot.probe))
+        states_there.append((ports, listener, spot.packet))
 
     def known(self) -> Iterator[tuple[tuple[str, str], Ports, Listener]]:
         """Everything noted: (protocol, address), ports, state."""
@@ -53,38 +54,40 @@ class Listeners:
             for ports, listener, _ in some:
                 yield key, ports, listener
 
-    def split(self, task: Task) -> Iterator[tuple[Ports, Listener, str | None]]:
-        """The task's ports by their state, with the packet that the listener there knows."""
+    def split(self, task: Task) -> Iterator[tuple[Ports, Listener, Protocol | None]]:
+        """The task's ports by their state, with the packet that a listener of ours there knows."""
         rest = task.ports
-        for known, listener, probe in self._states.get((task.protocol, task.address), []):
+        for known, listener, packet in self._states.get((task.protocol, task.address), []):
             common = port_sets.intersect(rest, known)
             if common or not task.ports:
-                yield common, listener, probe
+                yield common, listener, packet if listener.state == "ours" else None
                 rest = port_sets.subtract(rest, common)
                 if not task.ports:
                     return
         if rest or not task.ports:
-            yield rest, self._default, task.probe
+            yield rest, self._default, None
 
 
 def spots(tasks: Iterable[Task]) -> list[Spot]:
     """What to listen on for these tasks; echo needs no listener, the kernel answers."""
-    wanted: dict[tuple[str, str, str | None], list[tuple[int, int]]] = {}
-    for task in tasks:
-        if task.protocol != "icmp" and not task.denied:
-            wanted.setdefault((task.protocol, task.address, task.probe), []).extend(task.ports)
+    found: dict[tuple[str, str, str], tuple[Protocol, list[tuple[int, int]]]] = {}
     taken: dict[tuple[str, str], Ports] = {}
-    found = []
-    for (protocol, address, probe), ranges in wanted.items():
-        # One socket speaks one protocol: where two requirements ask for the same port with
-        # different packets, the listener knows the first one's, and both send that.
-        ports = port_sets.subtract(port_sets.normalise(ranges), taken.get((protocol, address), ()))
-        taken[protocol, address] = port_sets.normalise(
-            (*taken.get((protocol, address), ()), *ports)
-        )
-        if ports or "/" in protocol:
-            found.append(Spot(protocol, address, probe, ports))
-    return found
+    for task in tasks:
+        if task.protocol == "icmp" or task.denied:
+            continue
+        place = (task.protocol, task.address)
+        for ports, packet in packets(task.protocol, task.probe, task.ports):
+            # One socket speaks one protocol: where two requirements ask for the same port with
+            # different packets, the listener knows the first one's, and both send that.
+            known = taken.get(place, ())
+            free = port_sets.subtract(ports, known)
+            found.setdefault((*place, packet.name), (packet, []))[1].extend(free)
+            taken[place] = port_sets.normalise((*known, *free))
+    return [
+        Spot(protocol, address, packet, port_sets.normalise(ranges))
+        for (protocol, address, _), (packet, ranges) in found.items()
+        if ranges or "/" in protocol
+    ]
 
 
 def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
@@ -117,10 +120,10 @@ def _pieces(spot: Spot, room: int) -> Iterator[Spot]:
             left -= end - start + 1
             start = end + 1
             if not left:
-                yield Spot(spot.protocol, spot.address, spot.probe, tuple(piece))
+                yield Spot(spot.protocol, spot.address, spot.packet, tuple(piece))
                 piece, left = [], room
     if piece:
-        yield Spot(spot.protocol, spot.address, spot.probe, tuple(piece))
+        yield Spot(spot.protocol, spot.address, spot.packet, tuple(piece))
 
 
 class Round:
@@ -163,15 +166,13 @@ class Round:
 
     def _block(self, spot: Spot) -> dict[str, Any]:
         name, _, number = spot.protocol.partition("/")
-        port = spot.ports[0][0] if spot.ports else None
-        protocol = protocol_for(spot.probe, port)
         family = 6 if ":" in spot.address else 4
         return {
             "proto": name,
             "addr": spot.address,
             "ports": [list(entry) for entry in spot.ports],
             "number": int(number) if number else None,
-            "template": self._templates.listener(protocol, name, family),
+            "template": self._templates.listener(spot.packet, name, family),
         }
 
 

@@ -10,10 +10,11 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.listening import Listeners
+from netprobe.probe.packets import packets
 from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, ProbeSettings
 from netprobe.probe.templates import EMPTY, Templates
 from netprobe.probe.work import Task
-from netprobe.protocols import Protocol, protocol_for
+from netprobe.protocols import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,13 @@ class Part:
 def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:
     """Cut a task by what listens and so by what is sent."""
     groups: dict[tuple[str, int, bool], tuple[Protocol, list[tuple[Ports, Listener]]]] = {}
-    for ports, listener, probe in listeners.split(task):
-        for some, protocol in _by_protocol(
-            ports, probe if listener.state == "ours" else task.probe
-        ):
+    for ports, listener, known in listeners.split(task):
+        wanted = packets(task.protocol, task.probe, ports) if known is None else [(ports, known)]
+        for some, protocol in wanted:
             mode, template = _packet(task, listener, protocol, templates)
             paced = task.protocol == "udp" and listener.state != "ours"
-            groups.setdefault((mode, template, paced), (protocol, []))[1].append((some, listener))
+            members = groups.setdefault((mode, template, paced), (protocol, []))[1]
+            members.append((some, listener))
     return [
         Part(task, _union(members), tuple(members), protocol, mode, template, paced)
         for (mode, template, paced), (protocol, members) in groups.items()
@@ -84,15 +85,6 @@ def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:
 
 def _union(members: list[tuple[Ports, Listener]]) -> Ports:
     return port_sets.normalise(entry for ports, _ in members for entry in ports)
-
-
-def _by_protocol(ports: Ports, probe: str | None) -> Iterator[tuple[Ports, Protocol]]:
-    """One probe name may mean another packet on another port (IKE on 500 and on 4500)."""
-    if not ports:
-        yield (), protocol_for(probe, None)
-        return
-    for entry in ports:
-        yield (entry,), protocol_for(probe, entry[0])
 
 
 def _packet(

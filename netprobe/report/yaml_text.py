@@ -29,7 +29,8 @@ def _mapping(data: Mapping[str, Any]) -> Iterator[str]:
 def _entry(head: str, value: Any) -> Iterator[str]:
     """A head (``key:`` or ``-``) and its value, on the same line where that is short."""
     flow = _flow(value)
-    if flow is not None and len(flow) <= _SHORT_LIST:
+    scalar = not isinstance(value, Mapping | list | tuple)
+    if flow is not None and (scalar or len(flow) <= _SHORT_LIST):
         yield f"{head} {flow}"
         return
     yield head

@@ -38,6 +38,22 @@ class Hello:
     rest: bytes
 
 
+class Secret:
+    """A password that no traceback, log or repr can show."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return "Secret()"
+
+    def line(self) -> bytes:
+        """What goes to sudo's stdin."""
+        return self._text.encode("utf-8") + b"\n"
+
+
 def new_token() -> str:
     """A prompt that nobody else prints; no space and no percent sign, which sudo would expand."""
     return f"netprobe-sudo-{secrets.token_hex(8)}:"
@@ -46,7 +62,7 @@ def new_token() -> str:
 class Handshake:
     """One start. The password goes to stdin once, and only after sudo's own prompt was seen."""
 
-    def __init__(self, process: AgentProcess, token: str, password: str | None) -> None:
+    def __init__(self, process: AgentProcess, token: str, password: Secret | None) -> None:
         self._process = process
         self._token = token.encode("ascii")
         self._password = password
@@ -55,9 +71,6 @@ class Handshake:
         self._seen = bytearray()
         self._is_ready = False
         process.on_stderr = self._watch_sudo
-
-    def __repr__(self) -> str:
-        return "Handshake()"
 
     @property
     def stage(self) -> StageName:
@@ -114,6 +127,6 @@ class Handshake:
         times = self._asked.count(self._token)
         if times and self._password is not None:
             secret, self._password = self._password, None
-            self._process.stdin.write(secret.encode("utf-8") + b"\n")
+            self._process.stdin.write(secret.line())
         elif times > 1 and not self._refused.done():
             self._refused.set_result(None)

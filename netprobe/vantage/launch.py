@@ -17,7 +17,7 @@ from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
 from netprobe.vantage.base import Way
 from netprobe.vantage.command import COMMAND
-from netprobe.vantage.handshake import Handshake, Hello, StartFailed, new_token
+from netprobe.vantage.handshake import Handshake, Hello, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.local import LOCAL
 from netprobe.vantage.process import AgentProcess
@@ -52,13 +52,11 @@ class Launcher:
         self.start_timeout_s = start_timeout_s
         self.retry_s = retry_s
         self.beats = Beats(interval_s=silence_s / 6, silence_s=silence_s)
-        self._become_password = become_password
+        self._ask = become_password if callable(become_password) else None
+        self._secret = Secret(become_password) if isinstance(become_password, str) else None
         self._password_lock = asyncio.Lock()
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._folder: Path | None = None
-
-    def __repr__(self) -> str:
-        return "Launcher()"
 
     async def __aenter__(self) -> Launcher:
         base = os.environ.get("XDG_RUNTIME_DIR", "") or tempfile.gettempdir()
@@ -89,12 +87,14 @@ class Launcher:
         """What limits the starts in progress through one first hop."""
         return self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
 
-    async def password(self) -> str | None:
+    async def password(self) -> Secret | None:
         """The become password; a function is asked once, in a thread: it may wait for a user."""
         async with self._password_lock:
-            if callable(self._become_password):
-                self._become_password = await asyncio.to_thread(self._become_password)
-            return self._become_password or None
+            if self._ask is not None:
+                text = await asyncio.to_thread(self._ask)
+                self._ask = None
+                self._secret = Secret(text) if text else None
+            return self._secret
 
 
 async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
@@ -137,7 +137,7 @@ async def _start_in_turn(
     host: Host,
     way: Way,
     launcher: Launcher,
-    password: str | None,
+    password: Secret | None,
     *,
     sudo: bool = False,
     cost: str | None = None,
@@ -164,7 +164,7 @@ async def _start_in_turn(
 
 
 async def _start_once(
-    host: Host, way: Way, launcher: Launcher, password: str | None, *, sudo: bool
+    host: Host, way: Way, launcher: Launcher, password: Secret | None, *, sudo: bool
 ) -> tuple[AgentProcess, Hello]:
     token = new_token()
     become = "" if not sudo else sudo_asking(token) if password is not None else sudo_silent()

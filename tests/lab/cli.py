@@ -44,7 +44,7 @@ class Finished:
 def environment() -> dict[str, str]:
     """The environment of a run: this checkout's netprobe, and none of the user's own settings."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("NETPROBE_")}
-    return clean | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    return clean | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "NETPROBE_DEBUG": "1"}
 
 
 def netprobe(*words: str, within: Sequence[str] = (), limit_s: float = LIMIT_S) -> Finished:

@@ -20,7 +20,9 @@ START_S = 10.0
 class Sshd:
     """One server. ``force`` is a shell script that runs instead of the login shell."""
 
-    def __init__(self, folder: Path, name: str, *, force: str | None = None, extra: str = "") -> None:
+    def __init__(
+        self, folder: Path, name: str, *, force: str | None = None, extra: str = ""
+    ) -> None:
         self.folder = folder
         self.name = name
         self.port = free_port()

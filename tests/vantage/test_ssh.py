@@ -21,7 +21,9 @@ from tests.vantage.support import HOST, KEY, free_port, is_running, ssh
 
 pytestmark = pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed")
 
-SHELLS = [name for name in ("sh", "bash", "dash", "zsh", "tcsh", "fish", "mksh") if shutil.which(name)]
+SHELLS = [
+    name for name in ("sh", "bash", "dash", "zsh", "tcsh", "fish", "mksh") if shutil.which(name)
+]
 Server = Callable[..., Sshd]
 
 

@@ -34,7 +34,6 @@ _HOOKS = {
     "back-router-1": ("router-1", "forward", "saddr"),
     "source-in": ("source", "input", "saddr"),
 }
-_HOOKS_SEEN = ("output", "forward", "input")
 # As every sane firewall has it: loopback and neighbour discovery are not touched.
 _FIRST = (
     'iifname "lo" accept',
@@ -109,16 +108,16 @@ def _wire(chain: Chain) -> None:
     first, second = chain["router-1"], chain["router-2"]
     lab.cable(chain["source"], "eth0", first, "lan0")
     lab.cable(chain["neighbour"], "eth0", first, "lan1")
-    lab.cable(first, "up", second, "down")
+    lab.cable(first, "next", second, "prev")
     lab.cable(second, "far", chain["destination"], "eth0")
     first.ip(
         "link add lan type bridge", "link set lan0 master lan", "link set lan1 master lan",
         "link set lan up",
         "address add 10.201.0.1/16 dev lan", "address add fd01::1/64 dev lan nodad",
-        "address add 10.211.0.1/24 dev up", "address add fd11::1/64 dev up nodad",
+        "address add 10.211.0.1/24 dev next", "address add fd11::1/64 dev next nodad",
     )  # fmt: skip
     second.ip(
-        "address add 10.211.0.2/24 dev down", "address add fd11::2/64 dev down nodad",
+        "address add 10.211.0.2/24 dev prev", "address add fd11::2/64 dev prev nodad",
         "address add 10.210.0.1/24 dev far", "address add fd10::1/64 dev far nodad",
     )  # fmt: skip
     for part, v4, v6 in (
@@ -217,7 +216,7 @@ def _firewalls(chain: Chain) -> None:
             lines = [line for line in lines if "oifname" not in line]
         elif hook == "output":
             lines = [line for line in lines if "iifname" not in line]
-        chain[part].nft(f"table inet accuracy {{ chain {hook} {{\n" + "\n".join(lines) + "\n} }\n")
+        chain[part].nft(f"table inet accuracy {{ chain {hook} {{\n" + "\n".join(lines) + "\n}\n}\n")
 
 
 def _bad_route(chain: Chain, case: Case, address: str) -> None:
@@ -241,7 +240,7 @@ def lose(chain: Chain, share: float) -> None:
     hundredth = round(share * 100)
     chain["router-1"].nft(
         "table inet loss { chain forward { type filter hook forward priority -10;\n"
-        f"numgen random mod 100 < {hundredth} drop\n}} }}\n"
+        f"numgen random mod 100 < {hundredth} drop\n}}\n}}\n"
     )
 
 

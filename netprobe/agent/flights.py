@@ -1,0 +1,45 @@
+"""What the TCP engine has out: connects as plain tuples, and their order with its deadlines."""
+
+import socket
+from collections import deque
+from typing import Any, Deque, Dict, Optional, Tuple
+
+from .orders import Order, Part
+from .outcomes import Kind
+from .pool import Pool
+from .pump import Batch
+from .sockets import SynState
+
+# (part, address, look, started, socket, batch, descriptor)
+Flight = Tuple[Part, Tuple[Any, ...], int, float, socket.socket, Batch, int]
+
+
+class TcpOrder(Order):
+    """A TCP order; each deque of flights is in the order of its deadlines."""
+
+    def __init__(self, agent, message, pool):
+        # type: (Any, Dict[str, Any], Pool) -> None
+        Order.__init__(self, agent, message)
+        self.first = deque()  # type: Deque[Flight]
+        self.later = deque()  # type: Deque[Flight]
+        # Host-unreachable that came once, by port; it is asked again.
+        self.dead = {}  # type: Dict[int, Kind]
+        self._silent = {}  # type: Dict[int, Tuple[int, Optional[bool]]]
+        self.hold_until = 0.0
+        self.slowest_s = 0.0
+        self.short_since = None  # type: Optional[float]
+        # One list for all orders that take the same sockets; it stays the same object.
+        self.shelf = pool.shelf(self.target, self.min_ttl)
+
+    def note_silence(self, port, state, more):
+        # type: (int, SynState, bool) -> Tuple[int, Optional[bool]]
+        """Add one silent look; SYNs of all looks, and whether any of them left this host.
+
+        ``more``: another look follows, so remember it.
+        """
+        syns, left = self._silent.pop(port, (0, None))
+        syns += state.asked
+        left = state.left if left is None else left or bool(state.left)
+        if more:
+            self._silent[port] = (syns, left)
+        return syns, left

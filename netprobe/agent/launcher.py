@@ -1,0 +1,160 @@
+"""Starting TCP connects: whose turn it is, how many at once, and what fails before it is out."""
+
+import errno
+import socket
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Tuple
+
+from .errqueue import about, drain
+from .failures import NO_SOURCE_PORT, is_transient, name_of
+from .flights import Flight, TcpOrder
+from .orders import Flow
+from .outcomes import kind
+from .pace import answers_of
+from .pool import Pool
+from .pump import Batch, Window
+
+# Young connects that may be out at once, and how many of one order are started in one go.
+WINDOW = 512
+CHUNK = 128
+# A destination that has not answered yet may lack a neighbour entry: the kernel keeps about 100
+# packets for it and drops the rest, which would cost those a second.
+UNKNOWN_CHUNK = 64
+UNKNOWN_HOLD_S = 0.05
+# No free source port or descriptor: try again this often, and report it after this long.
+SHORT_S = 0.1
+SHORT_FOR_S = 10.0
+
+
+class Launcher:
+    """The orders that still have something to start. ``owner`` is told of what ended at once."""
+
+    def __init__(self, agent, owner, pool, live):
+        # type: (Any, Any, Pool, Dict[int, Flight]) -> None
+        self._agent = agent
+        self._owner = owner
+        self._pool = pool
+        self._live = live
+        self._now = agent.loop.now
+        self._answers = answers_of(agent)
+        self._pause_until = 0.0
+        self.window = Window(WINDOW)
+        self.queue = deque()  # type: Deque[TcpOrder]
+
+    def remove(self, order):
+        # type: (TcpOrder) -> None
+        """Start nothing more of an order."""
+        if order in self.queue:
+            self.queue.remove(order)
+
+    def launch(self):
+        # type: () -> int
+        """Start the next chunk of one order; 0 where nothing may start now."""
+        room = min(self.window.room(), self._pool.room())
+        now = self._now()
+        if room <= 0 or not self.queue or now < self._pause_until or not self._agent.may_start():
+            return 0
+        order = self._next_order(now)
+        if order is None:
+            return 0
+        known = self._answers.knows(order.target.address)
+        wanted = min(room, CHUNK if known else UNKNOWN_CHUNK)
+        granted = self._agent.rate.take(wanted, now)
+        if not granted:
+            return 0
+        flows = order.take(granted)
+        self._agent.rate.give_back(granted - len(flows))
+        if len(flows) < granted:
+            self.queue.remove(order)
+        if not known:
+            order.hold_until = now + UNKNOWN_HOLD_S if not order.hold_until else now
+        self._connect_all(order, flows, now)
+        return 1
+
+    def _next_order(self, now):
+        # type: (float) -> Optional[TcpOrder]
+        """Orders take turns, so that one large order does not hold up the others."""
+        for _ in range(len(self.queue)):
+            order = self.queue[0]
+            self.queue.rotate(-1)
+            if order.hold_until <= now or order.slowest_s:
+                return order
+        return None
+
+    def _connect_all(self, order, flows, now):
+        # type: (TcpOrder, List[Flow], float) -> None
+        # The hot half of the engine: names are bound locally, and nothing is called that need not be.
+        pool = order.shelf
+        live, clock, first, later = self._live, self._now, order.first, order.later
+        batch = [0, 1]  # type: Batch
+        address = order.target.address
+        tail = order.target.sockaddr(0)[2:]
+        in_progress = errno.EINPROGRESS
+        for index, flow in enumerate(flows):
+            sock = pool.pop() if pool else self._new_socket(order, flow)
+            if sock is None:
+                for rest in flows[index + 1 :]:
+                    self.ask_later(order, rest)
+                break
+            part, port, look = flow
+            to = (address, port, *tail)
+            started = clock()
+            code = sock.connect_ex(to)
+            if code == in_progress:
+                fd = sock.fileno()
+                flight = (part, to, look, started, sock, batch, fd)  # type: Flight
+                live[fd] = flight
+                batch[0] += 1
+                (first if look == 1 else later).append(flight)
+            else:
+                self._at_once(flow, to, sock, started, code)
+        if batch[0]:
+            self.window.add(batch, now)
+
+    def _new_socket(self, order, flow):
+        # type: (TcpOrder, Flow) -> Optional[socket.socket]
+        """A fresh socket, or None where there is none to be had just now."""
+        try:
+            return self._pool.take(order.target, order.min_ttl)
+        except OSError as error:
+            if is_transient(error.errno) and not self._short_for_long(order):
+                self._pool.shrink()
+                self.ask_later(order, flow)
+            else:
+                self._owner.report(
+                    order, flow[1], kind("bind", name_of(error.errno)), None, flow[2]
+                )
+            return None
+
+    def ask_later(self, order, flow):
+        # type: (TcpOrder, Flow) -> None
+        order.put_back(flow)
+        if order not in self.queue:
+            self.queue.append(order)
+
+    def _short_for_long(self, order):
+        # type: (TcpOrder) -> bool
+        """Whether this order has been short of a port or descriptor for too long to wait on."""
+        now = self._now()
+        self._pause_until = now + SHORT_S
+        if order.short_since is None:
+            order.short_since = now
+        return now - order.short_since > SHORT_FOR_S and not self._live
+
+    def _at_once(self, flow, to, sock, started, code):
+        # type: (Flow, Tuple[Any, ...], socket.socket, float, int) -> None
+        """connect() ended before it returned: by our own kernel, or (rarely) with success."""
+        part, port, look = flow
+        order = part.order
+        if code == 0:
+            self._owner.opened(part, port, look, sock, started)
+            return
+        error = about(drain(sock), to[0], port)
+        self._pool.drop(sock)
+        short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
+        if short and not self._short_for_long(order):
+            self.ask_later(order, flow)
+            return
+        fact = None if error is None else error.fact()
+        what = kind("connect", name_of(code), fact, None if fact else False)
+        self._owner.report(order, port, what, None, look)

@@ -1,0 +1,96 @@
+"""When an engine runs: its timer, its window of young probes, and grace after starvation."""
+
+from collections import deque
+from typing import Any, Callable, Deque, List, Tuple
+
+# An engine gives the loop back after this long, and looks at its deadlines this often.
+SLICE_S = 0.02
+TICK_S = 0.03
+# If this process did not run for so long, answers get HOLD_S more before anything is called silent;
+# not again within GRACE_EVERY_S, or a host that is always starved would never come to an end.
+STARVED_S = 0.25
+HOLD_S = 0.3
+GRACE_EVERY_S = 2.0
+# Probes younger than this count towards the window; older ones are parked.
+YOUNG_S = 0.1
+
+# How many probes of one chunk are still out, and 1 while the chunk is young, then 0.
+Batch = List[int]
+
+
+class Pump:
+    """Calls ``run`` when it is due, and knows whether the process was kept from running."""
+
+    def __init__(self, loop, run):
+        # type: (Any, Callable[[], None]) -> None
+        self._loop = loop
+        self._run = run
+        self._timer = None  # type: Any
+        self._due = 0.0
+        self._expire_from = 0.0
+
+    def wake(self, delay_s):
+        # type: (float) -> None
+        """Run after ``delay_s``, or earlier if that is already arranged."""
+        due = self._loop.now() + delay_s
+        timer = self._timer
+        if timer is not None and timer.call is not None:
+            if timer.when <= due:
+                return
+            timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def stop(self):
+        # type: () -> None
+        """Do not run again."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def may_expire(self, now):
+        # type: (float) -> bool
+        """Whether silence may be believed now; not just after this process stood still."""
+        return now >= self._expire_from
+
+    def _tick(self):
+        # type: () -> None
+        now = self._loop.now()
+        if now - self._due > STARVED_S and self._expire_from < now - GRACE_EVERY_S:
+            self._expire_from = now + HOLD_S
+        self._run()
+
+
+class Window:
+    """How many young probes may be out at once. Parked ones do not count, so drops cost no rate."""
+
+    def __init__(self, size):
+        # type: (int) -> None
+        self._size = size
+        self.young = 0
+        self._batches = deque()  # type: Deque[Tuple[float, Batch]]
+
+    def room(self):
+        # type: () -> int
+        """How many more may start now."""
+        return self._size - self.young
+
+    def add(self, batch, now):
+        # type: (Batch, float) -> None
+        """A chunk has started whose ``batch[0]`` probes are out."""
+        self.young += batch[0]
+        self._batches.append((now, batch))
+
+    def answered(self, batch):
+        # type: (Batch) -> None
+        """One probe of a chunk is no longer out."""
+        batch[0] -= 1
+        self.young -= batch[1]
+
+    def age(self, now):
+        # type: (float) -> None
+        """Park what has been out for longer than YOUNG_S."""
+        batches = self._batches
+        while batches and (now - batches[0][0] > YOUNG_S or not batches[0][1][0]):
+            batch = batches.popleft()[1]
+            self.young -= batch[0]
+            batch[1] = 0

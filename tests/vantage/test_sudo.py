@@ -1,0 +1,180 @@
+"""``become: sudo`` with the real sudo and a real user: the password, its absence, and its secrecy."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from netprobe.model.inventory import Host
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.link import AgentLink
+from netprobe.vantage.process import SECRET_VARIABLES
+from tests.vantage.support import HOST, KEY, command, local
+
+USER = f"nptest{os.getpid() % 10000}"
+PASSWORD = "correct horse ' battery $taple"
+RULES = Path(f"/etc/sudoers.d/{USER}")
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("sudo", "useradd", "runuser"))),
+    reason="needs root, sudo and useradd",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _user() -> Iterator[None]:
+    """A user with a password, who is gone after the tests."""
+    subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", USER], check=True)
+    subprocess.run(["chpasswd"], input=f"{USER}:{PASSWORD}\n", text=True, check=True)
+    yield
+    subprocess.run(["userdel", USER], check=True)
+
+
+@pytest.fixture
+def rules() -> Iterator[Callable[[str], None]]:
+    """Write what sudoers says of the user."""
+
+    def write(text: str) -> None:
+        RULES.write_text(text)
+        RULES.chmod(0o440)
+
+    yield write
+    RULES.unlink(missing_ok=True)
+
+
+def user_host() -> Host:
+    """This machine, as the unprivileged user."""
+    return command("runuser", "-u", USER, "--", sudo=True)
+
+
+async def started(password: str | Callable[[], str | None] | None) -> AgentLink:
+    """Start an agent as the user; the caller closes it."""
+    async with Launcher(become_password=password) as launcher:
+        return await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
+
+
+async def uid_and_cost(
+    password: str | Callable[[], str | None] | None,
+) -> tuple[int, str | None]:
+    """Whose rights the agent got, and what a failure of sudo cost."""
+    link = await started(password)
+    try:
+        await link.request({"t": "route", "dst": "127.0.0.1", "src": None})
+        return link.hello["uid"], link.cost
+    finally:
+        await link.close()
+
+
+async def test_a_password_makes_the_agent_root(rules: Callable[[str], None]) -> None:
+    """The password goes in once, after sudo's own prompt, and the agent runs as root."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    assert await uid_and_cost(PASSWORD) == (0, None)
+
+
+async def test_a_function_is_asked_once(rules: Callable[[str], None]) -> None:
+    """--ask-become-pass asks the user once for all hosts."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    asked = []
+
+    def ask() -> str:
+        asked.append(1)
+        return PASSWORD
+
+    async with Launcher(become_password=ask) as launcher:
+        for _ in range(2):
+            link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
+            assert link.hello["uid"] == 0
+            await link.close()
+    assert asked == [1]
+
+
+async def test_nopasswd_needs_none(rules: Callable[[str], None]) -> None:
+    """NOPASSWD works with no password at hand, and where one is at hand it is not sent."""
+    rules(f"{USER} ALL=(ALL) NOPASSWD: ALL\n")
+    assert await uid_and_cost(None) == (0, None)
+    assert await uid_and_cost(PASSWORD) == (0, None)
+
+
+async def test_a_wrong_password_costs_the_privilege(rules: Callable[[str], None]) -> None:
+    """sudo asks a second time: the agent runs unprivileged, and the note has sudo's words."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    uid, cost = await uid_and_cost("wrong")
+    assert uid != 0
+    assert cost is not None
+    assert "try again" in cost
+    assert "unprivileged" in cost
+    assert "wrong" not in cost
+
+
+async def test_no_password_costs_the_privilege(rules: Callable[[str], None]) -> None:
+    """Without a password sudo is not left waiting for one."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    uid, cost = await uid_and_cost(None)
+    assert uid != 0
+    assert "a password is required" in str(cost)
+
+
+async def test_a_user_who_may_not_gets_sudos_words(rules: Callable[[str], None]) -> None:
+    """Whoever is not in sudoers learns that."""
+    rules("")
+    uid, cost = await uid_and_cost(PASSWORD)
+    assert uid != 0
+    assert "sudoers" in str(cost) or "not allowed" in str(cost)
+
+
+async def test_requiretty_gets_sudos_words(rules: Callable[[str], None]) -> None:
+    """requiretty cannot be met: stdin is the protocol."""
+    rules(f"Defaults:{USER} requiretty\n{USER} ALL=(ALL) NOPASSWD: ALL\n")
+    uid, cost = await uid_and_cost(PASSWORD)
+    assert uid != 0
+    assert "tty" in str(cost)
+
+
+async def test_a_host_without_sudo_runs_unprivileged(tmp_path: Path) -> None:
+    """A container image without sudo is an ordinary host."""
+    for name in ("/bin/sh", "/usr/bin/id", "/usr/bin/python3"):
+        (tmp_path / Path(name).name).symlink_to(name)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    host = command(
+        *("setpriv", "--reuid", USER, "--clear-groups", "env", f"PATH={tmp_path}"), sudo=True
+    )
+    async with Launcher(become_password=PASSWORD) as launcher:
+        link = await start_agent(host, HOST, key=KEY, launcher=launcher)
+        assert link.hello["uid"] != 0
+        assert "sudo" in str(link.cost)
+        assert "not found" in str(link.cost)
+        await link.close()
+
+
+async def test_root_needs_no_sudo() -> None:
+    """Where the agent is root already, sudo is not asked."""
+    async with Launcher(become_password=PASSWORD) as launcher:
+        link = await start_agent(local(sudo=True), HOST, key=KEY, launcher=launcher)
+        assert (link.hello["uid"], link.cost) == (0, None)
+        await link.close()
+
+
+async def test_the_password_is_nowhere_to_be_read(
+    rules: Callable[[str], None], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither argv nor environment of any process, nor a log, repr or note shows the password."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    for name in SECRET_VARIABLES:
+        monkeypatch.setenv(name, PASSWORD)
+    secret = PASSWORD.encode()
+    with caplog.at_level(logging.DEBUG):
+        async with Launcher(become_password=PASSWORD) as launcher:
+            link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
+            for pid in (link.pid, link.hello["pid"]):
+                for name in ("cmdline", "environ"):
+                    assert secret not in Path(f"/proc/{pid}/{name}").read_bytes()
+            assert PASSWORD not in repr(launcher) + repr(link)
+            await link.close()
+    assert PASSWORD not in caplog.text
