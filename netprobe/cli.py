@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -207,13 +208,14 @@ def status_of(arguments: list[str]) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # click itself turns a reader that went away into exit 1, which here means "blocked".
         _discard_stdout()
         return NO_READER
     except NetprobeError as error:
         return _tell(error)
     except Exception as error:  # the last resort: a user gets one line, not a traceback
-        return _tell_bug(error)
+        return _tell_full(error) or _tell_bug(error)
     return int(status or 0)
 
 
@@ -222,6 +224,15 @@ def _tell(error: NetprobeError) -> int:
     for line in str(error).splitlines():
         _say(line, plain=isinstance(error, FileErrors))
     return error.exit_status
+
+
+def _tell_full(error: Exception) -> int:
+    """A full disk is the user's to see, and no bug; 0 where it is something else."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return 0
+    _discard_stdout()
+    _say(f"cannot write to {error.filename or 'standard output'}: {error.strerror}")
+    return FAILED
 
 
 def _tell_bug(error: Exception) -> int:

@@ -15,6 +15,7 @@ from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
 from netprobe.report.collector import Collector, Report
 from netprobe.report.diff import compare, write_diff
+from netprobe.report.headline import totals
 from netprobe.report.outputs import Output, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
 
@@ -41,6 +42,9 @@ def finish(
     unwritten = [*problems, *write_outputs(outputs, render)]
     for problem in unwritten:
         click.echo(f"netprobe: {problem}", err=True)
+    if all(output.path for output in outputs):
+        # Nothing went to the terminal: say at least how it ended.
+        click.echo(f"netprobe: {totals(report).text}", err=True)
     return FAILED if unwritten else exit_status(report.summary, info.interrupted)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+
 class NetprobeError(Exception):
     """netprobe could not do its own job; the text is one clear line for the user."""
 

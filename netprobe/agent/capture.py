@@ -53,9 +53,7 @@ class Capture:
         # type: () -> Tuple[List[List[Any]], bool]
         """Stop, and give the items and whether some are missing."""
         self._read(0)
-        _received, lost = struct.unpack(
-            "=II", self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
-        )
+        lost = self._lost()
         self.close()
         return self._items(), self._truncated or lost > 0
 
@@ -65,6 +63,12 @@ class Capture:
         self._agent.loop.unwatch(self._sock.fileno())
         self._sock.close()
 
+    def _lost(self):
+        # type: () -> int
+        """How many packets the kernel had no room for since this was last asked."""
+        counts = self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
+        return int(struct.unpack("=II", counts)[1])
+
     def _discard(self):
         # type: () -> None
         """Forget the packets of any kind that came in before the filter was there."""
@@ -72,7 +76,7 @@ class Capture:
             while True:
                 self._sock.recvfrom(1)
         except OSError:
-            return
+            self._lost()
 
     def _items(self):
         # type: () -> List[List[Any]]

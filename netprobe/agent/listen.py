@@ -1,6 +1,7 @@
 """The listening side of the agent: rounds of listeners, what they saw, and who holds ports."""
 
-from typing import Any, Dict, List, Optional, Union
+import resource
+from typing import Any, Dict, Union
 
 from .accepting import TcpServer
 from .holders import Holders, held_json
@@ -13,6 +14,9 @@ from .witness import half_open
 
 # Rounds that were closed can still be asked what they saw.
 KEPT_ROUNDS = 16
+# What accepted connections, self-dials and probes need beside the listeners.
+RESERVED_FILES = 256
+MAX_DIALS = 1024
 
 
 class Listeners:
@@ -36,7 +40,11 @@ class Listeners:
         opened.blocks = [self._block(opened, item) for item in message["blocks"]]
         self._rounds[identity] = opened
         self._busy[identity] = Opening(
-            self._agent.loop, opened, self._serve, lambda: self._dial(identity, opened)
+            self._agent.loop,
+            opened,
+            self._free() - RESERVED_FILES,
+            self._serve,
+            lambda: self._dial(identity, opened),
         )
 
     def close_round(self, message):
@@ -87,6 +95,12 @@ class Listeners:
         self._tcp.close()
         self._datagrams.close()
 
+    def _free(self):
+        # type: () -> int
+        """Descriptors that no listener has."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return limit - sum(len(known.ports()) for known in self._rounds.values() if known.is_open)
+
     def _block(self, of_round, item):
         # type: (Round, Dict[str, Any]) -> Block
         number = item["template"]
@@ -104,7 +118,11 @@ class Listeners:
     def _dial(self, identity, opened):
         # type: (int, Round) -> None
         self._busy[identity] = SelfDial(
-            self._agent.loop, self._agent.key, opened, lambda: self._ready(identity, opened)
+            self._agent.loop,
+            self._agent.key,
+            opened,
+            max(1, min(MAX_DIALS, self._free() // 4)),
+            lambda: self._ready(identity, opened),
         )
 
     def _ready(self, identity, opened):

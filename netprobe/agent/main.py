@@ -23,7 +23,7 @@ READ_BYTES = 256 * 1024
 FAREWELL_S = 1.0
 FAULT_LINES = 12
 # A bug that strikes at every turn of the loop would say so forever.
-MAX_FAULTS = 64
+MAX_STRIKES = 64
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 Message = Dict[str, Any]
@@ -45,7 +45,7 @@ class Agent:
         # What must stay open as long as the agent lives.
         self.keep = ()  # type: Tuple[socket.socket, ...]
         self._ended = False
-        self._faults = 0
+        self._strikes = 0
         self._input_fd = input_fd
         self._reader = FrameReader()
         self._output = Output(loop, output_fd, self._drained, self.end)
@@ -83,13 +83,13 @@ class Agent:
                 self.loop.run()
             except Exception:
                 self.fault(None)
+                self._strikes += 1
+                if self._strikes > MAX_STRIKES:
+                    self.end()
 
     def fault(self, identity):
         # type: (Optional[int]) -> None
         """Report the exception that is being handled, with the last lines of its traceback."""
-        self._faults += 1
-        if self._faults > MAX_FAULTS:
-            self.end()
         lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
         self.send({"t": "fault", "id": identity, "words": "\n".join(lines)})
 
@@ -223,6 +223,27 @@ def _route(agent, message):
     agent.send(routed(message))
 
 
+def _departures(agent, message):
+    # type: (Agent, Message) -> None
+    from .departures import departures
+
+    departures(agent, message)
+
+
+def _stream(agent, message):
+    # type: (Agent, Message) -> None
+    from .stream import Streams
+
+    agent.part("stream", Streams).order(message)
+
+
+def _nameservers(agent, message):
+    # type: (Agent, Message) -> None
+    from .nameservers import nameservers
+
+    agent.send(nameservers(message))
+
+
 def _stop(agent, _message):
     # type: (Agent, Message) -> None
     agent.send({"t": "bye"})
@@ -247,6 +268,9 @@ ORDERS = {
     "resolve": _resolve,
     "route": _route,
     "walk": _walk,
+    "nameservers": _nameservers,
+    **dict.fromkeys(("open", "data", "credit", "await", "info", "shut", "drop"), _stream),
+    "departures": _departures,
     "stop": _stop,
 }  # type: Dict[str, Callable[[Agent, Message], None]]
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from . import loop as looping
 from .binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
-from .failures import PERMISSION, name_of
+from .failures import PERMISSION, TOO_MANY_FILES, name_of
 from .hello import node_ports, runs_kubelet
 from .holders import Holders
 from .ranges import each
@@ -16,11 +16,15 @@ SLICE_PORTS = 256
 
 
 class Opening:
-    """The work of one ``listen`` order: calls ``opened`` with every port, ``done`` at the end."""
+    """The work of one ``listen`` order: calls ``opened`` with every port, ``done`` at the end.
 
-    def __init__(self, loop, of_round, opened, done):
-        # type: (looping.Loop, Round, Callable[[Port], None], Callable[[], None]) -> None
+    ``room`` is how many descriptors the round may take.
+    """
+
+    def __init__(self, loop, of_round, room, opened, done):
+        # type: (looping.Loop, Round, int, Callable[[Port], None], Callable[[], None]) -> None
         self._loop = loop
+        self._room = room
         self._opened = opened
         self._done = done
         self._reserved = node_ports() if runs_kubelet() else None
@@ -71,11 +75,15 @@ class Opening:
 
     def _open(self, block, number, bind):
         # type: (Block, int, Callable[[Block], socket.socket]) -> None
+        if self._room <= 0:
+            block.fail(number, TOO_MANY_FILES)
+            return
         try:
             port = Port(block, number, bind(block))
         except OSError as error:
             self._refused(block, number, error)
             return
+        self._room -= 1
         block.ports.append(port)
         self._opened(port)
 

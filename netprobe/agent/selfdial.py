@@ -14,8 +14,7 @@ from .rounds import Port, Round
 from .wire import pack_nonce
 from .witness import SELF_DIAL_ORDER
 
-# So many are on their way at once, and so many start in one turn of the loop, which answers them.
-OUTSTANDING = 1024
+# So many start in one turn of the loop, which then answers them.
 BURST = 128
 POLL_S = 0.005
 CALL_S = 1.0
@@ -52,11 +51,15 @@ class Call:
 
 
 class SelfDial:
-    """Dial every port of a round; ``done`` is called once, when all arrived or time is up."""
+    """Dial every port of a round; ``done`` is called once, when all arrived or time is up.
 
-    def __init__(self, loop, key, of_round, done):
-        # type: (looping.Loop, bytes, Round, Callable[[], None]) -> None
+    ``window`` is how many dials may be on their way at once; each takes two descriptors.
+    """
+
+    def __init__(self, loop, key, of_round, window, done):
+        # type: (looping.Loop, bytes, Round, int, Callable[[], None]) -> None
         self._loop = loop
+        self._window = window
         self._key = key
         self._done = done
         self._waiting = deque((port, 1) for port in of_round.ports())  # type: Deque[Tuple[Port, int]]
@@ -80,7 +83,7 @@ class SelfDial:
         # type: () -> None
         self._settle(self._loop.now())
         for _ in range(BURST):
-            if not self._waiting or len(self._calls) >= OUTSTANDING:
+            if not self._waiting or len(self._calls) >= self._window:
                 break
             self._dial(*self._waiting.popleft())
         if self._waiting or self._calls:

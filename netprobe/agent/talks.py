@@ -131,7 +131,9 @@ class Talks:
             elif first:
                 self._settling.append((self._now() + SETTLE_S, talk))
             return
-        assert talk.question is not None
+        if talk.question is None:
+            self._end(talk)  # nothing was asked, so this answers nothing
+            return
         read = replies.read_stream(talk.question, talk.data)
         if read is not None:
             self._finish(talk, kind("answer", answer=read[0], by=read[1]))

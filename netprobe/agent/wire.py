@@ -141,6 +141,9 @@ class Template:
             mac = bytes(data[self.mac_at : self.mac_at + MAC_BYTES])
             if not hmac.compare_digest(mac, request_mac(key, nonce)):
                 return None
+        elif self.fill(key, nonce) != bytes(data[: len(self.request)]):
+            # No room for a MAC: at least everything around the nonce must be what we send.
+            return None
         return nonce
 
     def reply(self, key, nonce, host, request):

@@ -76,12 +76,12 @@ class RoundLog:
 
 def half_open(ports):
     # type: (Set[int]) -> List[List[Any]]
-    """[port, remote address, remote port] of SYN_RECV entries on these ports.
+    """[port, remote address, remote port, own address] of SYN_RECV entries on these ports.
 
     The SYN arrived here and our SYN-ACK was not acknowledged: the way back is the place to look.
     """
     found = []  # type: List[List[Any]]
     for entry in read_table("tcp") if ports else ():
         if entry.state == TCP_SYN_RECV and entry.port in ports and len(found) < MAX_HALF_OPEN:
-            found.append([entry.port, entry.remote, entry.remote_port])
+            found.append([entry.port, entry.remote, entry.remote_port, entry.address])
     return sorted(found)

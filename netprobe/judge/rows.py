@@ -174,18 +174,43 @@ ALLOWED: Final[tuple[Row, ...]] = (
     ),
     # --- refusals ----------------------------------------------------------------------------
     _row(
-        "reset reset-blind | * | ours | captured",
-        "blocked filtered reset none",
-        "destination",
-        "refused although our listener is up, and {destination}'s packet capture saw the "
-        "request arrive: {destination}'s own firewall resets it",
+        "intercepted | * | * | *",
+        "inconclusive open false-open none",
+        "path",
+        "something answers for {address}: {said}",
     ),
     _row(
-        "reset reset-blind | * | ours | not-captured",
+        "reset-here | * | * | *",
+        "blocked filtered local-firewall none",
+        "source",
+        "refused, but no packet left {source}: its own firewall resets it",
+    ),
+    _row(
+        "reset-forged | * | * | *",
+        "blocked filtered reset none",
+        "path",
+        "refused by a reset that came from nearer than {address}: a firewall on the way forges it",
+    ),
+    _row(
+        "reset reset-blind reset-genuine | * | ours | captured",
+        "blocked filtered reset none",
+        "destination",
+        "refused although our listener is up, and {destination}'s packet capture saw the request "
+        "arrive: {destination}'s own firewall resets it",
+    ),
+    _row(
+        "reset reset-blind reset-genuine | * | ours | not-captured",
         "blocked filtered reset none",
         "path source",
-        "refused although our listener is up, and {destination}'s packet capture never saw "
-        "the request: a firewall on the way forges the reset",
+        "refused although our listener is up, and {destination}'s packet capture never saw the "
+        "request: a firewall on the way forges the reset",
+    ),
+    _row(
+        "reset-genuine | * | ours live | *",
+        "blocked filtered reset none",
+        "destination",
+        "refused although {listening}, by a reset from the destination's own distance: its own "
+        "firewall resets it",
     ),
     _row(
         "reset reset-blind | * | ours live | *",
@@ -194,7 +219,7 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "refused although {listening}: a firewall resets it",
     ),
     _row(
-        "reset reset-blind port-unreach | * | loopback | *",
+        "reset reset-blind reset-genuine port-unreach | * | loopback | *",
         "blocked closed reset none",
         "service",
         "refused: on {destination} {owner} holds the port on loopback only",
@@ -203,21 +228,29 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "reset-blind | * | * | *",
         "inconclusive closed reset none",
         "destination path source",
-        "refused, but this host's kernel is older than 5.8 and cannot say by whom: the "
-        "destination or a firewall; {look}",
+        "refused, but this host's kernel is older than 5.8 and cannot say by whom: the destination "
+        "or a firewall",
     ),
     _row(
-        "reset | * | closed | *",
+        "reset reset-genuine | * | closed | *",
         "pass closed reset refusal",
         "",
         "{destination} refused it itself, and its agent says that nothing listens there{note}",
     ),
     _row(
+        "reset-genuine | * | * | *",
+        "pass closed reset refusal",
+        "",
+        "{address} refused it, by a reset from its own distance, and nothing is known to listen "
+        "there; without an agent there, a rejecting firewall of the destination would look the "
+        "same",
+    ),
+    _row(
         "reset | * | * | *",
         "pass closed reset refusal",
         "",
-        "{address} refused it, and nothing is known to listen there; without an agent there, "
-        "a rejecting firewall of the destination would look the same",
+        "{address} refused it, and nothing is known to listen there; without an agent there, a "
+        "rejecting firewall would look the same",
     ),
     _row(
         "port-unreach | * | ours live | *",
@@ -457,14 +490,17 @@ ALLOWED: Final[tuple[Row, ...]] = (
 
 DENIED: Final[tuple[Row, ...]] = (
     _row(
-        "nonce foreign reflected service other silent closed reset-after-open unasked | "
+        "nonce foreign reflected service other silent closed reset-after-open unasked "
+        "intercepted | "
         "tcp | * | *",
         "exposed open syn-ack none",
         "destination",
         "the port must not answer other hosts, and it accepted a connection{holder}",
     ),
     _row(
-        "nonce foreign reflected service other silent closed reset-after-open unasked | * | * | *",
+        "nonce foreign reflected service other silent closed reset-after-open unasked "
+        "intercepted | "
+        "* | * | *",
         "exposed open udp-response none",
         "destination",
         "the port must not answer other hosts, and it did{holder}",
@@ -476,7 +512,7 @@ DENIED: Final[tuple[Row, ...]] = (
         "the host must not answer, and it did",
     ),
     _row(
-        "reset reset-blind | * | * | *",
+        "reset reset-blind reset-genuine reset-forged reset-here | * | * | *",
         "pass closed reset refusal",
         "",
         "refused, as it must be",

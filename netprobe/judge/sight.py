@@ -8,8 +8,8 @@ from netprobe.model.evidence import Icmp, Outcome
 
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
-    "echo", "unasked", "sent",
-    "reset", "reset-blind", "port-unreach", "proto-unreach",
+    "echo", "unasked", "intercepted", "sent",
+    "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind", "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "host-down", "no-route", "stuck", "silence", "silence-maybe-stuck",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
@@ -45,6 +45,7 @@ _OPEN: Final[dict[str, Sight]] = {
     "reset": "reset-after-open",
     "echo": "echo",
     "unasked": "unasked",
+    "intercepted": "intercepted",
 }
 _FAILURES: Final[dict[str, Sight]] = {
     "not-permitted": "stuck",
@@ -69,12 +70,22 @@ def sight(outcome: Outcome, protocol: str) -> Sight:
     if outcome.icmp is not None:
         return _icmp_sight(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
-        return "reset-blind" if outcome.blind else "reset"
+        return _reset(outcome)
     if outcome.failure == "no-answer":
         return _silence(outcome, protocol)
     if outcome.failure in _LOCAL_ROUTE:
         return _unreachable(outcome)
     return _FAILURES.get(outcome.failure, "unknown-failure")
+
+
+def _reset(outcome: Outcome) -> Sight:
+    if outcome.blind:
+        return "reset-blind"
+    if outcome.forged is None:
+        return "reset"
+    if outcome.forged:
+        return "reset-here" if outcome.left_host is False else "reset-forged"
+    return "reset-genuine"
 
 
 def _silence(outcome: Outcome, protocol: str) -> Sight:
@@ -99,7 +110,8 @@ def _icmp_sight(outcome: Outcome, icmp: Icmp, protocol: str) -> Sight:
     word = icmp_word(icmp)
     slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":
-        if word == "port-unreach" and protocol != "tcp":
+        # Nothing "listens" for an echo request: refused by whatever word, it is a firewall's.
+        if word == "port-unreach" and protocol not in ("tcp", "icmp"):
             return "port-unreach"
         if word == "proto-unreach" and protocol.startswith("ipproto"):
             return "proto-unreach"

@@ -126,6 +126,8 @@ def _by_reply(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
 def _rejected_by(row: Row, outcome: Outcome) -> str | None:
     if row.verdict not in ("blocked", "inconclusive") or outcome.icmp is None:
         return None
+    if "host" in row.where:
+        return None  # who reports that a host is down rejects nothing
     return outcome.icmp.offender
 
 

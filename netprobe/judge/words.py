@@ -8,7 +8,7 @@ from netprobe.model.evidence import Evidence, Outcome
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
     """A table's sentence with the evidence in it, and what the walk and the witness add."""
-    return template.format_map(_words(evidence, outcome)) + _trace(evidence)
+    return template.format_map(_words(evidence, outcome)) + _reply(evidence) + _trace(evidence)
 
 
 def fill_reason(template: str, outcome: Outcome) -> str:
@@ -53,6 +53,17 @@ def _listening(evidence: Evidence) -> str:
     if evidence.listener.state == "ours":
         return f"our listener on {evidence.flow.destination.name} is up"
     return f"{evidence.listener.owner or 'a live service'} listens there"
+
+
+def _reply(evidence: Evidence) -> str:
+    """What became of the destination's own answer."""
+    failure = evidence.witness.reply_failure if evidence.witness is not None else None
+    if failure is None:
+        return ""
+    name = evidence.flow.destination.name
+    if failure == "not-permitted":
+        return f"; {name}'s own firewall does not let the answer out ({failure})"
+    return f"; {name} has no way back for the answer ({failure})"
 
 
 def _trace(evidence: Evidence) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.bundled import bundled_folder, bundled_names, is_path
+from netprobe.load.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
 from netprobe.load.headers import KINDS, kind_of
 from netprobe.load.inventories import is_ansible, read_one
 from netprobe.load.matrix_file import read_matrices
@@ -53,6 +53,8 @@ def _path(given: str) -> str:
 
 def _kind(path: str) -> str:
     """Files without ``schema:`` are told by their keys; what is neither is read as a matrix."""
+    if Path(path).is_dir():
+        return "matrix" if path.endswith(SUFFIXES) else "inventory"
     raw = read_bytes(path, [], path)
     keys = (top_keys(raw) or {}) if raw else {}
     kind = kind_of(keys.get("schema"))

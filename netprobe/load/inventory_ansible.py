@@ -75,15 +75,15 @@ def _last_words(output: bytes) -> str:
 
 
 def _hosts(listing: Json) -> Iterator[tuple[str, Json]]:
-    variables = listing.get("_meta", {}).get("hostvars", {})
+    every = _mapping(_mapping(listing.get("_meta")).get("hostvars"))
     for name in _all_hosts(listing):
-        yield name, variables.get(name, {})
+        yield name, _mapping(every.get(name))
 
 
 def _all_hosts(listing: Json) -> list[str]:
     """Every host once, in the order in which the groups list them."""
-    groups = [group for key, group in listing.items() if key != "_meta"]
-    return list(dict.fromkeys(host for group in groups for host in group.get("hosts", ())))
+    groups = [group for group in listing if group != "_meta"]
+    return list(dict.fromkeys(host for group in groups for host in _names(listing, group, "hosts")))
 
 
 def _roles(listing: Json) -> dict[str, tuple[str, ...]]:
@@ -100,11 +100,19 @@ def _members(listing: Json, group: str, seen: set[str]) -> set[str]:
     if group in seen:
         return set()
     seen.add(group)
-    body = listing.get(group, {})
-    members = set(body.get("hosts", ()))
-    for child in body.get("children", ()):
+    members = set(_names(listing, group, "hosts"))
+    for child in _names(listing, group, "children"):
         members |= _members(listing, child, seen)
     return members
+
+
+def _names(listing: Json, group: str, key: str) -> list[str]:
+    names = _mapping(listing.get(group)).get(key)
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 class _Reader:

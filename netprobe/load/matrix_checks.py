@@ -44,7 +44,7 @@ class Checks:
         self._duplicates()
         ids = [str(body["id"]) for body in self._requirements() if isinstance(body.get("id"), str)]
         self._override(roles)
-        self._waive((*ids, *self._base_ids()))
+        self._waive(dict.fromkeys((*ids, *self._base_ids())))
 
     # Roles
 

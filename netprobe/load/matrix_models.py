@@ -148,8 +148,10 @@ def split_waiver(value: object) -> object:
     "until" with a word that is no attempt at a date ("until Monday we wait") stays a reason,
     unless a comma says that it was meant as the end of the waiver.
     """
-    if not isinstance(value, str):
+    if isinstance(value, dict):
         return value
+    if not isinstance(value, str):
+        raise refuse(f'{what_it_is(value)}, expected "REASON, until DATE"')
     match = _UNTIL.match(value)
     if match and (match["comma"] or any(letter.isdigit() for letter in match["until"])):
         return {"reason": match["reason"], "until": match["until"]}

@@ -54,9 +54,7 @@ def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
         problems.append(Problem(name, 0, 0, _unreadable(error)))
         return None
     if len(raw) > MAX_BYTES:
-        problems.append(
-            Problem(name, 0, 0, "larger than 16 MiB, expected a file written by people")
-        )
+        problems.append(Problem(name, 0, 0, "larger than 16 MiB, expected a file of text"))
         return None
     return raw
 

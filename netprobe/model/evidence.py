@@ -14,6 +14,7 @@ from netprobe.model.ports import Ports
 #   other      something answered, not that service   silent     it opened, then said nothing
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
+#   intercepted  it opened, and something nearer than the destination is what opened it
 Answer = Literal[
     "nonce",
     "foreign",
@@ -25,6 +26,7 @@ Answer = Literal[
     "reset",
     "echo",
     "unasked",
+    "intercepted",
 ]
 
 
@@ -50,6 +52,7 @@ class Outcome:
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.
     ``blind``: a TCP errno of a kernel before 5.8, whose error queue says nothing of TCP.
+    ``forged``: whether a reset came from nearer than the destination; None where nobody could say.
     ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
     """
 
@@ -65,6 +68,7 @@ class Outcome:
     packets: int | None = None
     rtt_ms: float | None = None
     elapsed_ms: int | None = None
+    forged: bool | None = None
     blind: bool = False
 
 

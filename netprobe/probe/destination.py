@@ -18,6 +18,7 @@ from netprobe.probe.localise import Localiser
 from netprobe.probe.resolving import Resolved, resolve
 from netprobe.probe.settings import ProbeSettings
 from netprobe.probe.sighting import Prober, Sighting
+from netprobe.probe.suspects import Suspects
 from netprobe.probe.witnesses import with_witnesses
 from netprobe.probe.work import Task, Want, join
 
@@ -40,6 +41,7 @@ class Destination:
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
         self._localiser = Localiser(fleet, self._agent, settings, self._prober)
+        self._suspects = Suspects(fleet, self._prober)
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
@@ -78,6 +80,7 @@ class Destination:
 
     async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
         sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
+        sightings = await self._suspects.check(sightings)
         return await self._localiser.without_agent(sightings)
 
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
@@ -87,6 +90,7 @@ class Destination:
             listeners = await self._open(round_, wanted)
             sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
             sightings = await with_witnesses(sightings, round_)
+            sightings = await self._suspects.check(sightings)
             sightings = await self._localiser.with_agent(sightings, round_)
         except AgentError:
             return await self._without_agent(tasks, Listeners(LOST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +37,13 @@ class Agent:
         if self.link.lost.done():
             self.link.lost.result()
         return self.link
+
+    @property
+    def hears_tcp_errors(self) -> bool:
+        """Whether the kernel queues ICMP errors of TCP sockets: Linux 5.8 (network-facts 1)."""
+        release = self.link.hello["kernel"] if self.link is not None else ""
+        numbers = re.match(r"(\d+)\.(\d+)", release)
+        return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 8)
 
     @property
     def alive(self) -> bool:

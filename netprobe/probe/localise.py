@@ -17,9 +17,13 @@ from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import Round
 from netprobe.probe.settings import MAX_TTL, ProbeSettings
 from netprobe.probe.sighting import Prober, Sighting, own_addresses, source_address
+from netprobe.probe.wayback import with_routes_back
 from netprobe.probe.witnesses import with_witnesses
 
 WALKED = ("tcp", "udp", "icmp")
+
+# Protocol and address of one capture; None: any address.
+Spot = tuple[str, str | None]
 
 
 class Localiser:
@@ -39,6 +43,7 @@ class Localiser:
         """An agent is at the other end: with the right to, it captures what arrives."""
         if self._agent.link is not None and self._agent.link.hello.get("net_raw"):
             sightings = await self._captured(sightings, round_)
+        sightings = await with_routes_back(sightings, self._agent, self._fleet)
         return await self._walked(sightings)
 
     async def _captured(self, sightings: list[Sighting], round_: Round) -> list[Sighting]:
@@ -55,31 +60,32 @@ class Localiser:
             found += [_joined(sighting, one, seen) for one in looked]
         return found
 
-    async def _start(self, lost: list[Sighting]) -> dict[str, int]:
-        """One capture a protocol; gives the capture ids of those that run."""
-        wanted: dict[str, list[tuple[int, int]]] = {}
+    async def _start(self, lost: list[Sighting]) -> dict[Spot, int]:
+        """One capture a protocol and address; gives the capture ids of those that run.
+
+        What arrives at one address of a host says nothing of another with the same port.
+        """
+        wanted: dict[Spot, list[tuple[int, int]]] = {}
         for sighting in lost:
-            wanted.setdefault(sighting.task.protocol, []).extend(sighting.ports)
-        # Where the host lacks the probed address, packets arrive at one that we do not know.
-        translated = any(sighting.listener.nat for sighting in lost)
-        addresses = [] if translated else sorted({sighting.task.address for sighting in lost})
+            wanted.setdefault(_spot(sighting), []).extend(sighting.ports)
         captures = {}
-        for protocol, ranges in wanted.items():
+        for (protocol, address), ranges in wanted.items():
             number = next(self._fleet.order_ids)
             name, _, ip_protocol = protocol.partition("/")
             reply = await self._agent.request({
-                "t": "capture", "id": number, "proto": name, "addrs": addresses,
+                "t": "capture", "id": number, "proto": name,
+                "addrs": [] if address is None else [address],
                 "number": int(ip_protocol) if ip_protocol else None,
                 "ports": [list(entry) for entry in port_sets.normalise(ranges)],
             })  # fmt: skip
             if reply.get("failure") is None:
-                captures[protocol] = number
+                captures[protocol, address] = number
         return captures
 
-    async def _stop(self, captures: dict[str, int]) -> dict[str, dict[str, Any]]:
+    async def _stop(self, captures: dict[Spot, int]) -> dict[Spot, dict[str, Any]]:
         return {
-            protocol: await self._agent.request({"t": "captured", "id": number})
-            for protocol, number in captures.items()
+            spot: await self._agent.request({"t": "captured", "id": number})
+            for spot, number in captures.items()
         }
 
     async def _walked(self, sightings: list[Sighting]) -> list[Sighting]:
@@ -135,7 +141,7 @@ def _wants_capture(sighting: Sighting) -> bool:
     outcome = sighting.outcome
     if outcome is None or sighting.listener.state != "ours" or _arrived(sighting):
         return False
-    refused = outcome.failure == "refused" and outcome.icmp is None
+    refused = outcome.failure == "refused" and outcome.icmp is None and not outcome.forged
     return refused or outcome.answer in ("silent", "closed", "reset", "other")
 
 
@@ -147,7 +153,13 @@ def _walk_key(sighting: Sighting) -> tuple[str, str, str]:
     return (sighting.task.source.name, sighting.task.address, sighting.task.protocol)
 
 
-def _joined(first: Sighting, second: Sighting, seen: dict[str, dict[str, Any]]) -> Sighting:
+def _spot(sighting: Sighting) -> Spot:
+    # Where the host lacks the probed address, packets arrive at one that we do not know.
+    translated = sighting.listener.nat
+    return (sighting.task.protocol, None if translated else sighting.task.address)
+
+
+def _joined(first: Sighting, second: Sighting, seen: dict[Spot, dict[str, Any]]) -> Sighting:
     """The later look with the packets of both counted, and what the capture saw of it."""
     outcome = second.outcome
     if outcome is None or first.outcome is None:
@@ -156,8 +168,9 @@ def _joined(first: Sighting, second: Sighting, seen: dict[str, dict[str, Any]]) 
         outcome,
         attempts=outcome.attempts + first.outcome.attempts,
         packets=_sum(outcome.packets, first.outcome.packets),
+        forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
     )
-    captured = seen.get(first.task.protocol)
+    captured = seen.get(_spot(first))
     if captured is None or _arrived(second) or not _wants_capture(second):
         return replace(second, outcome=counted)
     saw, sender = _saw(second, captured)

@@ -8,6 +8,7 @@ from typing import Any
 
 from netprobe.model.evidence import Answer, Icmp, Outcome
 from netprobe.model.ports import Ports
+from netprobe.probe.work import Task
 from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.
@@ -27,23 +28,24 @@ _ANSWERS: dict[str, Answer] = {
 class Reader:
     """Reads the outcome frames of one order.
 
-    ``own_addresses`` are the source's, ``destination`` the probed address: they tell who sent an
-    ICMP error. ``name_of`` gives the host of an answer's index.
+    ``own_addresses`` are the source's: they and the task's address tell who sent an ICMP error.
+    ``name_of`` gives the host of an answer's index. ``blind``: see ``Outcome.blind``.
     """
 
     def __init__(
         self,
         protocol: Protocol,
-        transport: str,
-        destination: str,
+        task: Task,
         own_addresses: frozenset[str],
         name_of: Callable[[int], str | None],
+        blind: bool,
     ) -> None:
         self._protocol = protocol
-        self._transport = transport
-        self._destination = destination
+        self._transport = task.protocol.partition("/")[0]
+        self._destination = task.address
         self._own = own_addresses
         self._name_of = name_of
+        self._blind = blind
 
     def read(self, frames: list[dict[str, Any]]) -> Iterator[tuple[Ports, Outcome]]:
         """Every run of ports with its outcome; ports are empty where the protocol has none."""
@@ -69,6 +71,7 @@ class Reader:
             packets=kind.get("syns"),
             rtt_ms=round(rtt_us / 1000, 3) if rtt_us is not None else None,
             elapsed_ms=kind.get("elapsed_ms"),
+            blind=self._blind and kind["failure"] is not None and kind.get("icmp") is None,
         )
 
     def _answer(self, kind: dict[str, Any]) -> tuple[Answer | None, str | None]:

@@ -20,6 +20,7 @@ from netprobe.probe.parts import Part, parts
 from netprobe.probe.settings import UDP_SOURCES_AT_ONCE, ProbeSettings
 from netprobe.probe.templates import Templates
 from netprobe.probe.work import Task
+from netprobe.protocols import Protocol, protocol_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Prober:
         try:
             async with self._paced if part.paced else nullcontext():
                 frames = await agent.probe(order)
-            reader = await self._reader(agent, part, source, frames)
+            reader = await self._reader(agent, part.protocol, part.task, frames)
         except AgentError as error:
             return [self._untested(part, number, error)]
         return list(self._sightings(part, number, reader, frames))
@@ -86,6 +87,27 @@ class Prober:
         listeners = ((sighting.ports, sighting.listener),)
         part = replace(sighting.part, task=task, ports=sighting.ports, listeners=listeners)
         return await self.part(part, looks=1)
+
+    async def ask(
+        self, task: Task, protocol: str, ports: Ports, look_ms: int, **options: Any
+    ) -> list[tuple[Ports, Outcome]]:
+        """One look of a task's source at its address, beside the plan. Raises AgentError.
+
+        ``options`` are further keys of the probe order (``min_ttl``, ``ttl``).
+        """
+        mode = {"tcp": "connect", "udp": "send"}.get(protocol, "echo")
+        agent = self._fleet.agent(task.source)
+        source = source_address(task)
+        order = {
+            "t": "probe", "id": next(self._fleet.order_ids), "proto": protocol, "number": None,
+            "dst": task.address, "src": source,
+            "blocks": [{"ports": [list(one) for one in ports], "mode": mode, "template": 0}],
+            "first_ms": look_ms, "look_ms": look_ms, "looks": 1, "pace": None, "min_ttl": None,
+            **options,
+        }  # fmt: skip
+        frames = await agent.probe(order)
+        reader = await self._reader(agent, protocol_for(None), task, frames)
+        return list(reader.read(frames))
 
     def _sightings(
         self, part: Part, number: int, reader: Reader, frames: list[dict[str, Any]]
@@ -102,15 +124,14 @@ class Prober:
         return Sighting(part.task, part, part.ports, number, None, listener, untested=words)
 
     async def _reader(
-        self, agent: Agent, part: Part, source: str | None, frames: list[dict[str, Any]]
+        self, agent: Agent, protocol: Protocol, task: Task, frames: list[dict[str, Any]]
     ) -> Reader:
         own = own_addresses(agent.host)
-        if _unknown_offenders(frames, own | {part.task.address}):
-            route = await agent.route(part.task.address, source)
+        if _unknown_offenders(frames, own | {task.address}):
+            route = await agent.route(task.address, source_address(task))
             own |= {route["source"]} if route.get("source") else set()
-        transport = part.task.protocol.partition("/")[0]
-        names = self._fleet.name_of
-        return Reader(part.protocol, transport, part.task.address, frozenset(own), names)
+        blind = task.protocol == "tcp" and not agent.hears_tcp_errors
+        return Reader(protocol, task, frozenset(own), self._fleet.name_of, blind)
 
 
 def own_addresses(host: Host) -> set[str]:

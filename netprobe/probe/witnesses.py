@@ -12,6 +12,9 @@ from netprobe.model.ports import Ports
 from netprobe.probe.listening import Round
 from netprobe.probe.sighting import Sighting, own_addresses
 
+# Port, who asked, and the address that was asked.
+HalfOpen = tuple[int, str, str]
+
 
 async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sighting]:
     """Ask the round's listeners about every order, and give each sighting its witness.
@@ -26,7 +29,7 @@ async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sight
     noted: dict[int, list[dict[str, Any]]] = {}
     for item in reply["orders"]:
         noted.setdefault(item["order"], []).append(item)
-    half_open = [tuple(item[:2]) for item in reply.get("half_open", ())]
+    half_open = [(item[0], item[1], item[3]) for item in reply.get("half_open", ())]
     return [
         piece
         for sighting in sightings
@@ -35,7 +38,7 @@ async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sight
 
 
 def _witnessed(
-    sighting: Sighting, items: list[dict[str, Any]], half_open: list[tuple[int, str]]
+    sighting: Sighting, items: list[dict[str, Any]], half_open: list[HalfOpen]
 ) -> Iterator[Sighting]:
     """The sighting, cut by which of its ports the listener heard."""
     if sighting.listener.state != "ours" or sighting.outcome is None:
@@ -72,10 +75,16 @@ def _witness(sighting: Sighting, item: dict[str, Any]) -> Witness:
     return Witness(socket=True, seen_from=strange, reply_failure=item.get("reply"))
 
 
-def _half_open(sighting: Sighting, entries: list[tuple[int, str]]) -> Ports:
+def _half_open(sighting: Sighting, entries: list[HalfOpen]) -> Ports:
     """Ports on which the listener's kernel holds a half-open connection of this source."""
     if sighting.task.protocol != "tcp":
         return ()
     own = own_addresses(sighting.task.source)
-    mine = [port for port, sender in entries if not own or sender in own]
+    # A host with several addresses has the same port on each; translated ones we do not know.
+    to = None if sighting.listener.nat else sighting.task.address
+    mine = [
+        port
+        for port, sender, address in entries
+        if (not own or sender in own) and to in (None, address)
+    ]
     return port_sets.normalise((port, port) for port in mine)

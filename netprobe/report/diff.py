@@ -26,12 +26,16 @@ _PORTLESS: PortRange = (0, 0)
 
 @dataclass(slots=True)
 class Changes:
-    """Flows of the new run by what became of them; ``unchanged`` counts all others."""
+    """Flows of the new run by what became of them.
+
+    ``known`` counts flows that pass and were not known before, ``unchanged`` all others.
+    """
 
     worse: list[Result] = field(default_factory=list)
     fixed: list[Result] = field(default_factory=list)
     still: list[Result] = field(default_factory=list)
     unknown: list[Result] = field(default_factory=list)
+    known: int = 0
     unchanged: int = 0
 
 
@@ -86,6 +90,8 @@ def _put(changes: Changes, result: Result, before: Class | None) -> None:
         changes.fixed.append(result)
     elif now == "open" and before in ("good", "bad"):
         changes.unknown.append(result)
+    elif now == "good" and before == "open":
+        changes.known += result.port_count
     else:
         changes.unchanged += result.port_count
 
@@ -111,7 +117,8 @@ def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Part]:
     yield Line(
         f"{old.started_at} to {new.started_at}: {_count(changes.worse)} newly blocked or exposed, "
         f"{_count(changes.unknown)} no longer known, {_count(changes.fixed)} fixed, "
-        f"{_count(changes.still)} still blocked or exposed, {number(changes.unchanged)} unchanged"
+        f"{_count(changes.still)} still blocked or exposed, {number(changes.known)} newly known "
+        f"to pass, {number(changes.unchanged)} unchanged"
     )
 
 

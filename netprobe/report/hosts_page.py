@@ -9,6 +9,7 @@ from typing import TextIO
 from netprobe.model.codec import host_to_json
 from netprobe.model.result import HostReport
 from netprobe.report.page import encodable
+from netprobe.report.progress import host_words
 from netprobe.report.safe import clean
 from netprobe.report.words import plural
 
@@ -51,7 +52,7 @@ def _yes(value: object) -> str:
 
 def _details(host: HostReport) -> Iterator[str]:
     if host.words:
-        yield f"{host.name}: {host.words}"
+        yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"
     for held in host.facts.get("held", ()):

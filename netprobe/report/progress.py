@@ -65,7 +65,8 @@ class Plain:
         """Say how far the run is, where enough time or work has passed."""
         percent = 100 * done_flows // total_flows if total_flows else 0
         now_s = self._clock()
-        stepped = percent >= self._last_percent + PLAIN_STEP_PERCENT
+        step = min(self._last_percent + PLAIN_STEP_PERCENT, 100)
+        stepped = percent >= step > self._last_percent
         if not stepped and now_s < self._last_s + PLAIN_INTERVAL_S:
             return
         self._last_s, self._last_percent = now_s, percent
@@ -83,7 +84,12 @@ class Plain:
 def host_text(report: HostReport) -> str:
     """One line about a host that cannot be used."""
     what = "agent lost" if report.state == "lost" else "no agent"
-    return f"{report.name}: {what}: {report.words}"
+    return f"{report.name}: {what}: {host_words(report)}"
+
+
+def host_words(report: HostReport) -> str:
+    """What the host or ssh said; the host's name stands before it everywhere."""
+    return report.words.removeprefix(f"{report.name}: ")
 
 
 def progress_text(done_flows: int, total_flows: int) -> str:

@@ -11,6 +11,7 @@ from netprobe.report.collector import Report
 from netprobe.report.flows import Survey, needs
 from netprobe.report.page import Line, Part, Style
 from netprobe.report.page import field as fields
+from netprobe.report.progress import host_text
 from netprobe.report.spool import place
 from netprobe.report.words import names_text, number, plural, port_text, where_text
 
@@ -45,7 +46,7 @@ def survey_rest(report: Report) -> Rest:
 def _add_deciding(rest: Rest, result: Result) -> None:
     if result.verdict == "not-tested":
         # The same words for several sources are one block, whatever each is called.
-        words = result.because.replace(result.source, "*")
+        words = result.because.removeprefix(result.source)
         _add(rest.not_tested, (result.reason, words), result)
     elif result.verdict == "inconclusive":
         _add(rest.inconclusive, (result.protocol, *_alike(result)), result)
@@ -154,7 +155,7 @@ def limit_parts(report: Report, rest: Rest) -> Iterator[Part]:
     told = {source for survey in rest.not_tested.values() for source in survey.sources}
     lines = _costs(report.info.hosts)
     lines += [
-        f"{host.name}: {'the agent was lost' if host.state == 'lost' else 'no agent'}; {host.words}"
+        host_text(host)
         for host in report.info.hosts
         if host.state in ("failed", "lost") and host.name not in told
     ]

@@ -66,4 +66,9 @@ def _flow(value: Any) -> str | None:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and not _NOT_TEXT.fullmatch(value):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(char: str) -> str:
+    """JSON leaves characters as they are that YAML refuses or that nobody can see."""
+    return char if char.isprintable() else f"\\U{ord(char):08X}"

@@ -182,6 +182,16 @@ class AgentLink:
             await self._streams[identity].put(frame)
         elif kind == "fault":
             log.warning("%s: a bug in the agent: %s", self.host, frame["words"])
+            if identity is None:
+                await self._fail_all(frame)
+
+    async def _fail_all(self, fault: Message) -> None:
+        """A bug that no order can be named for may have ended any: nobody waits for ever."""
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_result(fault)
+        for queue in list(self._streams.values()):
+            await queue.put(fault)
 
     async def _beat(self) -> None:
         while not self.lost.done():

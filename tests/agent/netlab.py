@@ -8,13 +8,16 @@ IPv6 is fd66:N:: in the same shape.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PREFIX = "nta"
+# Parallel test workers each have a lab of their own.
+PREFIX = "nta" + os.environ.get("PYTEST_XDIST_WORKER", "")
 SOURCE, R1, R2, DESTINATION = (f"{PREFIX}-{name}" for name in ("src", "r1", "r2", "dst"))
 NAMES = (SOURCE, R1, R2, DESTINATION)
 LINKS = ((SOURCE, R1), (R1, R2), (R2, DESTINATION))
@@ -51,6 +54,8 @@ def build() -> None:
         route(DESTINATION, "add", "default", "via", pattern.format(3, 1))
         route(R1, "add", f"{far}/{size}", "via", pattern.format(2, 2))
         route(R2, "add", f"{near}/{size}", "via", pattern.format(2, 1))
+    for family in (4, 6):
+        _settle(family)
 
 
 def remove() -> None:
@@ -104,6 +109,19 @@ def inside(namespace: str) -> Iterator[None]:
 def _setns(descriptor: int) -> None:
     if _LIBC.setns(descriptor, _CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns")
+
+
+def _settle(family: int) -> None:
+    """Wait until the path works: IPv6 loses packets for a moment after a link comes up."""
+    address = ADDRESS[family]["destination"]
+    for _ in range(100):
+        with inside(SOURCE), socket.socket(
+            socket.AF_INET if family == 4 else socket.AF_INET6, socket.SOCK_STREAM
+        ) as sock:
+            sock.settimeout(0.2)
+            if sock.connect_ex((address, 9)) == errno.ECONNREFUSED:
+                return
+    raise RuntimeError(f"{address} cannot be reached in a fresh lab")
 
 
 def _link(number: int, left: str, right: str) -> None:

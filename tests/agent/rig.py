@@ -74,19 +74,26 @@ def order(ident: int, proto: str, dst: str, ports: list[list[int]], **more: Any)
         "mode": more.pop("mode", "connect"),
         "template": more.pop("template", 0),
     }
-    message = {"t": "probe", "id": ident, "proto": proto, "dst": dst, "src": None, "blocks": [block],
-               "first_ms": None, "look_ms": 4000, "looks": 1, "pace": None, "min_ttl": None}  # fmt: skip
+    message = {
+        "t": "probe", "id": ident, "proto": proto, "dst": dst, "src": None, "blocks": [block],
+        "first_ms": None, "look_ms": 4000, "looks": 1, "pace": None, "min_ttl": None,
+    }  # fmt: skip
     message.update(more)
     return message
 
 
 class TcpResponder:
-    """Accepts and treats each request as told: ``answer``, ``reflect``, ``mute``, ``close``, ``noise``."""
+    """Accepts and treats each request as told.
 
-    def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST) -> None:
+    ``answer``, ``reflect``, ``mute``, ``noise``, ``banner`` (speaks first), ``close`` (at once), ``hangup``
+    (reads, then closes), ``reset`` (reads, then resets).
+    """
+
+    def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST,
+                 port: int = 0) -> None:  # fmt: skip
         self.agent, self.how, self.host = agent, how, host
         self.sock = socket.socket(_family(address), socket.SOCK_STREAM)
-        self.sock.bind((address, 0))
+        self.sock.bind((address, port))
         self.sock.listen(128)
         self.sock.setblocking(False)
         self.port: int = self.sock.getsockname()[1]
@@ -102,9 +109,8 @@ class TcpResponder:
             self._close(connection)
         elif self.how == "banner":
             connection.send(b"220 ready\r\n")
-        self.agent.loop.watch(
-            connection.fileno(), READ, lambda events: self._read(connection)
-        ) if connection.fileno() >= 0 else None
+        if connection.fileno() >= 0:
+            self.agent.loop.watch(connection.fileno(), READ, lambda events: self._read(connection))
 
     def _read(self, connection: socket.socket) -> None:
         try:
@@ -122,6 +128,8 @@ class TcpResponder:
             connection.send(data)
         elif self.how == "noise":
             connection.send(b"x" * 64)
+        elif self.how == "hangup":
+            self._close(connection)
         elif self.how == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             self._close(connection)
@@ -142,10 +150,10 @@ class UdpResponder:
     """Answers datagrams as told: ``answer``, ``reflect``, ``mute``, ``noise``."""
 
     def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST,
-                 ignore: int = 0) -> None:  # fmt: skip
+                 ignore: int = 0, port: int = 0) -> None:  # fmt: skip
         self.agent, self.how, self.host, self.ignore = agent, how, host, ignore
         self.sock = socket.socket(_family(address), socket.SOCK_DGRAM)
-        self.sock.bind((address, 0))
+        self.sock.bind((address, port))
         self.sock.setblocking(False)
         self.port: int = self.sock.getsockname()[1]
         self.seen: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The packed agent, as it crosses the wire, under every Python from 3.6 up that this machine has."""
+"""The packed agent, as it crosses the wire, under every Python from 3.6 up that is here."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
             assert (item["up"], item["undialled"]) == (ports, [])
 
         for order, proto in ((1, "tcp"), (2, "udp")):
-            seen = await outcomes(link, probe(order, proto, "127.0.0.1", ports))
-            assert seen == [(port, port, None, "nonce")]
+            found = await outcomes(link, probe(order, proto, "127.0.0.1", ports))
+            assert found == [(port, port, None, "nonce")]
 
         seen = await link.request({"t": "seen", "round": 900, "orders": [1, 2]})
         assert [item["order"] for item in seen["orders"]] == [1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,6 +92,15 @@ async def outcomes(link: AgentLink, order: dict[str, Any]) -> list[tuple[int, in
             what = frame["kinds"][kind]
             found.append((first, last, what["failure"], what["answer"]))
     return sorted(found)
+
+
+async def gone(pid: int, within_s: float = 10.0) -> bool:
+    """Whether a process ends within the time."""
+    for _ in range(int(within_s / 0.02)):
+        if not is_running(pid):
+            return True
+        await asyncio.sleep(0.02)
+    return False
 
 
 def is_running(pid: int) -> bool:

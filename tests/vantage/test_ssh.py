@@ -17,7 +17,7 @@ from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.ssh import first_hop, read_hop
 from tests.vantage.conftest import Start
 from tests.vantage.sshd import SSHD, Sshd, client_config, target
-from tests.vantage.support import HOST, KEY, free_port, is_running, ssh
+from tests.vantage.support import HOST, KEY, free_port, gone, is_running, ssh
 
 pytestmark = pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed")
 
@@ -41,16 +41,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
         one.stop()
 
 
-async def gone(pid: int, within_s: float = 10.0) -> bool:
-    """Whether a process ends within the time."""
-    late = asyncio.get_running_loop().time() + within_s
-    while is_running(pid) and asyncio.get_running_loop().time() < late:
-        await asyncio.sleep(0.02)
-    return not is_running(pid)
-
-
 async def test_an_agent_starts_and_nothing_stays(server: Server, tmp_path: Path) -> None:
-    """The agent answers, and after the run neither agent, ssh, its master nor its folder is there."""
+    """After a run neither agent, ssh, its connection master nor its folder is there."""
     config = client_config(tmp_path, server())
     async with Launcher() as launcher:
         folder = launcher.folder

@@ -1,4 +1,4 @@
-"""``become: sudo`` with the real sudo and a real user: the password, its absence, and its secrecy."""
+"""``become: sudo`` with the real sudo and a real user: the password, its absence, its secrecy."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.vantage.support import HOST, KEY, command, local
 
 USER = f"nptest{os.getpid() % 10000}"
 PASSWORD = "correct horse ' battery $taple"
+READABLE = ("cmdline", "environ")
 RULES = Path(f"/etc/sudoers.d/{USER}")
 
 pytestmark = pytest.mark.skipif(
@@ -161,6 +162,10 @@ async def test_root_needs_no_sudo() -> None:
         await link.close()
 
 
+def _read(place: str) -> bytes:
+    return Path(place).read_bytes()
+
+
 async def test_the_password_is_nowhere_to_be_read(
     rules: Callable[[str], None], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,9 +177,8 @@ async def test_the_password_is_nowhere_to_be_read(
     with caplog.at_level(logging.DEBUG):
         async with Launcher(become_password=PASSWORD) as launcher:
             link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
-            for pid in (link.pid, link.hello["pid"]):
-                for name in ("cmdline", "environ"):
-                    assert secret not in Path(f"/proc/{pid}/{name}").read_bytes()
+            places = [f"/proc/{p}/{n}" for p in (link.pid, link.hello["pid"]) for n in READABLE]
+            assert not [place for place in places if secret in _read(place)]
             assert PASSWORD not in repr(launcher) + repr(link)
             await link.close()
     assert PASSWORD not in caplog.text

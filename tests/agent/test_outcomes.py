@@ -1,0 +1,87 @@
+"""Outcomes are folded into runs, and every port is in exactly one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.agent.outcomes import FLUSH_PORTS, Outcomes, fold, kind
+
+REFUSED = kind("connect", "refused")
+OPEN = kind("connect", answer="unasked")
+
+
+def test_one_outcome_of_a_range_is_one_run() -> None:
+    """2,768 node ports that all refuse are one run with the median round trip."""
+    entries = [(port, 0, port % 3, 1) for port in range(32767, 29999, -1)]
+
+    assert fold(entries) == [[30000, 32767, 0, 1, 1]]
+
+
+def test_a_different_port_splits_a_run() -> None:
+    """A hole, another kind and the rest are three runs."""
+    entries = [(1, 0, 5, 1), (2, 0, 5, 1), (3, 1, 9, 2), (4, 0, -1, 1), (6, 0, 7, 3)]
+
+    assert fold(entries) == [
+        [1, 2, 0, 5, 1], [3, 3, 1, 9, 2], [4, 4, 0, None, 1], [6, 6, 0, 7, 3],
+    ]  # fmt: skip
+
+
+@given(st.dictionaries(st.integers(1, 300), st.tuples(st.integers(0, 2), st.integers(1, 3))))
+def test_every_port_is_in_exactly_one_run(found: dict[int, tuple[int, int]]) -> None:
+    """Unfolding the runs gives back each port with its kind."""
+    entries = [(port, index, 10, attempts) for port, (index, attempts) in found.items()]
+    seen: dict[int, int] = {}
+    for first, last, index, _, _ in fold(entries):
+        assert first is not None
+        assert last is not None
+        assert index is not None
+        for port in range(first, last + 1):
+            assert port not in seen
+            seen[port] = index
+
+    assert seen == {port: index for port, (index, _) in found.items()}
+
+
+def test_kinds_are_sent_once_and_have_all_keys() -> None:
+    """A message names each kind once, with the keys of the wire document."""
+    sent: list[dict[str, Any]] = []
+    outcomes = Outcomes(sent.append, 9)
+    for port in (1, 2, 3):
+        outcomes.add(port, OPEN if port == 2 else REFUSED, 0.001, 1)
+    outcomes.flush()
+    outcomes.flush()
+
+    (message,) = sent
+    assert message["id"] == 9
+    assert [found["failure"] for found in message["kinds"]] == ["refused", None]
+    assert set(message["kinds"][0]) == {
+        "op", "failure", "icmp", "left", "answer", "by", "data", "ttl", "elapsed_ms", "syns",
+    }  # fmt: skip
+    assert message["runs"] == [[1, 1, 0, 1000, 1], [2, 2, 1, 1000, 1], [3, 3, 0, 1000, 1]]
+
+
+def test_syn_counts_do_not_split_runs() -> None:
+    """Timer jitter counts 5 SYNs here and 6 there; the run says the least."""
+    sent: list[dict[str, Any]] = []
+    outcomes = Outcomes(sent.append, 9)
+    silent = kind("connect", "no-answer", left=True)
+    for port, syns in ((1, 6), (2, 5), (3, 6)):
+        outcomes.add(port, silent, None, 2, syns)
+    outcomes.flush()
+
+    assert sent[0]["runs"] == [[1, 3, 0, None, 2]]
+    assert sent[0]["kinds"][0]["syns"] == 5
+
+
+def test_a_big_order_reports_as_it_goes() -> None:
+    """Memory does not grow with the order: a full batch is sent."""
+    sent: list[dict[str, Any]] = []
+    outcomes = Outcomes(sent.append, 9)
+    for port in range(FLUSH_PORTS):
+        outcomes.add(port, REFUSED, None, 1)
+
+    assert len(sent) == 1
+    assert len(outcomes) == 0

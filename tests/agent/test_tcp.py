@@ -1,0 +1,400 @@
+"""The TCP engine against real sockets on loopback and real firewalls in namespaces."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from netprobe.agent.tcp import TcpEngine
+from tests.agent import firewalls, netlab
+from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
+from tests.agent.rig import HOST, Agent, TcpResponder, closed_port, order
+
+LOOPBACK = ["127.0.0.1", "::1"]
+
+
+@pytest.fixture
+def agent() -> Agent:
+    """An agent with nothing on it."""
+    return Agent()
+
+
+@pytest.fixture
+def engine(agent: Agent) -> Iterator[TcpEngine]:
+    """A TCP engine in the present namespace, closed afterwards."""
+    engine = TcpEngine(agent)
+    yield engine
+    engine.close()
+
+
+def one(agent: Agent, engine: TcpEngine, message: dict[str, Any]) -> dict[str, Any]:
+    """Run one order of one port."""
+    engine.submit(message)
+    agent.wait(message["id"])
+    (found,) = agent.outcomes(message["id"]).values()
+    return found
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_open_port_is_open(agent: Agent, engine: TcpEngine, address: str) -> None:
+    """A bare connect to a listener is open and asks nothing."""
+    responder = TcpResponder(agent, address, "mute")
+    found = one(agent, engine, order(1, "tcp", address, [[responder.port] * 2]))
+    responder.close()
+
+    assert (found["op"], found["failure"], found["answer"]) == ("connect", None, "unasked")
+    assert found["attempts"] == 1
+    assert found["rtt_us"] > 0
+    assert responder.seen == []
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
+    """Resets are refusals without ICMP, and a range of them is one run."""
+    engine.submit(order(1, "tcp", address, [[1, 9], [20, 400]]))
+    agent.wait(1)
+
+    (message,) = [sent for sent in agent.messages if sent["t"] == "outcomes"]
+    assert [(run[0], run[1]) for run in message["runs"]] == [(1, 9), (20, 400)]
+    (kind,) = message["kinds"]
+    assert (kind["op"], kind["failure"], kind["icmp"]) == ("connect", "refused", None)
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+@pytest.mark.parametrize(
+    ("how", "answer", "by"),
+    [
+        ("answer", "nonce", HOST),
+        ("reflect", "reflected", None),
+        ("noise", "garbled", None),
+        ("banner", "garbled", None),
+        ("mute", "silent", None),
+        ("hangup", "closed", None),
+        ("reset", "reset", None),
+    ],
+)
+def test_what_a_listener_says_is_told_apart(
+    agent: Agent, engine: TcpEngine, address: str, how: str, answer: str, by: int | None
+) -> None:
+    """Only the right MAC is an answer; everything else has its own word."""
+    responder = TcpResponder(agent, address, how)
+    message = order(1, "tcp", address, [[responder.port] * 2], mode="nonce", template=1, host=HOST,
+                    look_ms=300)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["op"], found["failure"]) == ("answer", None)
+    assert (found["answer"], found["by"]) == (answer, by)
+
+
+def test_another_host_of_ours_is_foreign(agent: Agent, engine: TcpEngine) -> None:
+    """A true MAC of another host says who answered instead."""
+    responder = TcpResponder(agent, "127.0.0.1", "answer", host=3)
+    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+                    host=HOST)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["by"]) == ("foreign", 3)
+
+
+def test_silence_after_opening_is_asked_again(agent: Agent, engine: TcpEngine) -> None:
+    """A listener that says nothing gets every look."""
+    responder = TcpResponder(agent, "127.0.0.1", "mute")
+    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+                    look_ms=200, looks=3)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["attempts"]) == ("silent", 3)
+    assert len(set(responder.seen)) == 3, "each look has a nonce of its own"
+
+
+def test_a_service_is_heard(agent: Agent, engine: TcpEngine) -> None:
+    """Mode bytes returns what a real service says, whole."""
+    responder = TcpResponder(agent, "127.0.0.1", "reflect")
+    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="bytes", template=2)
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["data"]) == ("bytes", "aGVsbG8=")
+
+
+def test_nothing_stays_behind_on_the_listener(agent: Agent, engine: TcpEngine) -> None:
+    """After a nonce the connection is reset: no TIME_WAIT and no open connection is left."""
+    responder = TcpResponder(agent, "127.0.0.1", "answer")
+    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1)
+    one(agent, engine, message)
+    with open("/proc/net/tcp") as table:
+        port = f":{responder.port:04X} "
+        states = [line.split()[3] for line in table if port in line]
+    responder.close()
+
+    assert "06" not in states, "06 is TIME_WAIT"
+    assert "01" not in states[1:], "nothing is established any more"
+
+
+def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: TcpEngine) -> None:
+    """A socket that happens to connect to itself is no open port."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        low = int(file.read().split()[0])
+    # Bound to the very address and with every port of the range asked, self-connects do occur.
+    engine.submit(order(1, "tcp", "127.0.0.77", [[low, low + 9999]], src="127.0.0.77"))
+    agent.wait(1)
+
+    assert {found["failure"] for found in agent.outcomes(1).values()} == {"refused"}
+
+
+def test_a_missing_source_address_is_named(agent: Agent, engine: TcpEngine) -> None:
+    """bind() failed, and nothing is said about the destination."""
+    found = one(agent, engine, order(1, "tcp", "127.0.0.1", [[1, 1]], src="192.0.2.1"))
+
+    assert (found["op"], found["failure"]) == ("bind", "address-not-available")
+
+
+def test_a_source_address_is_used(agent: Agent, engine: TcpEngine) -> None:
+    """Probes start at the address that the order names."""
+    responder = TcpResponder(agent, "127.0.0.1", "mute")
+    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], src="127.0.0.9", mode="nonce",
+                    template=1, look_ms=200)  # fmt: skip
+    engine.submit(message)
+    while not responder.open:
+        agent.loop.call_later(0.02, agent.loop.stop)
+        agent.loop.run()
+    peer = responder.open[0].getpeername()
+    agent.wait(1)
+    responder.close()
+
+    assert peer[0] == "127.0.0.9"
+
+
+def test_a_stalled_agent_starts_nothing(agent: Agent, engine: TcpEngine) -> None:
+    """While output is queued no connect starts; ``resume`` goes on."""
+    agent.stalled = True
+    engine.submit(order(1, "tcp", "127.0.0.1", [[1, 50]]))
+    agent.loop.call_later(0.1, agent.loop.stop)
+    agent.loop.run()
+    assert agent.messages == []
+
+    agent.stalled = False
+    engine.resume()
+    agent.wait(1)
+    assert len(agent.outcomes(1)) == 50
+
+
+def test_the_rate_holds(agent: Agent, engine: TcpEngine) -> None:
+    """50 probes at 200 a second take about a quarter of a second."""
+    agent.rate.limit(200)
+    started = agent.loop.now()
+    engine.submit(order(1, "tcp", "127.0.0.1", [[1, 50]]))
+    agent.wait(1)
+
+    assert 0.15 < agent.loop.now() - started < 2
+
+
+def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: TcpEngine) -> None:
+    """Cancel closes what is out, says so, and the engine goes on working."""
+    responder = TcpResponder(agent, "127.0.0.1", "mute")
+    engine.submit(order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1))
+    agent.loop.call_later(0.1, agent.loop.stop)
+    agent.loop.run()
+    assert engine.cancel(1)
+    assert not engine.cancel(1)
+    assert agent.messages[-1] == {"t": "done", "id": 1, "cancelled": True}
+
+    assert one(agent, engine, order(2, "tcp", "127.0.0.1", [[1, 1]]))["failure"] == "refused"
+    responder.close()
+
+
+def test_few_descriptors_only_cost_time(agent: Agent, engine: TcpEngine) -> None:
+    """With room for a handful of sockets every port still gets its true outcome."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = len(list(__import__("os").scandir("/proc/self/fd")))
+    responder = TcpResponder(agent, "127.0.0.1", "mute")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 10, hard))
+    try:
+        engine.submit(order(1, "tcp", "127.0.0.1", [[1, 300]]))
+        agent.wait(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        responder.close()
+
+    assert {found["failure"] for found in agent.outcomes(1).values()} == {"refused"}
+
+
+def test_many_orders_end_and_leave_no_socket(agent: Agent, engine: TcpEngine) -> None:
+    """Orders interleave, each port is reported once, and idle sockets are closed at the end."""
+    import os
+
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(1, 41):
+        engine.submit(order(number, "tcp", f"127.0.1.{number}", [[1, 200]]))
+    agent.wait(*range(1, 41))
+
+    assert all(len(agent.outcomes(number)) == 200 for number in range(1, 41))
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+# Firewalls
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
+    """Every firewall case of both families, run at once: family -> port -> outcome."""
+    import os
+
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    netlab.build()
+    firewalls.unlimited_icmp()
+    agent = Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+    responders = []
+    for family in (4, 6):
+        every = firewalls.cases(family)
+        address = ADDRESS[family]["destination"]
+        with inside(DESTINATION):
+            responders += [TcpResponder(agent, address, port=case.port) for case in every]
+    for family in (4, 6):
+        netlab.clear()
+        firewalls.install(firewalls.cases(family))
+        ports = [[case.port] * 2 for case in firewalls.cases(family)]
+        with inside(SOURCE):
+            engine.submit(order(family, "tcp", ADDRESS[family]["destination"], ports, mode="nonce",
+                                template=1, host=HOST, looks=2, look_ms=2500))  # fmt: skip
+            agent.wait(family)
+    engine.close()
+    for responder in responders:
+        responder.close()
+    yield {family: agent.outcomes(family) for family in (4, 6)}
+    netlab.remove()
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("family", "case"),
+    [
+        pytest.param(family, case, id=f"v{family} {case.name}")
+        for family in (4, 6)
+        for case in firewalls.cases(family)
+    ],
+)
+def test_firewall_case(
+    verdicts: dict[int, dict[int, dict[str, Any]]], family: int, case: firewalls.Case
+) -> None:
+    """Every action at every place gives exactly the facts that the kernel has."""
+    found = verdicts[family][case.port]
+
+    if case.action == "accept":
+        assert (found["op"], found["answer"], found["by"]) == ("answer", "nonce", HOST)
+        return
+    assert (found["op"], found["failure"]) == ("connect", case.failure)
+    assert found["icmp"] == case.icmp
+    if case.action == "drop":
+        assert found["left"] is (case.hook != "output" or case.namespace != SOURCE)
+        assert found["attempts"] == 2
+        assert found["syns"] >= 4
+    else:
+        assert found["attempts"] == 1
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_dead_host_is_unreachable_and_asked_twice(lab: None, family: int) -> None:
+    """A dead neighbour shows after 3.06 s, by the last router or by our own kernel."""
+    agent = Agent()
+    address = ADDRESS[family]
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        engine.submit(order(1, "tcp", address["dead"], [[1, 3]], looks=2))
+        engine.submit(order(2, "tcp", address["dead_near"], [[1, 3]], looks=2))
+        agent.wait(1, 2)
+    engine.close()
+
+    for number, offender in ((1, address["r2"]), (2, address["source"])):
+        for found in agent.outcomes(number).values():
+            assert found["failure"] == "host-unreachable"
+            assert found["icmp"][:3] == [3 if family == 4 else 1, 1 if family == 4 else 3, offender]
+            assert 2000 <= found["elapsed_ms"] <= 4000
+            assert found["attempts"] == 2
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("family", "kind", "failure"),
+    [
+        (4, "throw", "network-unreachable"),
+        (4, "unreachable", "host-unreachable"),
+        (4, "prohibit", "access-denied"),
+        (4, "blackhole", "invalid-route"),
+        (6, "unreachable", "host-unreachable"),
+        (6, "prohibit", "access-denied"),
+        (6, "blackhole", "invalid-route"),
+    ],
+)
+def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, failure: str) -> None:
+    """Our own routing table is no network: nothing left the host, and there is no ICMP."""
+    net = "10.99.0.0/24" if family == 4 else "fd99::/64"
+    netlab.route(SOURCE, "add", kind, net)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        found = one(agent, engine, order(1, "tcp", net.split("/")[0][:-1] + "1", [[80, 80]]))
+    engine.close()
+
+    assert (found["op"], found["failure"]) == ("connect", failure)
+    assert (found["icmp"], found["left"]) == (None, False)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("namespace", "min_ttl", "failure"),
+    [(R1, 63, "refused"), (R2, 63, "refused"), (R2, 64, "no-answer"), (None, 63, "no-answer")],
+)
+def test_a_minimum_ttl_hears_only_near_resets(
+    lab: None, namespace: str | None, min_ttl: int, failure: str
+) -> None:
+    """IP_MINTTL ignores the reset of a host that is farther away than the threshold allows."""
+    if namespace is not None:
+        netlab.rule(namespace, "forward", "tcp dport 80 reject with tcp reset")
+    agent = Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        found = one(agent, engine, order(1, "tcp", ADDRESS[4]["destination"], [[80, 80]],
+                                         min_ttl=min_ttl, look_ms=1500))  # fmt: skip
+    engine.close()
+
+    assert found["failure"] == failure
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
+    """3,000 ports of which every tenth is dropped take two looks, and no other port is misjudged."""
+    netlab.rule(R1, "forward", "tcp dport { " + ", ".join(map(str, range(10, 3001, 10))) + " } drop")
+    agent = Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        started = agent.loop.now()
+        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [[1, 3000]], looks=2))
+        agent.wait(1)
+    elapsed_s = agent.loop.now() - started
+    engine.close()
+
+    found = agent.outcomes(1)
+    silent = {port for port, outcome in found.items() if outcome["failure"] == "no-answer"}
+    assert silent == set(range(10, 3001, 10))
+    assert elapsed_s < 9.5
+
+
+def test_closed_port_helper_is_really_closed(agent: Agent, engine: TcpEngine) -> None:
+    """A port that was free a moment ago refuses."""
+    port = closed_port(socket.SOCK_STREAM, "127.0.0.1")
+
+    assert one(agent, engine, order(1, "tcp", "127.0.0.1", [[port, port]]))["failure"] == "refused"

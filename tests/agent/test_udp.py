@@ -1,0 +1,319 @@
+"""The UDP engine against real sockets on loopback and real firewalls in namespaces."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from netprobe.agent.udp import UdpEngine
+from tests.agent import firewalls, netlab
+from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
+from tests.agent.rig import HOST, Agent, UdpResponder, closed_port, order
+
+LOOPBACK = ["127.0.0.1", "::1"]
+
+
+@pytest.fixture
+def agent() -> Agent:
+    """An agent with nothing on it."""
+    return Agent()
+
+
+@pytest.fixture
+def engine(agent: Agent) -> Iterator[UdpEngine]:
+    """A UDP engine in the present namespace, closed afterwards."""
+    engine = UdpEngine(agent)
+    yield engine
+    engine.close()
+
+
+def one(agent: Agent, engine: UdpEngine, message: dict[str, Any]) -> dict[str, Any]:
+    """Run one order of one port."""
+    engine.submit(message)
+    agent.wait(message["id"])
+    (found,) = agent.outcomes(message["id"]).values()
+    return found
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+@pytest.mark.parametrize(
+    ("how", "answer", "by"),
+    [("answer", "nonce", HOST), ("reflect", "reflected", None), ("noise", "garbled", None)],
+)
+def test_what_a_listener_says_is_told_apart(
+    agent: Agent, engine: UdpEngine, address: str, how: str, answer: str, by: int | None
+) -> None:
+    """Only the right MAC is an answer, and only that has a TTL worth keeping."""
+    responder = UdpResponder(agent, address, how)
+    message = order(1, "udp", address, [[responder.port] * 2], mode="nonce", template=1, host=HOST)
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["op"], found["failure"]) == ("answer", None)
+    assert (found["answer"], found["by"]) == (answer, by)
+    assert (found["ttl"] == 64) is (answer == "nonce")
+
+
+def test_another_host_of_ours_is_foreign(agent: Agent, engine: UdpEngine) -> None:
+    """A true MAC of another host says who answered instead."""
+    responder = UdpResponder(agent, "127.0.0.1", "answer", host=3)
+    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+                    host=HOST)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["by"]) == ("foreign", 3)
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_a_closed_port_refuses_with_its_icmp(
+    agent: Agent, engine: UdpEngine, address: str
+) -> None:
+    """Port-unreachable of the destination itself, with its TTL."""
+    port = closed_port(socket.SOCK_DGRAM, address)
+    found = one(agent, engine, order(1, "udp", address, [[port, port]], mode="nonce", template=1))
+
+    unreachable = [3, 3] if address == "127.0.0.1" else [1, 4]
+    assert (found["op"], found["failure"]) == ("answer", "refused")
+    assert found["icmp"] == [*unreachable, address, 64]
+
+
+def test_an_answer_to_a_repetition_counts(agent: Agent, engine: UdpEngine) -> None:
+    """Two lost datagrams do no harm: every attempt of the flow is recognised."""
+    responder = UdpResponder(agent, "127.0.0.1", "answer", ignore=2)
+    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+                    look_ms=1000)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["attempts"]) == ("nonce", 1)
+    assert len(set(responder.seen)) == 3, "each attempt has a nonce of its own"
+
+
+def test_silence_is_asked_in_every_look(agent: Agent, engine: UdpEngine) -> None:
+    """A mute listener gets three packets a look, all with other nonces."""
+    responder = UdpResponder(agent, "127.0.0.1", "mute")
+    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+                    look_ms=400, looks=2)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["op"], found["failure"], found["answer"]) == ("answer", "no-answer", None)
+    assert found["attempts"] == 2
+    assert len(responder.seen) == len(set(responder.seen)) == 6
+
+
+def test_one_way_silence_is_no_failure(agent: Agent, engine: UdpEngine) -> None:
+    """Mode send only waits for errors."""
+    responder = UdpResponder(agent, "127.0.0.1", "mute")
+    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="send", look_ms=200)
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["op"], found["failure"], found["answer"]) == ("send", None, None)
+    assert responder.seen[0] == b"", "template 0 is an empty datagram"
+
+
+def test_a_service_is_heard(agent: Agent, engine: UdpEngine) -> None:
+    """Mode bytes returns the first datagram."""
+    responder = UdpResponder(agent, "127.0.0.1", "reflect")
+    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="bytes", template=2)
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found["answer"], found["data"]) == ("bytes", "aGVsbG8=")
+
+
+def test_ports_of_one_order_are_not_mixed_up(agent: Agent, engine: UdpEngine) -> None:
+    """Open, mute and closed ports in one order each get their own outcome."""
+    open_, mute = UdpResponder(agent, "127.0.0.1"), UdpResponder(agent, "127.0.0.1", "mute")
+    ports = [[open_.port] * 2, [mute.port] * 2, [1, 200]]
+    engine.submit(order(1, "udp", "127.0.0.1", ports, mode="nonce", template=1, look_ms=500))
+    agent.wait(1)
+    open_.close()
+    mute.close()
+
+    found = agent.outcomes(1)
+    assert found[open_.port]["answer"] == "nonce"
+    assert found[mute.port]["failure"] == "no-answer"
+    assert {found[port]["failure"] for port in range(1, 201)} == {"refused"}
+
+
+def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: UdpEngine) -> None:
+    """The engine's own socket does not answer for the port that it happens to have."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        low, high = map(int, file.read().split())
+    engine.submit(order(1, "udp", "127.0.0.1", [[low, high]], mode="nonce", template=1, looks=2,
+                        look_ms=600))  # fmt: skip
+    agent.wait(1)
+
+    assert "reflected" not in {found["answer"] for found in agent.outcomes(1).values()}
+
+
+def test_a_missing_source_address_is_named(agent: Agent, engine: UdpEngine) -> None:
+    """bind() failed, for all ports of the order."""
+    engine.submit(order(1, "udp", "127.0.0.1", [[1, 3]], src="192.0.2.1", mode="send"))
+    agent.wait(1)
+
+    found = agent.outcomes(1)
+    assert len(found) == 3
+    assert {(each["op"], each["failure"]) for each in found.values()} == {
+        ("bind", "address-not-available")
+    }
+
+
+def test_a_pace_is_kept(agent: Agent, engine: UdpEngine) -> None:
+    """Six at once, then one per interval, over all orders to the destination."""
+    started = agent.loop.now()
+    for number in (1, 2):
+        engine.submit(order(number, "udp", "127.0.0.1", [[1, 6]], mode="nonce", template=1,
+                            pace=[6, 100]))  # fmt: skip
+    agent.wait(1, 2)
+    elapsed_s = agent.loop.now() - started
+
+    assert 0.55 < elapsed_s < 3
+    for number in (1, 2):
+        assert {found["failure"] for found in agent.outcomes(number).values()} == {"refused"}
+
+
+def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: UdpEngine) -> None:
+    """Cancel closes the socket and says so."""
+    responder = UdpResponder(agent, "127.0.0.1", "mute")
+    engine.submit(order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1))
+    agent.loop.call_later(0.1, agent.loop.stop)
+    agent.loop.run()
+
+    assert engine.cancel(1)
+    assert agent.messages[-1] == {"t": "done", "id": 1, "cancelled": True}
+    assert not engine.cancel(1)
+    responder.close()
+
+
+# Firewalls
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
+    """Every firewall case of both families, run at once: family -> port -> outcome."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    netlab.build()
+    firewalls.unlimited_icmp()
+    agent = Agent()
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+    responders = []
+    for family in (4, 6):
+        address = ADDRESS[family]["destination"]
+        with inside(DESTINATION):
+            responders += [
+                UdpResponder(agent, address, port=case.port) for case in firewalls.cases(family)
+            ]
+    for family in (4, 6):
+        netlab.clear()
+        firewalls.install(firewalls.cases(family))
+        ports = [[case.port] * 2 for case in firewalls.cases(family)]
+        with inside(SOURCE):
+            engine.submit(order(family, "udp", ADDRESS[family]["destination"], ports, mode="nonce",
+                                template=1, host=HOST, looks=2, look_ms=2000))  # fmt: skip
+            agent.wait(family)
+    engine.close()
+    for responder in responders:
+        responder.close()
+    yield {family: agent.outcomes(family) for family in (4, 6)}
+    netlab.remove()
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("family", "case"),
+    [
+        pytest.param(family, case, id=f"v{family} {case.name}")
+        for family in (4, 6)
+        for case in firewalls.cases(family)
+    ],
+)
+def test_firewall_case(
+    verdicts: dict[int, dict[int, dict[str, Any]]], family: int, case: firewalls.Case
+) -> None:
+    """Every action at every place gives exactly the facts that the kernel has."""
+    found = verdicts[family][case.port]
+
+    if case.action == "accept":
+        assert (found["op"], found["answer"], found["by"]) == ("answer", "nonce", HOST)
+        assert found["ttl"] == 62
+    elif case.action == "drop" and (case.namespace, case.hook) == (SOURCE, "output"):
+        assert (found["op"], found["failure"], found["left"]) == ("send", "not-permitted", False)
+    else:
+        assert (found["op"], found["failure"]) == ("answer", case.failure)
+        assert found["icmp"] == case.icmp
+        assert found["attempts"] == (2 if case.action == "drop" else 1)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_the_kernels_own_rate_limit_is_kept(lab: None) -> None:
+    """Twelve closed ports at the measured pace are all seen closed, with default ICMP limits."""
+    agent = Agent()
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+        engine.submit(order(1, "udp", ADDRESS[4]["destination"], [[1, 12]], mode="send",
+                            pace=[6, 1020]))  # fmt: skip
+        agent.wait(1)
+    engine.close()
+
+    found = agent.outcomes(1)
+    assert [found[port]["failure"] for port in range(1, 13)] == ["refused"] * 12
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_dead_host_is_unreachable(lab: None, family: int) -> None:
+    """A dead neighbour shows after 3.06 s, by the last router or by our own kernel."""
+    agent = Agent()
+    address = ADDRESS[family]
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+        engine.submit(order(1, "udp", address["dead"], [[1, 1]], mode="send"))
+        engine.submit(order(2, "udp", address["dead_near"], [[1, 1]], mode="send"))
+        agent.wait(1, 2)
+    engine.close()
+
+    for number, offender in ((1, address["r2"]), (2, address["source"])):
+        (found,) = agent.outcomes(number).values()
+        assert (found["op"], found["failure"]) == ("send", "host-unreachable")
+        assert found["icmp"][2] == offender
+        assert 2500 <= found["elapsed_ms"] <= 4000
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("family", "kind", "failure"),
+    [
+        (4, "throw", "network-unreachable"),
+        (4, "unreachable", "host-unreachable"),
+        (4, "prohibit", "access-denied"),
+        (4, "blackhole", "invalid-route"),
+        (6, "unreachable", "host-unreachable"),
+        (6, "prohibit", "access-denied"),
+        (6, "blackhole", "invalid-route"),
+    ],
+)
+def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, failure: str) -> None:
+    """send() fails in our own kernel, and nothing left the host."""
+    net = "10.99.0.0/24" if family == 4 else "fd99::/64"
+    netlab.route(SOURCE, "add", kind, net)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+        message = order(1, "udp", net.split("/")[0][:-1] + "1", [[80, 80]], mode="send")
+        found = one(agent, engine, message)
+    engine.close()
+
+    assert (found["op"], found["failure"]) == ("send", failure)
+    assert (found["icmp"], found["left"]) == (None, False)

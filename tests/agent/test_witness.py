@@ -1,0 +1,222 @@
+"""What an agent at the destination knows that the source cannot: real agents, two namespaces, nft."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.link import AgentLink
+from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
+
+SOURCE, DESTINATION = "ntv-src", "ntv-dst"
+ADDRESSES = {4: ("10.78.0.1", "10.78.0.2"), 6: ("fd78::1", "fd78::2")}
+PORT = 4500
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not all(map(shutil.which, ("ip", "nft"))),
+        reason="needs root, ip and nft",
+    ),
+]
+
+
+class Pair(NamedTuple):
+    """Both agents."""
+
+    source: AgentLink
+    destination: AgentLink
+
+
+def run(*words: str, stdin: str | None = None) -> None:
+    """Run a command that must succeed."""
+    done = subprocess.run(words, input=stdin, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+
+
+@pytest.fixture
+def namespaces() -> Iterator[None]:
+    """Two hosts on one wire."""
+    for name in (SOURCE, DESTINATION):
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "set", "lo", "up")
+    run(*f"ip -n {SOURCE} link add wire type veth peer wire netns {DESTINATION}".split())
+    for number, name in enumerate((SOURCE, DESTINATION)):
+        for family, size in ((4, "24"), (6, "64")):
+            address = f"{ADDRESSES[family][number]}/{size}"
+            nodad = ["nodad"] if family == 6 else []
+            run("ip", "-n", name, "addr", "add", address, "dev", "wire", *nodad)
+        run("ip", "-n", name, "link", "set", "wire", "up")
+    yield
+    for name in (SOURCE, DESTINATION):
+        run("ip", "netns", "del", name)
+
+
+@pytest.fixture
+async def pair(namespaces: None) -> AsyncIterator[Pair]:
+    """An agent on each host."""
+    async with Launcher() as launcher:
+        links = [
+            await start_agent(
+                command("ip", "netns", "exec", name), index, key=KEY, launcher=launcher
+            )
+            for index, name in enumerate((SOURCE, DESTINATION), 1)
+        ]
+        for link in links:
+            link.send(TEMPLATES)
+        yield Pair(*links)
+        await asyncio.gather(*(link.close() for link in links))
+
+
+def firewall(hook: str, rule: str) -> None:
+    """One rule of the destination's own firewall."""
+    rules = f"table inet t {{ chain c {{ type filter hook {hook} priority 0; {rule}; }}; }}"
+    run("ip", "netns", "exec", DESTINATION, "nft", "-f", "-", stdin=rules)
+
+
+async def listen(pair: Pair, proto: str, address: str) -> None:
+    """A listener on the destination."""
+    blocks = [block(proto, address, [[PORT, PORT]])]
+    reply = await pair.destination.request({"t": "listen", "id": 500, "blocks": blocks})
+    assert reply["blocks"][0]["up"] == [[PORT, PORT]]
+    assert reply["blocks"][0]["undialled"] == []
+
+
+async def ask(pair: Pair, proto: str, address: str) -> Any:
+    """Probe the listener; the answer or failure of the one port."""
+    (found,) = await outcomes(pair.source, probe(1, proto, address, [[PORT, PORT]]))
+    return found[3] or found[2]
+
+
+async def seen(pair: Pair) -> dict[str, Any]:
+    """What the destination's witness says."""
+    return await pair.destination.request({"t": "seen", "round": 500, "orders": [1]})
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+async def test_an_open_way_is_proved(pair: Pair, family: int, proto: str) -> None:
+    """Both ends agree: the nonce's answer here, the order and its source there."""
+    source, destination = ADDRESSES[family]
+    await listen(pair, proto, destination)
+    assert await ask(pair, proto, destination) == "nonce"
+    (order,) = (await seen(pair))["orders"]
+    assert (order["from"], order["reply"]) == ([source], None)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+async def test_a_lost_syn_ack_is_half_open(pair: Pair, family: int) -> None:
+    """The SYN arrived and the answer did not get back: SYN_RECV names port and peer."""
+    source, destination = ADDRESSES[family]
+    await listen(pair, "tcp", destination)
+    firewall("output", f"oifname wire tcp sport {PORT} drop")
+    probing = asyncio.create_task(ask(pair, "tcp", destination))
+    half_open: list[Any] = []
+    while not half_open and not probing.done():
+        half_open = (await seen(pair))["half_open"]
+    assert half_open
+    assert half_open[0][:2] == [PORT, source]
+    assert await probing == "no-answer"
+
+
+async def test_the_errno_of_the_answer_is_told(pair: Pair) -> None:
+    """The datagram arrived, and the destination's own OUTPUT firewall dropped the answer."""
+    destination = ADDRESSES[4][1]
+    await listen(pair, "udp", destination)
+    firewall("output", f"oifname wire udp sport {PORT} drop")
+    assert await ask(pair, "udp", destination) == "no-answer"
+    assert (await seen(pair))["orders"][0]["reply"] == "not-permitted"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+async def test_a_capture_sees_what_the_firewall_drops(pair: Pair, family: int, proto: str) -> None:
+    """On the wire and not at the socket: the destination's own INPUT firewall."""
+    source, destination = ADDRESSES[family]
+    await listen(pair, proto, destination)
+    firewall("input", f"iifname wire {proto} dport {PORT} drop")
+    ports = [[PORT, PORT], [PORT + 2, PORT + 2]]
+    capture = {"t": "capture", "id": 501, "proto": proto, "ports": ports, "addrs": [destination]}
+    capturing = await pair.destination.request(capture)
+    assert capturing["failure"] is None
+    assert await ask(pair, proto, destination) == "no-answer"
+    captured = await pair.destination.request({"t": "captured", "id": 501})
+    assert {(item[0], item[2], item[4]) for item in captured["items"]} == {
+        (source, PORT, 1 if proto == "udp" else None)
+    }
+    assert captured["truncated"] is False
+    assert (await seen(pair))["orders"] == []
+
+
+async def test_a_capture_takes_only_what_it_was_asked_for(pair: Pair) -> None:
+    """Other ports, other addresses, answers and outgoing packets are not its business."""
+    source, destination = ADDRESSES[4]
+    for number, more in ((601, {"addrs": ["10.78.0.9"]}), (602, {"ports": [[1, 9]]}), (603, {})):
+        capture = {"t": "capture", "id": number, "proto": "tcp", "ports": [[PORT, PORT]], **more}
+        await pair.destination.request(capture)
+    await outcomes(pair.source, probe(1, "tcp", destination, [[PORT, PORT]]))
+    await outcomes(pair.destination, probe(2, "tcp", source, [[PORT, PORT]]))
+    counts = [
+        len((await pair.destination.request({"t": "captured", "id": number}))["items"])
+        for number in (601, 602, 603)
+    ]
+    assert counts == [0, 0, 1]
+
+
+async def test_a_capture_of_icmp_and_of_a_protocol(pair: Pair) -> None:
+    """Echo requests and raw protocols have no ports."""
+    destination = ADDRESSES[4][1]
+    for number, proto in ((701, "icmp"), (702, "ipproto")):
+        order = {"t": "capture", "id": number, "proto": proto, "ports": [], "number": 253}
+        await pair.destination.request(order)
+    for order_id, proto in ((1, "icmp"), (2, "ipproto")):
+        order = probe(order_id, proto, destination, [])
+        order["blocks"][0].update(mode="send", template=2)
+        await outcomes(pair.source, {**order, "number": 253})
+    icmp = (await pair.destination.request({"t": "captured", "id": 701}))["items"]
+    raw = (await pair.destination.request({"t": "captured", "id": 702}))["items"]
+    assert {(item[0], item[4]) for item in icmp} == {(ADDRESSES[4][0], None)}
+    assert {(item[0], item[4]) for item in raw} == {(ADDRESSES[4][0], 2)}
+
+
+async def test_the_kernels_own_sockets_have_an_owner(pair: Pair) -> None:
+    """A VXLAN device holds its port without any process."""
+    run(*f"ip -n {DESTINATION} link add vx0 type vxlan id 7 dstport 8472 dev wire".split())
+    run("ip", "-n", DESTINATION, "link", "set", "vx0", "up")
+    blocks = [block("udp", ADDRESSES[4][1], [[8472, 8472]])]
+    reply = await pair.destination.request({"t": "listen", "id": 500, "blocks": blocks})
+    (held,) = reply["blocks"][0]["held"]
+    assert (held["process"], held["pid"], held["bind"]) == ("kernel", None, "0.0.0.0")
+
+
+async def test_routes_are_told_as_connect_would(pair: Pair) -> None:
+    """Source, device, MTU and gateway; and the failure names of routes that lead nowhere."""
+    for words in (
+        f"route add 10.79.0.0/24 via {ADDRESSES[4][1]} mtu 1300",
+        "route add unreachable 10.80.1.0/24",
+        "route add prohibit 10.80.2.0/24",
+        "route add blackhole 10.80.3.0/24",
+    ):
+        run("ip", "-n", SOURCE, *words.split())
+    expected = {
+        ADDRESSES[4][1]: (ADDRESSES[4][0], "wire", 1500, None, None),
+        ADDRESSES[6][1]: (ADDRESSES[6][0], "wire", 1500, None, None),
+        "10.79.0.5": (ADDRESSES[4][0], "wire", 1300, ADDRESSES[4][1], None),
+        "10.80.1.1": (None, None, None, None, "host-unreachable"),
+        "10.80.2.1": (None, None, None, None, "access-denied"),
+        "10.80.3.1": (None, None, None, None, "invalid-route"),
+        "192.0.2.1": (None, None, None, None, "network-unreachable"),
+        "2001:db8::1": (None, None, None, None, "network-unreachable"),
+    }
+    for destination, values in expected.items():
+        reply = await pair.source.request({"t": "route", "dst": destination, "src": None})
+        keys = ("source", "dev", "mtu", "gateway", "failure")
+        assert tuple(reply[key] for key in keys) == values, destination

@@ -1,0 +1,116 @@
+"""The command line starts light: help and completion import none of the heavy libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netprobe import __version__, cli_options, pipeline
+from netprobe.probe.settings import FORKS, LOOKS
+from netprobe.report import REPORTS
+from tests.cli.command import ROOT, environment, netprobe
+
+HEAVY = ("pydantic", "rich", "asyncio", "scapy", "httpx", "yaml", "dns", "cryptography", "ssl")
+COUNT = """
+import sys
+from netprobe.cli import status_of
+status = status_of(sys.argv[1:])
+print(status, *(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+def imported(*words: str, **variables: str) -> str:
+    """The exit status and which of the heavy libraries were imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT.format(heavy=HEAVY), *words],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    return done.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], ["run", "--help"], ["completion", "zsh"], ["matrix", "--help"]],
+)
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    """Help, version and completion scripts need click alone."""
+    assert imported(*words) == "0"
+
+
+def test_wrong_usage_imports_nothing_heavy() -> None:
+    """A mistyped option is told at once."""
+    assert imported("run", "--no-such-option").endswith("\n2")
+
+
+COMPLETE = """
+import sys
+import netprobe.cli
+try:
+    netprobe.cli.cli.main(prog_name="netprobe")
+except SystemExit:
+    print(*(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+def complete(words: str, current: str) -> list[str]:
+    """What the shell would offer at the end of this line; nothing heavy may be imported for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPLETE.format(heavy=HEAVY)],
+        env=environment(
+            _NETPROBE_COMPLETE="bash_complete",
+            COMP_WORDS=f"netprobe {words} {current}",
+            COMP_CWORD=str(len(words.split()) + 1),
+        ),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert done.stderr.strip() == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_completion_of_matrix_names() -> None:
+    """The shell offers the bundled matrices, and imports nothing heavy for it."""
+    assert complete("run -m", "deck") == ["deckhouse-nodes"]
+    assert complete("matrix show", "okd") == ["okd-hcp"]
+
+
+def test_completion_of_verbs_and_formats() -> None:
+    """The shell offers verbs, formats and protocols."""
+    assert "plan" in complete("", "p")
+    assert complete("run -o", "") == ["text", "wide", "json"]
+    assert complete("plan --protocol", "ic") == ["icmp"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str, tmp_path: Path) -> None:
+    """Each shell has its script."""
+    done = netprobe("completion", shell, cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert "_NETPROBE_COMPLETE" in done.stdout
+
+
+def test_help_shows_defaults(tmp_path: Path) -> None:
+    """The help shows every default, and they are those of the stages."""
+    text = netprobe("run", "--help", cwd=tmp_path).stdout
+
+    assert f"[default: {FORKS};" in text
+    assert f"[default: {pipeline.MAX_RESULTS};" in text
+    assert cli_options.DEFAULT_RETRIES == LOOKS - 1
+    assert pipeline.Probing().jobs == cli_options.DEFAULT_JOBS
+    assert tuple(REPORTS) == cli_options.RUN_FORMATS
+    assert "inventory.yaml" in text
+
+
+def test_version(tmp_path: Path) -> None:
+    """The version is one line."""
+    assert netprobe("--version", cwd=tmp_path).stdout == f"netprobe {__version__}\n"

@@ -1,0 +1,223 @@
+"""The verbs, end to end on loopback: real agents, real listeners, real files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from netprobe.load.bundled import bundled_names
+from netprobe.load.matrix_file import load_matrices
+from tests.cli.command import COMMAND, environment, netprobe
+
+TINY = ("-m", "./tiny.yaml")
+HERE = (*TINY, "--limit", "here", "--from", "here")
+
+
+def test_run(folder: Path) -> None:
+    """One host that cannot be used makes its own flows not tested, and nothing else."""
+    done = netprobe("run", *TINY, "-o", "text", "-o", "json=run.json", cwd=folder)
+    run = json.loads((folder / "run.json").read_text())
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("UNKNOWN: nothing is blocked, but 46 of 92 required flows could")
+    assert run["summary"]["pass"] == 46
+    assert {one["source"] for one in run["results"] if one["verdict"] == "not-tested"} == {"gone"}
+    assert run["complete"] is True
+    ranged = [one for one in run["results"] if one["port"] == 18100 and one["source"] == "here"]
+    assert [one["end_port"] for one in ranged] == [18120, 18120]
+
+
+def test_run_passes(folder: Path) -> None:
+    """A run of one good host is exit 0, progress goes to standard error only."""
+    done = netprobe("run", *TINY, "--from", "here", "--to", "here", cwd=folder)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("PASS: all 23 required flows are as they should be\n")
+    assert done.stdout.splitlines()[-1].startswith("23 flows: 23 pass (0 on a refusal)")
+    assert done.stderr.splitlines()[-1].startswith("netprobe: 23 of 23 flows (100 %)")
+
+
+def test_nothing_to_do(folder: Path) -> None:
+    """A run without any flow says so first and is never exit 0."""
+    done = netprobe("run", *TINY, "--protocol", "icmp", cwd=folder)
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("NOTHING WAS TESTED: there was no flow to probe")
+
+
+def test_record_resume_report_diff(folder: Path) -> None:
+    """A record is taken up again: only what was not final is probed; report and diff read it."""
+    first = netprobe("run", *TINY, "--record", "r", cwd=folder)
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(inventory.read_text().replace("/no/such/program", "env"))
+    second = netprobe("run", *TINY, "--resume", "r", "--record", "s", cwd=folder)
+    again = netprobe("report", "s", "-o", "json", cwd=folder)
+    whole = netprobe("run", *TINY, "--resume", "s", "--record", "s", cwd=folder)
+    diff = netprobe("diff", "r", "s", cwd=folder)
+
+    assert (first.returncode, second.returncode, whole.returncode) == (3, 0, 0)
+    assert "final results of r, begun" in second.stdout
+    assert json.loads(again.stdout)["summary"]["pass"] == 92
+    assert len((folder / "s").read_text().splitlines()) == len(
+        (folder / "r").read_text().splitlines()
+    )
+    assert diff.returncode == 0
+    assert "0 newly blocked or exposed" in diff.stdout
+    assert "46 newly known to pass" in diff.stdout
+
+
+def test_resume_with_other_settings(folder: Path) -> None:
+    """A record of other settings is refused with both named."""
+    netprobe("run", *HERE, "--record", "r", cwd=folder)
+    done = netprobe("run", *HERE, "--set", "web-port=18081", "--resume", "r", cwd=folder)
+
+    assert done.returncode == 2
+    assert "that record is of tiny (web-port=18080), this run is of tiny (web-port=18081)" in (
+        done.stderr
+    )
+
+
+def test_report_gives_the_same_json(folder: Path) -> None:
+    """JSON read and written again is the same document."""
+    netprobe("run", *TINY, "-o", "json=a.json", cwd=folder)
+    netprobe("report", "a.json", "-o", "json=b.json", cwd=folder)
+
+    assert (folder / "a.json").read_text() == (folder / "b.json").read_text()
+
+
+def test_full_disk_costs_one_output_only(folder: Path) -> None:
+    """A report that cannot be written is exit 4 and one line; the others come all the same."""
+    done = netprobe("run", *HERE, "-o", "text=/dev/full", "-o", "json=ok.json", cwd=folder)
+
+    assert done.returncode == 4
+    assert "netprobe: cannot write text to /dev/full: No space left on device" in done.stderr
+    assert json.loads((folder / "ok.json").read_text())["schema"] == "netprobe.run/1"
+
+
+def test_interrupt(folder: Path) -> None:
+    """The first Ctrl-C ends the run in order: partial report, whole record, exit 130."""
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(inventory.read_text().replace("/no/such/program", "sh, -c, cat"))
+    run = subprocess.Popen(
+        [*COMMAND, "run", *TINY, "--record", "r"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for_results(run, folder / "r")
+    run.send_signal(signal.SIGINT)
+    stdout, stderr = run.communicate(timeout=30)
+
+    assert run.returncode == 130, stderr
+    assert stdout.startswith("PARTIAL RUN: it was interrupted; ")
+    assert json.loads((folder / "r").read_text().splitlines()[-1])["end"]["interrupted"] is True
+
+
+def _wait_for_results(run: subprocess.Popen[str], record: Path) -> None:
+    """Wait until the record holds a result: one host answers, the other never says hello."""
+    while not record.exists() or record.read_bytes().count(b"\n") < 2:
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the run ended: {run.wait(timeout=0.02)}")
+
+
+def test_plan(folder: Path) -> None:
+    """The plan lists every flow with its ports and purpose, and its totals; --count only those."""
+    plan = netprobe("plan", *TINY, cwd=folder).stdout.splitlines()
+    count = netprobe("plan", *TINY, "--count", cwd=folder).stdout
+    read = json.loads(netprobe("plan", *TINY, "-o", "json", cwd=folder).stdout)
+
+    assert plan[0].split() == [
+        "SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT", "PURPOSE",
+    ]  # fmt: skip
+    assert plan[1].split() == ["here", "here", "127.0.0.1", "tcp", "18080,", "18100-18120", "web",
+                               "Web"]  # fmt: skip
+    assert plan[-1] == count.strip()
+    assert count.startswith("92 flows, about ")
+    assert read["totals"]["flows"] == 92
+    assert [flow["ports"] for flow in read["flows"][:2]] == [[[18080, 18080], [18100, 18120]]] * 2
+
+
+def test_environment_sets_options(folder: Path) -> None:
+    """Every option has a variable; the command line wins over it."""
+    variables = {"NETPROBE_MATRIX": "./tiny.yaml", "NETPROBE_PROTOCOL": "udp"}
+
+    assert netprobe("plan", "--count", cwd=folder, **variables).stdout.startswith("4 flows")
+    done = netprobe("plan", "--count", "--protocol", "tcp", cwd=folder, **variables)
+    assert done.stdout.startswith("88 flows")
+
+
+def test_check(folder: Path) -> None:
+    """Good files are named with what is in them; bad ones are exit 2."""
+    good = netprobe("check", "tiny.yaml", "inventory.yaml", cwd=folder)
+    (folder / "tiny.yaml").write_text("schema: netprobe.matrix/1\nrequirement: []\n")
+    bad = netprobe("check", "tiny.yaml", "inventory.yaml", cwd=folder)
+
+    assert (good.returncode, bad.returncode) == (0, 2)
+    assert "tiny.yaml: matrix tiny, 2 requirements" in good.stdout
+    assert "tiny.yaml:2:" in bad.stderr
+
+
+def test_check_hosts(folder: Path) -> None:
+    """Each host's agent is started and stopped; one that cannot be is told with its words."""
+    done = netprobe("check", "--hosts", *TINY, cwd=folder)
+    hosts = json.loads(netprobe("check", "--hosts", *TINY, "-o", "json", cwd=folder).stdout)
+
+    assert done.returncode == 3
+    assert "gone: /no/such/program cannot be run here: No such file or directory" in done.stdout
+    assert {one["name"]: one["state"] for one in hosts["hosts"]} == {
+        "here": "agent",
+        "gone": "failed",
+    }
+
+
+def test_init_plans_as_it_is(tmp_path: Path) -> None:
+    """The inventory that init prints can be planned at once."""
+    for name in bundled_names():
+        done = netprobe("init", "-m", name, cwd=tmp_path)
+        (tmp_path / "inventory.yaml").write_text(done.stdout)
+        plan = netprobe("plan", "-m", name, "--count", cwd=tmp_path)
+
+        assert (done.returncode, plan.returncode) == (0, 0), plan.stderr
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_shown_yaml_loads_again(name: str, tmp_path: Path) -> None:
+    """``matrix show -o yaml`` gives a file that loads as the very same matrix."""
+    netprobe("matrix", "show", name, "-o", f"yaml={tmp_path}/shown.yaml", cwd=tmp_path)
+
+    assert load_matrices([f"{tmp_path}/shown.yaml"]) == load_matrices([name])
+
+
+def test_shown_settings(folder: Path) -> None:
+    """With --set the shown matrix has these values, and says what then does not apply."""
+    yaml = netprobe(
+        "matrix", "show", "./tiny.yaml", "--set", "web-port=81", "-o", "yaml", cwd=folder
+    )
+    text = netprobe("matrix", "show", "deckhouse-nodes", "--set", "modules=metallb", cwd=folder)
+    json_ = netprobe("matrix", "show", "./tiny.yaml", "-o", "json", cwd=folder)
+
+    assert "default: 81" in yaml.stdout
+    assert "(not with these settings: setting modules lacks" in text.stdout
+    assert json.loads(json_.stdout)["name"] == "tiny"
+
+
+def test_matrix_list(tmp_path: Path) -> None:
+    """Every bundled matrix is listed with its title."""
+    done = netprobe("matrix", "list", cwd=tmp_path)
+
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(bundled_names())
+
+
+@pytest.mark.parametrize("kind", ["matrix", "inventory"])
+def test_schema(kind: str, tmp_path: Path) -> None:
+    """The JSON Schema that editors use is printed."""
+    printed = json.loads(netprobe("schema", kind, cwd=tmp_path).stdout)
+
+    assert printed["$schema"].startswith("https://json-schema.org/")

@@ -1,0 +1,308 @@
+"""What can be known of each case: derived from what is done where, not from netprobe's judge.
+
+Every rule cites the section of the network facts that it follows (docs/accuracy.md repeats them in
+short). A rule says what has to be in ``where`` (``must``) and what may be (``may``): the place of the
+cause, and every place whose cause would look the same. Where they are equal, one answer is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tests.lab.accuracy.cases import RESET, ROUTES, Case
+from tests.lab.accuracy.topology import ROUTER_1, ROUTER_2, SOURCE
+
+Places = frozenset[str]
+
+# The kernel ends a half-open connection on these: a reset, and the two ICMP codes that it takes as
+# final (tcp_v4_err, tcp_req_err). Then no SYN_RECV entry is left that an agent could see.
+_ENDS_HALF_OPEN = (RESET, "net-unreachable", "host-unreachable", "no-route", "addr-unreachable")
+
+_REASONS = {
+    "net-unreachable": {"net-unreach"},
+    "no-route": {"net-unreach", "no-route"},
+    "host-unreachable": {"host-unreach"},
+    "addr-unreachable": {"host-unreach", "addr-unreach"},
+    "prot-unreachable": {"proto-unreach"},
+    "port-unreachable": {"port-unreach"},
+}
+_ROUTE_REASONS = {
+    "none": {"net-unreach"},
+    "unreachable": {"host-unreach", "addr-unreach"},
+    "prohibit": {"admin-prohibited"},
+}
+_TRUE_PLACE = {
+    "source-out": "source", "source-in": "source", "route-source": "source",
+    "router-1": "path", "router-2": "path", "route-router-1": "path",
+    "destination-in": "destination", "destination-out": "destination",
+    "back-router-2": "return-path", "back-router-1": "return-path",
+    "route-destination": "return-path", "route-back-router-2": "return-path",
+    "down": "host",
+}  # fmt: skip
+
+
+def places(words: str) -> Places:
+    """A set of places from words."""
+    return frozenset(words.split())
+
+
+EVERYWHERE = places("destination path return-path source")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One case under one protocol, and what the lab knows of it besides.
+
+    ``captures``: the destination's agent has CAP_NET_RAW. ``answered``: the address answers this
+    source on something in the same run, so it is known to be up.
+    """
+
+    case: Case
+    protocol: str
+    address: str
+    captures: bool
+    answered: bool
+
+    @property
+    def agent(self) -> bool:
+        return self.case.listener == "agent"
+
+    @property
+    def own(self) -> str:
+        """The source's address."""
+        return SOURCE[self.case.family == 6]
+
+    @property
+    def truth(self) -> str | None:
+        """Where the cause really is."""
+        return _TRUE_PLACE.get(self.case.place)
+
+    @property
+    def router(self) -> frozenset[str]:
+        """The addresses of the router that acts, or of the last one that a silent probe meets."""
+        return ROUTER_1 if self.case.place in ("router-1", "route-router-1") else ROUTER_2
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What can be known. ``rejecters`` and ``hops`` hold None where naming nobody is right.
+
+    ``words`` is the rule, with its section.
+    """
+
+    verdict: str
+    must: Places = frozenset()
+    may: Places = frozenset()
+    states: frozenset[str] = frozenset(("filtered",))
+    reasons: frozenset[str] = frozenset()
+    proofs: frozenset[str] = frozenset(("none",))
+    rejecters: frozenset[str | None] = frozenset((None,))
+    hops: frozenset[str | None] | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The first rule whose ``holds`` is true decides."""
+
+    words: str
+    holds: Callable[[Question], bool]
+    expect: Callable[[Question], Expectation]
+
+
+def expected(question: Question) -> Expectation:
+    """The expectation of one question; every question has a rule."""
+    for rule in RULES:
+        if rule.holds(question):
+            return replace(rule.expect(question), words=rule.words)
+    raise LookupError(f"no rule for {question}")
+
+
+def _passes(proofs: str, state: str, reasons: str) -> Expectation:
+    return Expectation(
+        "pass", states=frozenset((state,)), reasons=frozenset(reasons.split()),
+        proofs=frozenset(proofs.split()),
+    )  # fmt: skip
+
+
+def _open(question: Question) -> Expectation:
+    if question.protocol == "icmp":
+        return _passes("service", "open", "echo-reply")
+    if question.agent:
+        return _passes("nonce witness", "open", "nonce-answer seen-at-destination")
+    if question.case.listener == "live":
+        tcp = question.protocol == "tcp"
+        return _passes("handshake" if tcp else "service", "open", "syn-ack udp-response")
+    return _refusal(question)
+
+
+def _refusal(question: Question) -> Expectation:
+    return _passes("refusal", "closed", "reset" if question.protocol == "tcp" else "port-unreach")
+
+
+def _blocked(where: str, reasons: set[str], states: str = "filtered") -> Expectation:
+    return Expectation(
+        "blocked", places(where), places(where), frozenset(states.split()), frozenset(reasons)
+    )
+
+
+def _reasons(question: Question) -> set[str]:
+    action = question.case.action
+    if question.case.place in ROUTES:
+        return _ROUTE_REASONS[action]
+    return _REASONS.get(action, {action.replace("tcp-reset", "reset")})
+
+
+def _by_source(question: Question) -> Expectation:
+    one = _blocked("source", {"local-firewall", *_reasons(question)})
+    return replace(one, rejecters=frozenset((None, question.own)))
+
+
+def _by_router(question: Question) -> Expectation:
+    one = _blocked("path", _reasons(question), "filtered unreachable")
+    return replace(one, rejecters=frozenset(question.router))
+
+
+def _forged(question: Question) -> Expectation:
+    one = _blocked("path", {"reset"})
+    return replace(one, rejecters=frozenset((None, *question.router)))
+
+
+def _by_destination(question: Question) -> Expectation:
+    one = _blocked("destination", _reasons(question))
+    return replace(one, rejecters=frozenset((None, question.address)))
+
+
+def _silent(question: Question, must: Places, may: Places) -> Expectation:
+    return Expectation(
+        "blocked", must, may, reasons=frozenset(("no-response",)), hops=_hops(question)
+    )
+
+
+def _hops(question: Question) -> frozenset[str | None]:
+    """The last router that can answer a TTL walk (section 5)."""
+    case = question.case
+    if case.lan or case.place in ("source-out", "route-router-1"):
+        return frozenset((None,))
+    hops: frozenset[str | None] = frozenset(question.router)
+    # Who knows that it arrived need not walk.
+    return hops if not question.agent or question.truth == "path" else hops | {None}
+
+
+def _nobody_there(question: Question) -> Expectation:
+    if question.case.place == "router-1":
+        # Only router 1 answers the walk (section 5), so whoever knows the distance knows the place.
+        must = places("path")
+    elif question.case.lan:
+        must = places("destination source")
+    else:
+        must = EVERYWHERE
+    host = frozenset() if question.answered else places("host")
+    one = _silent(question, must, EVERYWHERE | host)
+    if question.protocol != "udp":
+        return one
+    return replace(
+        one, verdict="inconclusive", may=one.may | {"service"}, states=frozenset(("open|filtered",))
+    )
+
+
+def _stopped_on_the_way(question: Question) -> Expectation:
+    if not question.captures:
+        unseen = places("destination path") if question.protocol == "udp" else EVERYWHERE
+        return _silent(question, places("path"), unseen)
+    # Echo that the source's own OUTPUT drops is silent in IPv6 (section 1).
+    quiet = question.protocol == "icmp" and question.case.family == 6
+    return _silent(question, places("path"), places("path source" if quiet else "path"))
+
+
+def _dropped_by_destination(question: Question) -> Expectation:
+    if not question.captures:
+        unseen = places("destination path") if question.protocol == "udp" else EVERYWHERE
+        return _silent(question, places("destination"), unseen)
+    if question.protocol == "udp":
+        return _silent(question, places("destination"), places("destination"))
+    return _silent(question, places("destination"), places("destination return-path source"))
+
+
+def _answer_lost(question: Question) -> Expectation:
+    assert question.truth is not None
+    must = places(question.truth)
+    beyond = places("destination return-path source")
+    if question.protocol == "udp":
+        may = must if question.truth == "destination" else places("return-path source")
+    elif question.captures:
+        may = beyond
+    elif question.protocol == "icmp" or question.case.action in _ENDS_HALF_OPEN:
+        may = EVERYWHERE
+    else:
+        may = beyond
+    return _silent(question, must, may)
+
+
+def _no_way_back(question: Question) -> Expectation:
+    one = _silent(question, places("return-path"), places("return-path"))
+    return replace(one, reasons=frozenset(("no-response", "no-route")))
+
+
+def _dropped_by_source(question: Question) -> Expectation:
+    if question.protocol == "icmp" and question.case.family == 6:
+        host = frozenset() if question.answered or question.agent else places("host")
+        seen = places("path source") if question.agent and question.captures else EVERYWHERE | host
+        one = _silent(question, places("source"), seen)
+        return replace(one, reasons=frozenset(("no-response", "local-firewall")))
+    return _blocked("source", {"local-firewall"})
+
+
+def _is(question: Question, *names: str) -> bool:
+    return question.case.place in names
+
+
+def _rejects(question: Question) -> bool:
+    return question.case.action not in ("accept", "drop", "blackhole", RESET)
+
+
+def _port_like(question: Question) -> bool:
+    """A refusal as a destination gives one where nothing listens."""
+    action, protocol = question.case.action, question.protocol
+    return (action == RESET and protocol == "tcp") or (
+        action == "port-unreachable" and protocol == "udp"
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("1: nothing is done: it answers as what listens there answers",
+         lambda q: _is(q, "open"), _open),
+    Rule("1: a dead neighbour is given up after 3.06 s, by the last router or by the source's own "
+         "kernel; nobody rejects",
+         lambda q: _is(q, "down"), lambda q: _blocked("host", {"host-down"}, "unreachable")),
+    Rule("1: the source's own routing table fails at once",
+         lambda q: _is(q, "route-source"), lambda q: _blocked("source", {"no-route"}, "unreachable")),
+    Rule("1: the source's own OUTPUT drops: TCP_INFO, EPERM; silent for IPv6 echo",
+         lambda q: _is(q, "source-out") and q.case.action == "drop", _dropped_by_source),
+    Rule("1 and 2: the source's own OUTPUT rejects: the offender is its own address; its resets come "
+         "without a packet leaving the interface",
+         lambda q: _is(q, "source-out"), _by_source),
+    Rule("1: a router rejects, or has no route: it is the offender",
+         lambda q: _is(q, "router-1", "router-2", "route-router-1") and _rejects(q), _by_router),
+    Rule("2: a reset forged by a router arrives with a higher TTL than the destination's packets",
+         lambda q: _is(q, "router-1", "router-2") and q.case.action == RESET, _forged),
+    Rule("3: nobody there, and the destination's INPUT refuses as a closed port would",
+         lambda q: _is(q, "destination-in") and _port_like(q) and not q.agent, _refusal),
+    Rule("1 and 6: the destination's INPUT rejects: the offender is the destination, where our "
+         "listener waits, or in a way that no Linux stack answers by itself",
+         lambda q: _is(q, "destination-in") and q.case.action != "drop", _by_destination),
+    Rule("3 and 5: silence with nobody at the other end: all places stay, and the host unless its "
+         "address answered something; silent UDP may be a silent service",
+         lambda q: not q.agent, _nobody_there),
+    Rule("6: nothing arrived; a capture tells the way there from the destination's INPUT, and "
+         "without one a half-open connection may have been ended before it was looked at",
+         lambda q: q.truth == "path", _stopped_on_the_way),
+    Rule("6: seen by the capture but by no socket, or by nobody without the right to capture",
+         lambda q: _is(q, "destination-in"), _dropped_by_destination),
+    Rule("6: the destination has no route back, which its own kernel says when asked",
+         lambda q: _is(q, "route-destination"), _no_way_back),
+    Rule("6: it arrived and the answer did not: EPERM from the listener's own answer names its "
+         "OUTPUT for UDP; a way back and the source's INPUT look the same",
+         lambda q: True, _answer_lost),
+)  # fmt: skip

@@ -1,0 +1,64 @@
+"""``netprobe check FILE...``: the kind of each file is found, and its content summed up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import FileErrors
+from netprobe.load.check import check_files
+
+GOOD = Path(__file__).parent / "good"
+
+
+def test_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line a file says what it is; a bundled name is its file."""
+    monkeypatch.chdir(GOOD)
+
+    assert check_files(["base.yaml", "inventory.yaml", "base.yaml"]).splitlines() == [
+        "base.yaml: matrix base, 4 requirements, no problems",
+        "inventory.yaml: inventory, 5 hosts, no problems",
+    ]
+    assert check_files(["dce"]).startswith("dce: matrix dce, ")
+
+
+def test_notes(tmp_path: Path) -> None:
+    """What an inventory's reader should know stands under its line."""
+    path = tmp_path / "i.yaml"
+    path.write_text(
+        "schema: netprobe.inventory/1\nhosts:\n  a: {address: x, roles: [a]}\n"
+        "  b: {address: x, roles: [a]}\n"
+    )
+
+    assert check_files([str(path)]).splitlines() == [
+        f"{path}: inventory, 2 hosts, no problems",
+        "  note: hosts a, b share the address x: is it a virtual one?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "there is no such file, expected a YAML file"),
+        ("requirements: []\n", 'the key "schema" is missing, expected "schema: netprobe.matrix/1"'),
+        ("hosts: []\n", 'the key "schema" is missing, expected "schema: netprobe.inventory/1"'),
+        ("schema: netprobe.record/1\n", "this is a netprobe.record file, expected a matrix or an"),
+    ],
+)
+def test_kinds(text: str | None, words: str, tmp_path: Path) -> None:
+    """What a file was meant to be is told from its keys where it does not say so."""
+    path = tmp_path / "f.yaml"
+    if text is not None:
+        path.write_text(text)
+
+    with pytest.raises(FileErrors, match=words):
+        check_files([str(path)])
+
+
+def test_directory(tmp_path: Path) -> None:
+    """A directory with the name of a file is told as one."""
+    (tmp_path / "m.yaml").mkdir()
+
+    with pytest.raises(FileErrors, match="this is a directory, expected a YAML file"):
+        check_files([str(tmp_path / "m.yaml")])

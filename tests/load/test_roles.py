@@ -1,0 +1,114 @@
+"""Roles of the inventory against those of the chosen matrices, and everything of a run at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import FileErrors
+from netprobe.load.matrix_file import load_matrices
+from netprobe.load.request import load_request
+from netprobe.load.roles import check_roles
+from netprobe.load.settings import choose
+from netprobe.model.inventory import Address, Host, Inventory, Vantage
+from netprobe.model.matrix import ChosenMatrix
+
+GOOD = Path(__file__).parent / "good"
+BASE = str(GOOD / "base.yaml")
+
+
+def chosen() -> tuple[ChosenMatrix, ...]:
+    """The base matrix with its defaults."""
+    return choose(load_matrices([BASE]), Inventory(()), [])[0]
+
+
+def host(name: str, *roles: str, place: str = "") -> Host:
+    """A host with these roles; with a place it stands in a file of ours."""
+    return Host(name, (Address("10.0.0.1", 4),), roles, Vantage("none"), place=place)
+
+
+def test_known_roles() -> None:
+    """Roles that the matrix has need no word."""
+    assert check_roles(chosen(), Inventory((host("a", "node", "master", place="f:1:1"),))) == ()
+
+
+def test_unknown_role_beside_a_known_one() -> None:
+    """A role that no matrix knows is a note with the nearest names, once for all its hosts."""
+    hosts = (
+        host("a", "node", "nodes", "ldap", place="f:1:1"),
+        host("b", "node", "nodes", "dns", place="f:2:1"),
+    )
+
+    assert check_roles(chosen(), Inventory(hosts, notes=("before",))) == (
+        "before",
+        'role "nodes" of 2 hosts is unknown to base; did you mean "node"?',
+        "roles of the inventory that base does not know: ldap, dns",
+    )
+
+
+def test_host_without_known_role() -> None:
+    """A host of our own inventory none of whose roles is known is an error at its place."""
+    hosts = (
+        host("a", "mastr", place="f:3:5"),
+        host("b", "x", "y", place="f:4:5"),
+        host("c", "node"),
+    )
+
+    with pytest.raises(FileErrors) as caught:
+        check_roles(chosen(), Inventory(hosts))
+
+    assert str(caught.value).splitlines() == [
+        'f:3:5: host "a" has no role of base: unknown role "mastr", did you mean "master"?',
+        'f:4:5: host "b" has no role of base: none of its roles "x", "y" is known, '
+        "expected one of: master, node",
+    ]
+
+
+def test_ansible_host_without_known_role() -> None:
+    """Ansible inventories hold hosts that are none of our business: a note, no error."""
+    notes = check_roles(chosen(), Inventory((host("a", "webservers"), host("b"))))
+
+    assert notes == ("roles of the inventory that base does not know: webservers",)
+
+
+def test_request() -> None:
+    """Matrix, inventory and settings of a run come together."""
+    matrices, inventory, notes = load_request(
+        [BASE], [str(GOOD / "inventory.yaml")], ["cni=flannel"]
+    )
+
+    assert matrices[0].settings["cni"] == "flannel"
+    assert matrices[0].settings["modules"] == ("openvpn",)
+    assert len(inventory.hosts) == 5
+    assert notes == ()
+
+
+def test_problems_of_a_request_at_once(tmp_path: Path) -> None:
+    """Matrix, inventory, roles and --set are judged in one go."""
+    inventory = tmp_path / "i.yaml"
+    inventory.write_text(
+        "schema: netprobe.inventory/1\nsettings: {cni: calico}\nhosts:\n"
+        "  a: {address: 10.0.0.1, roles: [nod]}\n"
+    )
+
+    with pytest.raises(FileErrors) as caught:
+        load_request([BASE], [str(inventory)], ["x=y"])
+    assert [(p.file, p.line) for p in caught.value.problems] == [
+        ("--set x=y", 0),
+        (str(inventory), 2),
+        (str(inventory), 4),
+    ]
+
+    with pytest.raises(FileErrors) as caught:
+        load_request(["./no.yaml"], [str(tmp_path / "no.yaml")], [])
+    assert len(caught.value.problems) == 2
+
+
+def test_no_inventory_and_a_broken_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That there is no inventory does not hide what is wrong with the matrix."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NETPROBE_INVENTORY", raising=False)
+
+    with pytest.raises(FileErrors, match=r"there is no such file(.|\n)*no inventory: give one"):
+        load_request(["./no.yaml"], [], [])

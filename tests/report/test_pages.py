@@ -1,0 +1,162 @@
+"""Plans, matrices, hosts and differences as people read them."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.errors import Problem
+from netprobe.load.yaml_source import parse
+from netprobe.model.result import HostReport
+from netprobe.report.diff import compare, write_diff
+from netprobe.report.hosts_page import write_hosts_json, write_hosts_text
+from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.yaml_text import to_yaml
+from tests.report.golden import check_golden
+from tests.report.plans import PLAN
+from tests.report.samples import BLOCKED, INFO, PASSED, everything, port
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the plan stage would say."""
+
+    flows: int = 3_013
+    packets: int = 18_074
+    listeners: int = 1_002
+    seconds: float = 14.2
+    paced_udp_seconds: float = 10.2
+
+
+def test_plan_text() -> None:
+    """Every flow is a line, then what is skipped, the notes and the totals."""
+    stream = io.StringIO()
+    write_plan_text(PLAN, Cost(), stream)
+
+    check_golden("plan.txt", stream.getvalue())
+
+
+def test_plan_count() -> None:
+    """The count is the last line of the text."""
+    stream = io.StringIO()
+    write_plan_count(PLAN, Cost(), stream)
+
+    assert stream.getvalue() == (
+        "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
+        "pacing; 2 requirements skipped\n"
+    )
+
+
+@pytest.mark.parametrize("count", [False, True])
+def test_plan_json(count: bool) -> None:
+    """The plan as JSON: totals always, flows unless only the count was asked for."""
+    stream = io.StringIO()
+    write_plan_json(PLAN, Cost(), count, stream)
+    read = json.loads(stream.getvalue())
+
+    assert read["schema"] == "netprobe.plan/1"
+    assert read["totals"]["flows"] == 3_013
+    assert ("flows" in read) != count
+    if not count:
+        assert len(read["flows"]) == 9
+        assert read["flows"][0]["ports"] == [[2379, 2379], [2380, 2380]]
+        assert read["flows"][-1]["waived"] == "on Monday"
+
+
+def test_hosts() -> None:
+    """Each host is a line; words and costs stand below with the host's name once."""
+    hosts = [
+        HostReport(
+            "master-0",
+            "agent",
+            python="3.6.8",
+            user="core",
+            cost=("no raw sockets, so no ipproto probes",),
+            facts={"net_raw": False, "low_ports": True, "kernel": "4.18.0"},
+        ),
+        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out"),
+        HostReport("vip", "none"),
+    ]
+    stream = io.StringIO()
+    write_hosts_text(hosts, stream)
+
+    check_golden("hosts.txt", stream.getvalue())
+    stream = io.StringIO()
+    write_hosts_json(hosts, stream)
+    assert [one["name"] for one in json.loads(stream.getvalue())["hosts"]] == [
+        "master-0",
+        "worker-1",
+        "vip",
+    ]
+
+
+def test_diff() -> None:
+    """What became worse leads; ranges are cut where their ports had different fates."""
+    old = [
+        port(PASSED, 7000, 7009),
+        port(BLOCKED, 7010, 7019),
+        port(BLOCKED, 80),
+        port(PASSED, 81),
+        replace(PASSED, protocol="icmp", port=None, end_port=None),
+    ]
+    new = [
+        port(BLOCKED, 7005, 7014),
+        port(PASSED, 7015, 7019),
+        port(PASSED, 80, verdict="inconclusive"),
+        port(BLOCKED, 82),
+        replace(BLOCKED, protocol="icmp", port=None, end_port=None),
+    ]
+    changes = compare(old, new)
+    stream = io.StringIO()
+    write_diff(changes, (INFO, INFO), stream)
+
+    assert [(one.protocol, one.port, one.end_port) for one in changes.worse] == [
+        ("tcp", 7005, 7009),
+        ("tcp", 82, 82),
+        ("icmp", None, None),
+    ]
+    assert [(one.port, one.end_port) for one in changes.still] == [(7010, 7014)]
+    assert [(one.port, one.end_port) for one in changes.fixed] == [(7015, 7019)]
+    assert [one.port for one in changes.unknown] == [80]
+    check_golden("diff.txt", stream.getvalue())
+
+
+def test_same_runs_have_no_difference() -> None:
+    """A run compared with itself changes nothing."""
+    results = list(everything().collector.results())
+    changes = compare(results, results)
+
+    assert (changes.worse, changes.fixed, changes.unknown) == ([], [], [])
+    assert changes.unchanged == 1_002 + 2 + 3  # passes, and what is open as before
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 99999)
+    | st.text(st.characters(codec="utf-8"), max_size=9)
+)
+KEYS = st.text(st.characters(categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=8)
+DATA = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+TRAPS = ["22:30", "on", "No", "010", "1e3", "~", "", "a: b", "#x", "- a", "*a", "{a}", "0x1f", ".5"]
+
+
+@given(st.dictionaries(KEYS, DATA, min_size=1, max_size=4))
+def test_yaml_round_trip(data: dict[str, object]) -> None:
+    """Any plain data is the same after our own YAML reader has read it."""
+    text = to_yaml({"data": data, "traps": TRAPS})
+    problems: list[Problem] = []
+    document = parse(text.encode("utf-8"), problems, "text")
+
+    assert problems == []
+    assert document is not None
+    assert document.value == {"data": data, "traps": TRAPS}

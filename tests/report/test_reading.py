@@ -1,0 +1,68 @@
+"""Earlier runs, read again."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import FileErrors
+from netprobe.report.collector import Report
+from netprobe.report.json_run import write_json
+from netprobe.report.reading import read_run
+from netprobe.report.record import RecordWriter, header_of
+from tests.report.plans import PLAN
+from tests.report.samples import PASSED, everything, port
+
+
+def text_of(report: Report) -> str:
+    """The report as JSON."""
+    stream = io.StringIO()
+    write_json(report, stream)
+    return stream.getvalue()
+
+
+def test_json_again(tmp_path: Path) -> None:
+    """JSON that is read and written again is the same, to the last byte."""
+    report = everything()
+    (tmp_path / "run.json").write_text(text_of(report))
+    info, collector = read_run(str(tmp_path / "run.json"))
+
+    assert text_of(Report(info, collector, report.findings)) == text_of(report)
+
+
+def test_record_again(tmp_path: Path) -> None:
+    """A record gives the same report as the run that wrote it, ranges merged."""
+    writer = RecordWriter(str(tmp_path / "r"), header_of(PLAN, "now"))
+    parts = [port(PASSED, 7000, 7009, requirement="drbd"), port(PASSED, 7010, requirement="drbd")]
+    for result in [*everything().collector.results(), *parts]:
+        writer.add(result)
+    writer.close(everything().info)
+    info, collector = read_run(str(tmp_path / "r"))
+    results = list(collector.results())
+
+    assert info == everything().info
+    assert [(one.port, one.end_port) for one in results[1:2]] == [(7000, 7010)]
+    assert len(results) == len(list(everything().collector.results())) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f:1:1: Expecting value, expected JSON (netprobe.run/1) or a record"),
+        ('{"schema": "netprobe.run/2"}', "f:1:1: schema is 'netprobe.run/2', expected"),
+        ("[1]", "f:1:1: schema is None, expected 'netprobe.run/1' or 'netprobe.record/1'"),
+        ('{"schema": "netprobe.run/1", "results": [{}]}', "f: element 1 of results is no result"),
+        ('{"schema": "netprobe.run/1", "results": [7]}', "f: element 1 of results is no result"),
+        ("\xff", "f: is not UTF-8, expected JSON"),
+    ],
+)
+def test_neither(tmp_path: Path, text: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is neither says so with its place."""
+    monkeypatch.chdir(tmp_path)
+    Path("f").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(FileErrors) as caught:
+        read_run("f")
+    assert str(caught.value).startswith(problem)

@@ -1,0 +1,224 @@
+"""However a run ends, no agent outlives it; and however a start fails, somebody is told why."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Vantage
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.pack import bundle, sources
+from netprobe.vantage.process import AgentProcess
+from netprobe.vantage.script import agent_script
+from tests.vantage.conftest import Start
+from tests.vantage.support import (
+    HOST,
+    KEY,
+    TEMPLATES,
+    block,
+    command,
+    free_port,
+    gone,
+    host,
+    is_running,
+    local,
+)
+
+COORDINATOR = """
+import asyncio, sys
+from netprobe.vantage.launch import Launcher, start_agent
+from tests.vantage.support import KEY, local
+
+async def main():
+    async with Launcher(silence_s=float(sys.argv[1])) as launcher:
+        link = await start_agent(local(), 1, key=KEY, launcher=launcher)
+        print(link.hello["pid"], flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def coordinator() -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """A coordinator in a process of its own, and the pid of its agent (silence: 2 s)."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", COORDINATOR, "2"),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    yield process, int(await process.stdout.readline())
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+
+
+async def test_a_killed_coordinator_leaves_no_agent(
+    coordinator: tuple[asyncio.subprocess.Process, int],
+) -> None:
+    """SIGKILL gives no time to say goodbye: the end of stdin is enough."""
+    process, agent = coordinator
+    assert is_running(agent)
+    process.kill()
+    await process.wait()
+    assert await gone(agent, 2.0)
+
+
+async def test_a_silent_coordinator_loses_its_agent(
+    coordinator: tuple[asyncio.subprocess.Process, int],
+) -> None:
+    """A coordinator that hangs (or a network that swallows everything) ends the agent."""
+    process, agent = coordinator
+    process.send_signal(signal.SIGSTOP)
+    assert await gone(agent, 6.0)
+    process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_ends_an_agent_in_order(start: Start, number: signal.Signals) -> None:
+    """An administrator's kill, or sshd's hangup, closes everything at once."""
+    link = await start(local())
+    os.kill(link.hello["pid"], number)
+    with pytest.raises(AgentError, match="status 0"):
+        await asyncio.wait_for(asyncio.shield(link.lost), 5)
+
+
+@pytest.mark.parametrize("stage", ["before the bundle", "in the bundle", "after hello"])
+async def test_the_end_of_stdin_ends_an_agent(stage: str) -> None:
+    """Whenever the connection is lost, also in the middle of the bundle, nothing stays."""
+    process = await AgentProcess.spawn(["sh", "-c", agent_script()])
+    await process.stdout.readuntil(b"NETPROBE-READY\n")
+    if stage != "before the bundle":
+        process.stdin.write(bundle()[: 5000 if stage == "in the bundle" else None])
+    if stage == "after hello":
+        await process.stdout.readuntil(b"\n")
+    process.stdin.close()
+    await asyncio.wait_for(process.wait(), 5)
+    assert not is_running(process.pid)
+
+
+async def test_closing_a_link_ends_the_listeners(start: Start) -> None:
+    """After close() the ports are free again, without TIME_WAIT."""
+    link = await start(local())
+    port = free_port()
+    link.send(TEMPLATES)
+    listen = {"t": "listen", "blocks": [block("tcp", "127.0.0.1", [[port, port]])]}
+    reply = await link.request(listen)
+    assert reply["blocks"][0]["up"] == [[port, port]]
+    await link.close()
+    assert not is_running(link.hello["pid"])
+    server = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", port, reuse_address=False)
+    server.close()
+
+
+async def test_a_host_without_python_is_told(tmp_path: Path, start: Start) -> None:
+    """No Python: its own reason, and what to do."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    with pytest.raises(AgentError, match="install python3") as caught:
+        await start(command("env", "-i", f"PATH={tmp_path}"))
+    assert caught.value.reason == "no-python"
+
+
+async def test_a_python_that_is_too_old_is_passed_over(tmp_path: Path, start: Start) -> None:
+    """A python3 that is 3.5, or only prints advice, does not hide the good one beside it."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    (tmp_path / "python3").write_text(
+        "#!/bin/sh\necho install me with your package manager\nexit 1\n"
+    )
+    (tmp_path / "python3").chmod(0o755)
+    (tmp_path / "python3.8").symlink_to(os.path.realpath(sys.executable))
+    link = await start(command("env", f"PATH={tmp_path}"))
+    assert link.hello["wire"] == 1
+
+
+async def test_a_command_that_fails_is_told_in_its_own_words(start: Start) -> None:
+    """The prefix's last words, and how to try it by hand."""
+    with pytest.raises(AgentError) as caught:
+        await start(command("sh", "-c", "echo 'no such container: web-1' >&2; exit 3"))
+    assert caught.value.reason == "no-vantage"
+    assert "status 3: no such container: web-1" in str(caught.value)
+    with pytest.raises(AgentError, match="no-such-command cannot be run here"):
+        await start(command("no-such-command"))
+
+
+async def test_no_vantage_is_told(start: Start) -> None:
+    """A destination only host has no agent."""
+    with pytest.raises(AgentError) as caught:
+        await start(host(Vantage("none")))
+    assert caught.value.reason == "no-vantage"
+
+
+async def test_a_start_that_hangs_ends() -> None:
+    """A host that swallows the connection costs its own time only, and leaves no process."""
+    async with Launcher(start_timeout_s=0.3) as launcher:
+        with pytest.raises(AgentError) as caught:
+            await start_agent(
+                command("sh", "-c", "echo $$ >&2; sleep 60"), HOST, key=KEY, launcher=launcher
+            )
+    assert caught.value.reason == "start-timeout"
+    pid = int(str(caught.value).rpartition("; ")[2])
+    assert await gone(pid, 2.0)
+
+
+async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
+    """Ctrl-C during the start ends what was started."""
+    note = tmp_path / "pid"
+    async with Launcher() as launcher:
+        hanging = command("sh", "-c", f"echo $$ > {note}; sleep 60")
+        starting = asyncio.create_task(start_agent(hanging, HOST, key=KEY, launcher=launcher))
+        while not note.exists() or not note.read_text():
+            await asyncio.sleep(0.01)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+    assert await gone(int(note.read_text()), 2.0)
+
+
+async def test_a_bug_in_a_handler_is_no_end(start: Start) -> None:
+    """A fault is reported with its traceback's source lines, and the agent works on."""
+    link = await start(local())
+    with pytest.raises(AgentError) as caught:
+        await link.request({"t": "listen", "blocks": [block("tcp", "127.0.0.1", [], 99)]})
+    assert caught.value.reason == "agent-fault"
+    assert "KeyError: 99" in str(caught.value)
+    assert "netprobe_agent/listen.py" in str(caught.value)
+    assert "self._agent.templates[number]" in str(caught.value)
+    assert (await link.request({"t": "route", "dst": "127.0.0.1", "src": None}))["dev"] == "lo"
+
+
+async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
+    """Frames wait in the agent and in the pipe, not without limit in our memory."""
+    link = await start(local())
+    queue = link.subscribe(1)
+    for _ in range(queue.maxsize * 4):
+        link.send({"t": "cancel", "id": 1})
+        link.send({"t": "probe", "id": 1, "proto": "none"})
+    while not queue.full():
+        await asyncio.sleep(0.01)
+    for _ in range(queue.maxsize * 4):
+        assert (await queue.get())["t"] in ("fault", "done")
+    link.unsubscribe(1)
+    assert (await link.request({"t": "route", "dst": "127.0.0.1", "src": None}))["dev"] == "lo"
+
+
+def test_the_bundle_is_the_same_every_time() -> None:
+    """Same sources, same bytes; and the bundle holds every module of the agent."""
+    assert {"__init__", "boot", "main", "wire"} <= set(sources())
+    bundle.cache_clear()
+    first = bundle()
+    bundle.cache_clear()
+    assert bundle() == first
+
+
+def test_the_script_survives_every_shell() -> None:
+    """What csh and fish treat specially inside single quotes does not occur."""
+    script = agent_script("sudo -n --")
+    assert not {"!", "\\", "\n"} & set(script)
