@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
@@ -185,9 +186,9 @@ def completion(shell: str) -> int:
     return 0
 
 
-def main() -> NoReturn:
-    """Run this process's command line, and exit with its status (design section 2)."""
-    status = status_of(sys.argv[1:])
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line, this process's own where none is given, and exit with its status."""
+    status = status_of(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -199,10 +200,10 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
-def status_of(arguments: list[str]) -> int:
+def status_of(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit status; errors are printed, never raised."""
     try:
-        status = cli.main(arguments, prog_name="netprobe", standalone_mode=False)
+        status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return 2

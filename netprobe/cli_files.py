@@ -10,7 +10,6 @@ import click
 from netprobe.cli_options import MATRIX_FORMATS
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.bundled import bundled_titles
-from netprobe.report.outputs import parse_outputs, write_outputs
 
 
 def matrix_list_verb() -> int:
@@ -33,6 +32,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
         write_matrix_json,
         write_matrix_yaml,
     )
+    from netprobe.report.outputs import parse_outputs, write_outputs
     from netprobe.report.text import write_parts
 
     wanted = parse_outputs(outputs, MATRIX_FORMATS, "text")

@@ -11,7 +11,7 @@ from typing import Any, Deque, Dict, List, Optional
 
 from .asks import REPEAT_AT, Ask, AskOrder
 from .errqueue import QueuedError
-from .failures import HOST_UNREACHABLE, NO_ANSWER, is_transient, name_of
+from .failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transient, name_of
 from .orders import Flow
 from .outcomes import FLUSH_S, Kind, kind
 from .pace import answers_of
@@ -327,7 +327,8 @@ class AskEngine:
             self.ask_later(order, (ask.part, ask.port, ask.look + 1))
             return
         silent = kind("send") if self.one_way(ask) else kind("answer", NO_ANSWER)
-        self.end(order, ask, order.dead.pop(ask.port, silent))
+        # Attempts are numbered over all looks: the last number is how many packets went.
+        self.end(order, ask, order.dead.pop(ask.port, silent), packets=ask.attempt)
 
     # What the subclasses report
 
@@ -347,7 +348,8 @@ class AskEngine:
         elapsed_s = now - ask.since
         elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
         op = "send" if self.one_way(ask) else "answer"
-        what = kind(op, name, fact, elapsed_ms=elapsed_ms)
+        mtu = error.info if name == MESSAGE_TOO_LONG else None
+        what = kind(op, name, fact, elapsed_ms=elapsed_ms, mtu=mtu)
         at_host = fact is not None and fact[2] == order.target.address
         if at_host:
             self._learn(order, now - ask.sent_at)
@@ -362,12 +364,12 @@ class AskEngine:
         order.answered = True
         self._answers.learn(order.target.address, rtt_s)
 
-    def end(self, order, ask, what, rtt_s=None):
-        # type: (AskOrder, Ask, Kind, Optional[float]) -> None
+    def end(self, order, ask, what, rtt_s=None, packets=None):
+        # type: (AskOrder, Ask, Kind, Optional[float], Optional[int]) -> None
         """The final outcome of one flow."""
         self._forget(order, ask)
         order.dead.pop(ask.port, None)
-        order.outcomes.add(ask.port, what, rtt_s, ask.look)
+        order.outcomes.add(ask.port, what, rtt_s, ask.look, packets)
         order.pending -= 1
         if not order.pending:
             self._finish(order)

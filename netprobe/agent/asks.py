@@ -35,6 +35,8 @@ class AskOrder(Order):
         # type: (Any, Dict[str, Any]) -> None
         Order.__init__(self, agent, message)
         self.number = message.get("number")  # type: Optional[int]
+        # How long the whole IP packet is to be; it then must not be fragmented.
+        self.size = message.get("size")  # type: Optional[int]
         self.sock = None  # type: Optional[socket.socket]
         self.own_port = 0
         self.out = {}  # type: Dict[int, Ask]

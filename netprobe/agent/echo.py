@@ -7,11 +7,11 @@ from .asking import AskEngine
 from .asks import Ask, AskOrder
 from .errqueue import drain, ttl_of
 from .failures import NO_PERMISSION, is_transient, name_of
-from .icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
+from .icmp import HEADER_BYTES, EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
 from .loop import READ
 from .outcomes import kind
 from .ping import PingProgram, find
-from .sockets import Target, widen
+from .sockets import forbid_fragments, padded, widen
 from .wire import MAC_BYTES, NONCE_BYTES, pack_nonce, read_nonce, request_mac
 
 MOST_DATAGRAM = 65535
@@ -20,7 +20,7 @@ ANCILLARY_BYTES = 64
 # we may not have one.
 ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
 
-Key = Tuple[int, Optional[str], int]
+Key = Tuple[int, Optional[str], int, bool]
 
 
 class Shared:
@@ -48,7 +48,7 @@ class EchoEngine(AskEngine):
         """Start an order; by the ``ping`` program where this process may open no socket."""
         order = AskOrder(self.agent, message)
         try:
-            self._share(order.target)
+            self._share(order)
         except OSError as error:
             if self.open_failure(error) == NO_PERMISSION and find("ping") is not None:
                 self._program.submit(order)
@@ -79,20 +79,23 @@ class EchoEngine(AskEngine):
         """An echo request always expects its reply."""
         return False
 
-    def _share(self, target):
-        # type: (Target) -> Shared
-        key = _key(target)
+    def _share(self, order):
+        # type: (AskOrder) -> Shared
+        target = order.target
+        key = _key(order)
         shared = self._shared.get(key)
         if shared is None:
             shared = self._shared[key] = Shared(open_echo(target))
             widen(shared.sock)
+            if order.size is not None:
+                forbid_fragments(shared.sock)
             opened = shared
             self.agent.loop.watch(shared.sock.fileno(), READ, lambda events: self._ready(opened))
         return shared
 
     def _open(self, order):
         # type: (AskOrder) -> None
-        shared = self._share(order.target)
+        shared = self._share(order)
         shared.users += 1
         order.sock = shared.sock
 
@@ -101,7 +104,7 @@ class EchoEngine(AskEngine):
         if order.sock is None:
             return
         order.sock = None
-        key = _key(order.target)
+        key = _key(order)
         self._shared[key].users -= 1
         if not self._shared[key].users and not self._backlog:
             self._close_shared(key)
@@ -121,17 +124,19 @@ class EchoEngine(AskEngine):
     def _transmit(self, order, ask):
         # type: (AskOrder, Ask) -> None
         assert order.sock is not None
-        shared = self._shared[_key(order.target)]
+        shared = self._shared[_key(order)]
         shared.next = (shared.next + 1) & 0xFFFF
         shared.sequences[shared.next] = order.id
         nonce = pack_nonce(order.id, 0, ask.attempt)
         payload = nonce + request_mac(self.agent.key, nonce)
+        if order.size is not None:
+            payload = padded(payload, order.target.family, order.size, HEADER_BYTES)
         packet = echo_request(order.target.family, shared.number, shared.next, payload)
         order.sock.sendto(packet, order.target.sockaddr(0))
 
     def _hear(self, order):
         # type: (AskOrder) -> None
-        shared = self._shared.get(_key(order.target))
+        shared = self._shared.get(_key(order))
         if shared is not None:
             self._read(shared)
 
@@ -177,6 +182,7 @@ class EchoEngine(AskEngine):
             self.answer(order, ask, kind("answer", answer=replies.ECHO, ttl=ttl))
 
 
-def _key(target):
-    # type: (Target) -> Key
-    return (target.family, target.source, target.scope)
+def _key(order):
+    # type: (AskOrder) -> Key
+    target = order.target
+    return (target.family, target.source, target.scope, order.size is not None)

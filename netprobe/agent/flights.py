@@ -29,7 +29,7 @@ class TcpOrder(Order):
         self.slowest_s = 0.0
         self.short_since = None  # type: Optional[float]
         # One list for all orders that take the same sockets; it stays the same object.
-        self.shelf = pool.shelf(self.target, self.min_ttl)
+        self.shelf = pool.shelf(self)
 
     def note_silence(self, port, state, more):
         # type: (int, SynState, bool) -> Tuple[int, Optional[bool]]

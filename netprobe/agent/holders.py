@@ -5,6 +5,7 @@ import socket
 import struct
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from .failures import PERMISSION
 from .hello import read_text
 
 TCP_LISTEN = 0x0A
@@ -16,8 +17,7 @@ UDP_UNCONNECTED = 0x07
 TABLES = {"tcp": ("tcp", "tcp6"), "udp": ("udp", "udp6"), "ipproto": ("raw", "raw6")}
 HOLDING = {"tcp": TCP_LISTEN, "udp": UDP_UNCONNECTED, "ipproto": UDP_UNCONNECTED}
 WILDCARDS = frozenset(("0.0.0.0", "::"))
-# The first pid namespace of a machine: only from there can a socket without a process be told to be
-# the kernel's own (VXLAN, WireGuard, NFS).
+# The first pid namespace of a machine (PROC_PID_INIT_INO): whoever is in it sees every process.
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 Owner = Tuple[Optional[str], Optional[int]]
@@ -113,24 +113,32 @@ class Holders:
 
 def owners(inodes):
     # type: (Set[int]) -> Dict[int, Owner]
-    """(process name, pid) of sockets by inode, as far as this process may see."""
+    """(process name, pid) of sockets by inode, as far as this process may see.
+
+    A socket without a process is the kernel's own (VXLAN, WireGuard, NFS) where every process of
+    the machine could be looked into; else its owner is unknown.
+    """
     found = {}  # type: Dict[int, Owner]
     missing = set(inodes)
+    sees_all = _link("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
     pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
     for pid in pids if missing else ():
-        for inode in _sockets_of(pid) & missing:
+        held, readable = _sockets_of(pid)
+        sees_all = sees_all and readable
+        for inode in held & missing:
             name = read_text("/proc/%d/comm" % pid).strip()
             found[inode] = (name or None, pid)
             missing.discard(inode)
         if not missing:
             break
     for inode in missing:
-        found[inode] = ("kernel", None) if _sees_every_process() else (None, None)
+        found[inode] = ("kernel" if sees_all else None, None)
     return found
 
 
 def _sockets_of(pid):
-    # type: (int) -> Set[int]
+    # type: (int) -> Tuple[Set[int], bool]
+    """The inodes of a process's sockets, and whether it let itself be looked into."""
     folder = "/proc/%d/fd" % pid
     inodes = set()
     try:
@@ -138,24 +146,18 @@ def _sockets_of(pid):
             target = _link(folder + "/" + entry)
             if target.startswith("socket:["):
                 inodes.add(int(target[8:-1]))
-    except OSError:
-        pass  # gone meanwhile, or another user's
-    return inodes
+    except OSError as error:
+        return inodes, error.errno not in PERMISSION
+    return inodes, True
 
 
 def _link(path):
     # type: (str) -> str
+    """Where a link leads; empty where it is gone. Raises PermissionError."""
     try:
         return os.readlink(path)
-    except OSError:
+    except FileNotFoundError:
         return ""
-
-
-def _sees_every_process():
-    # type: () -> bool
-    if os.geteuid() != 0 or _link("/proc/self/ns/pid") != FIRST_PID_NAMESPACE:
-        return False
-    return bool(_link("/proc/1/exe"))
 
 
 def held_json(address, sockets):

@@ -115,7 +115,7 @@ class Launcher:
         # type: (TcpOrder, Flow) -> Optional[socket.socket]
         """A fresh socket, or None where there is none to be had just now."""
         try:
-            return self._pool.take(order.target, order.min_ttl)
+            return self._pool.take(order)
         except OSError as error:
             if is_transient(error.errno) and not self._short_for_long(order):
                 self._pool.shrink()

@@ -38,6 +38,7 @@ class Order:
         self.look_s = self.look_ms / 1000.0
         self.pace = message.get("pace")  # type: Optional[Tuple[int, float]]
         self.min_ttl = message.get("min_ttl")  # type: Optional[int]
+        self.ttl = message.get("ttl")  # type: Optional[int]
         self.outcomes = Outcomes(agent.send, self.id)
         self.flushed_at = agent.loop.now()
         self.again = deque()  # type: Deque[Flow]

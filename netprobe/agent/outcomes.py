@@ -8,7 +8,7 @@ from .errqueue import IcmpFact
 FLUSH_PORTS = 16384
 FLUSH_S = 1.0
 
-# (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms): what makes two outcomes the same.
+# (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu): what makes outcomes the same.
 Kind = Tuple[
     str,
     Optional[str],
@@ -19,15 +19,16 @@ Kind = Tuple[
     Optional[str],
     Optional[int],
     Optional[int],
+    Optional[int],
 ]
 Entry = Tuple[int, int, int, int]
 
 
 def kind(op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
-         elapsed_ms=None):  # fmt: skip
-    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int]) -> Kind
+         elapsed_ms=None, mtu=None):  # fmt: skip
+    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int], Optional[int]) -> Kind
     """One kind of outcome; the keys are those of the wire document."""
-    return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms)
+    return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
 
 
 class Outcomes:
@@ -71,7 +72,7 @@ class Outcomes:
 
     def _kind_json(self, what, index):
         # type: (Kind, int) -> Dict[str, Any]
-        op, failure, icmp, left, answer, by, data, ttl, elapsed_ms = what
+        op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu = what
         return {
             "op": op,
             "failure": failure,
@@ -82,6 +83,7 @@ class Outcomes:
             "data": data,
             "ttl": ttl,
             "elapsed_ms": elapsed_ms,
+            "mtu": mtu,
             "syns": self._syns.get(index),
         }
 

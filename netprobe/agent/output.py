@@ -49,6 +49,8 @@ class Output:
             return
         self._pieces.append(memoryview(data))
         self._queued += len(data)
+        # Whoever is told to wait from here on must be told to go on later.
+        self._was_full = self._was_full or self.full
         if not self._watching:
             self._flush()
 
@@ -78,7 +80,6 @@ class Output:
         elif self._watching and not waiting:
             self._loop.unwatch(self._fd)
         self._watching = waiting
-        self._was_full = self._was_full or self.full
         if self._was_full and self._queued < QUEUE_LIMIT_BYTES // 2:
             self._was_full = False
             self._on_drained()

@@ -4,11 +4,12 @@ import select
 import socket
 from typing import Any, Dict, List, Optional, Tuple
 
-from .sockets import Disconnect, Target, close_with_reset, open_probe, tcp_socket_limit
+from .orders import Order
+from .sockets import Disconnect, close_with_reset, open_probe, set_ttl, tcp_socket_limit
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 
-Key = Tuple[int, Optional[str], int, Optional[int]]
+Key = Tuple[int, Optional[str], int, Optional[int], Optional[int]]
 Shelf = List[socket.socket]
 
 
@@ -28,10 +29,12 @@ class Pool:
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
 
-    def shelf(self, target, min_ttl):
-        # type: (Target, Optional[int]) -> Shelf
-        """The idle sockets of one family, source address and TTL threshold: they are alike."""
-        return self._shelves.setdefault((target.family, target.source, target.scope, min_ttl), [])
+    def shelf(self, order):
+        # type: (Order) -> Shelf
+        """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
+        target = order.target
+        key = (target.family, target.source, target.scope, order.min_ttl, order.ttl)
+        return self._shelves.setdefault(key, [])
 
     def room(self):
         # type: () -> int
@@ -43,8 +46,8 @@ class Pool:
         """The host has no more descriptors: what we have must do."""
         self._limit = max(1, self.open)
 
-    def take(self, target, min_ttl):
-        # type: (Target, Optional[int]) -> socket.socket
+    def take(self, order):
+        # type: (Order) -> socket.socket
         """A fresh socket. Raises OSError."""
         if self.open >= self._limit:
             # There is room only because the sockets of another source address lie idle.
@@ -52,7 +55,9 @@ class Pool:
                 if shelf:
                     self.drop(shelf.pop())
                     break
-        sock = open_probe(target, socket.SOCK_STREAM, 0, min_ttl)
+        sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
+        if order.ttl is not None:
+            set_ttl(sock, order.ttl)
         self.open += 1
         self._epoll.register(sock.fileno(), EVENTS)
         return sock

@@ -10,7 +10,7 @@ from .errqueue import drain, ttl_of
 from .failures import NO_PERMISSION, PERMISSION, name_of
 from .loop import READ
 from .outcomes import kind
-from .sockets import open_probe, widen
+from .sockets import forbid_fragments, open_probe, padded, widen
 from .wire import NONCE_BYTES, pack_nonce
 
 MOST_DATAGRAM = 65535
@@ -35,6 +35,8 @@ class RawEngine(AskEngine):
         assert order.number is not None
         sock = open_probe(order.target, socket.SOCK_RAW, order.number)
         widen(sock)
+        if order.size is not None:
+            forbid_fragments(sock)
         order.sock = sock
         self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
 
@@ -59,6 +61,8 @@ class RawEngine(AskEngine):
         if template is not None:
             nonce = pack_nonce(order.id, ask.port, ask.attempt)
             request = template.fill(self.agent.key, nonce)
+        if order.size is not None:
+            request = padded(request, order.target.family, order.size, 0)
         # The kernel adds the IP header; IPv6 wants port 0 in the address.
         order.sock.sendto(request, order.target.sockaddr(0))
 

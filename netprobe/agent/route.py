@@ -57,6 +57,7 @@ def route(destination, source):
         "source": source or preferred,
         "dev": dev,
         "mtu": _route_mtu(attributes.get(RTA_METRICS)) or (_device_mtu(dev) if dev else None),
+        "dev_mtu": _device_mtu(dev) if dev else None,
         "gateway": _gateway(family, attributes),
     }
 

@@ -3,7 +3,7 @@
 import resource
 import socket
 import struct
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .errqueue import listen_for_errors
 
@@ -11,6 +11,11 @@ from .errqueue import listen_for_errors
 IP_MINTTL = 21
 IP_BIND_ADDRESS_NO_PORT = 24
 IPV6_MINHOPCOUNT = 73
+IP_MTU_DISCOVER = 10
+IPV6_MTU_DISCOVER = 23
+PMTUDISC_PROBE = 3
+IP_HEADER = {socket.AF_INET: 20, socket.AF_INET6: 40}  # type: Dict[int, int]
+UDP_HEADER = 8
 
 # The listeners of this agent, its pipes and the other engines need descriptors as well.
 TCP_SHARE = 0.75
@@ -90,6 +95,21 @@ def set_min_ttl(sock, min_ttl):
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MINHOPCOUNT, min_ttl)
     else:
         sock.setsockopt(socket.IPPROTO_IP, IP_MINTTL, min_ttl)
+
+
+def forbid_fragments(sock):
+    # type: (socket.socket) -> None
+    """Set DF and ignore what the kernel believes of the path's MTU (network-facts section 8)."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
+
+
+def padded(request, family, size, header):
+    # type: (bytes, int, int, int) -> bytes
+    """The request with zeros behind it, so that the IP packet has ``size`` bytes in all."""
+    return request + bytes(max(0, size - IP_HEADER[family] - header - len(request)))
 
 
 def set_ttl(sock, ttl):

@@ -7,6 +7,7 @@ it is kept as a fact. Only a FIN, a reset or the kernel giving up ends a stream.
 import socket
 from base64 import b64encode
 from collections import deque
+from contextlib import suppress
 from typing import Any, Callable, Deque, Dict, Optional
 
 from .errqueue import IcmpFact, QueuedError, about, drain
@@ -250,10 +251,9 @@ class Stream:
                 return
             self._sent(piece, count)
         if self._shutting and not self._waiting and sock is not None:
-            try:
+            # Where the peer was faster, its end is reported by the read.
+            with suppress(OSError):
                 sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass  # the peer was faster; its end is reported by the read
         self._rewatch()
 
     def _sent(self, piece, count):

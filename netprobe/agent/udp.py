@@ -9,7 +9,7 @@ from .asks import Ask, AskOrder
 from .errqueue import drain, ttl_of
 from .loop import READ
 from .outcomes import kind
-from .sockets import open_probe, widen
+from .sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
 from .wire import NONCE_BYTES, pack_nonce, read_nonce
 
 MOST_DATAGRAM = 65535
@@ -23,6 +23,8 @@ class UdpEngine(AskEngine):
         # type: (AskOrder) -> None
         sock = open_probe(order.target, socket.SOCK_DGRAM)
         widen(sock)
+        if order.size is not None:
+            forbid_fragments(sock)
         if order.target.source is None:
             sock.bind(("", 0))  # now, so that the port is known
         order.sock = sock
@@ -60,6 +62,8 @@ class UdpEngine(AskEngine):
         if template is not None:
             nonce = pack_nonce(order.id, ask.port, ask.attempt)
             request = template.fill(self.agent.key, nonce)
+        if order.size is not None:
+            request = padded(request, order.target.family, order.size, UDP_HEADER)
         order.sock.sendto(request, order.target.sockaddr(ask.port))
 
     def _hear(self, order):

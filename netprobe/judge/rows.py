@@ -373,6 +373,15 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{look}; the datagram reached {destination}'s listener, and its answer never came "
         "back",
     ),
+    # A reset or an ICMP error that comes back to a SYN-ACK ends the half-open connection before it
+    # can be looked at (tcp_req_err): that nothing is left at the socket proves nothing.
+    _row(
+        "silence silence-maybe-stuck | tcp | ours | captured",
+        "blocked filtered no-response none",
+        "destination return-path source",
+        "{look}; {destination}'s packet capture saw it arrive, but no half-open connection was "
+        "left: its own firewall drops it, or something on the way back refuses the answer",
+    ),
     _row(
         "silence silence-maybe-stuck sent | * | ours | captured",
         "blocked filtered no-response none",
@@ -387,10 +396,11 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{look}; {destination}'s packet capture never saw it",
     ),
     _row(
-        "silence-maybe-stuck | * | ours | unseen none socket",
+        "silence silence-maybe-stuck | tcp | ours | unseen none",
         "blocked filtered no-response none",
-        "destination path source",
-        "{look}; our listener on {destination} never got it",
+        "destination path return-path source",
+        "{look}; no half-open connection was left on {destination}: it never got there, or "
+        "something on the way back refuses the answer",
     ),
     _row(
         "silence sent | tcp udp ipproto | ours | unseen none socket",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from netprobe.judge import mtu
 from netprobe.judge.rows import ALLOWED, DENIED, Row
 from netprobe.judge.sight import sight
 from netprobe.judge.words import fill, fill_reason
@@ -28,7 +29,8 @@ class Rules:
 def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
     """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
     base = _base(evidence, order)
-    verdict = _untested(base, evidence) or _judged(base, evidence, rules)
+    verdict = _untested(base, evidence) or _path_mtu(base, evidence)
+    verdict = verdict or _judged(base, evidence, rules)
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
@@ -54,6 +56,24 @@ def _untested(base: Result, evidence: Evidence) -> Result | None:
         return None
     reason, words = evidence.untested or ("not-tested", "nobody looked")
     return replace(base, reason=reason, because=words)
+
+
+def _path_mtu(base: Result, evidence: Evidence) -> Result | None:
+    if evidence.mtu is None:
+        return None
+    row = mtu.ROWS[mtu.fit(evidence.mtu)]
+    return replace(
+        base,
+        verdict=row.verdict,
+        state=row.state,
+        reason=row.reason,
+        proof=evidence.mtu.proof if row.verdict == "pass" else "none",
+        where=row.where,
+        because=mtu.because(row, evidence.mtu),
+        rejected_by=evidence.mtu.limited_by if row.verdict != "pass" else None,
+        path_mtu_bytes=evidence.mtu.path,
+        attempts=1,
+    )
 
 
 def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
@@ -110,11 +130,26 @@ def _denied_witness(evidence: Evidence) -> str:
 def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
     """The row's places, less those that further facts exclude."""
     places = row.where
+    if _left_the_source(row, evidence):
+        places = tuple(place for place in places if place != "source") or places
     if evidence.control_answered:
         places = tuple(place for place in places if place != "host") or places
     if evidence.witness is not None and evidence.witness.reply_failure is not None:
         places = _by_reply(places, evidence.witness)
     return places
+
+
+def _left_the_source(row: Row, evidence: Evidence) -> bool:
+    """Whether silence that no capture saw arrive is known not to be the source's own firewall.
+
+    A hop that answered a walk proves it. So does IPv4 echo without an error: an OUTPUT chain that
+    drops it makes the send fail, and only for IPv6 it may not (network-facts section 1).
+    """
+    unseen = evidence.witness is not None and evidence.witness.capture is False
+    if not unseen or row.reason != "no-response":
+        return False
+    walked = evidence.trace is not None and evidence.trace.last_hop is not None
+    return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
 
 
 def _by_reply(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, get_args
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -74,14 +75,30 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], inner: Path) -> type[BaseModel]:
-    """The model of the mapping at a place; list indexes and free keys stay inside their field."""
-    found = model
+    """The model of the mapping at a place.
+
+    A step into a list or a free mapping is an index or a name, never a key of a model: a host may
+    be called ``address``.
+    """
+    found, is_free = model, False
     for step in inner:
-        fields = dict(zip(_keys(found), found.model_fields.values(), strict=True))
-        field = fields.get(str(step))
+        if is_free:
+            is_free = False
+            continue
+        field = dict(zip(_keys(found), found.model_fields.values(), strict=True)).get(str(step))
         if field is not None:
             found = next(_models_in(field.annotation), found)
+            is_free = _is_collection(field.annotation)
     return found
+
+
+def _is_collection(annotation: Any) -> bool:  # Any: whatever typing makes of it
+    origin = get_origin(annotation)
+    if origin in (dict, list):
+        return True
+    if origin in (Annotated, Union, UnionType):
+        return any(_is_collection(part) for part in get_args(annotation))
+    return False
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # Any: whatever typing makes of it

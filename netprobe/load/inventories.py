@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.errors import FileErrors, Problem, RequestError
+from netprobe.errors import FileErrors, Problem
 from netprobe.load.document import problem_at
 from netprobe.load.inventory_ansible import read_ansible
 from netprobe.load.inventory_file import read_inventory, shared_addresses
@@ -35,7 +35,7 @@ def load_inventory(paths: Sequence[str]) -> Inventory:
 def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory:
     """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
     found: list[tuple[str, Inventory]] = []
-    for path in dict.fromkeys(paths or _found()):
+    for path in dict.fromkeys(paths or _found(problems)):
         inventory = read_one(path, problems)
         if inventory is not None:
             found.append((path, inventory))
@@ -65,17 +65,19 @@ def is_ansible(path: str) -> bool:
     return not (_OUR_KEYS & set(keys) or "schema" in keys)
 
 
-def _found() -> tuple[str, ...]:
-    """The inventory that nobody named."""
+def _found(problems: list[Problem]) -> tuple[str, ...]:
+    """The inventory that nobody named; a problem where there is none."""
     named = os.environ.get(VARIABLE)
     if named:
         return tuple(part for part in named.split(os.pathsep) if part)
     if Path(DEFAULT).exists():
         return (DEFAULT,)
-    raise RequestError(
-        f"no inventory: give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
+    words = (
+        f"give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
         f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
     )
+    problems.append(Problem("no inventory", 0, 0, words))
+    return ()
 
 
 def _merged(found: Sequence[tuple[str, Inventory]], problems: list[Problem]) -> Inventory:

@@ -22,7 +22,8 @@ Order = tuple[int, int, int]
 
 
 def result_to_json(result: Result) -> Json:
-    """One element of ``results``, keys in the order of the contract."""
+    """One element of ``results``, keys in the order of the contract; MTU results have one more."""
+    mtu = {} if result.path_mtu_bytes is None else {"path_mtu_bytes": result.path_mtu_bytes}
     return {
         "matrix": result.matrix,
         "requirement": result.requirement,
@@ -48,6 +49,7 @@ def result_to_json(result: Result) -> Json:
         "warnings": list(result.warnings),
         "rtt_ms": result.rtt_ms,
         "attempts": result.attempts,
+        **mtu,
     }
 
 
@@ -79,6 +81,7 @@ def result_from_json(data: Mapping[str, Any], order: Order) -> Result:
         warnings=tuple(data.get("warnings", ())),
         rtt_ms=data.get("rtt_ms"),
         attempts=data.get("attempts", 0),
+        path_mtu_bytes=data.get("path_mtu_bytes"),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
+from netprobe.model.result import Proof
 
 # What came back on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
@@ -113,6 +114,22 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class PathMtu:
+    """What a path carries, in bytes of the whole IP packet.
+
+    ``path`` is None where nothing could be measured. ``needed``: the source interface's MTU, which
+    the overlay is built on. ``limited_by``: the router that said ``limit``; None: a black hole.
+    """
+
+    path: int | None
+    needed: int | None
+    proof: Proof = "none"
+    how: str = ""
+    limited_by: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything seen of one flow on these ports; all of them share it.
 
@@ -128,5 +145,6 @@ class Evidence:
     witness: Witness | None = None
     trace: Trace | None = None
     control_answered: bool = False
+    mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()

@@ -52,6 +52,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     rtt_ms: float | None = None
     attempts: int = 0
+    path_mtu_bytes: int | None = None
 
     @property
     def decides(self) -> bool:

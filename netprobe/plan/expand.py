@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 
 from netprobe.model.inventory import Family, Host, Inventory
@@ -10,6 +11,7 @@ from netprobe.model.matrix import ChosenMatrix, PortEntry, Requirement, SettingR
 from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.roles import hosts_by_role, hosts_of
 
 FAMILIES: tuple[Family | None, ...] = (4, 6, None)
@@ -28,22 +30,18 @@ def make_plan(
     all_notes = list(notes)
     for one in chosen:
         expansion = _Expansion(one, inventory, today)
+        mine: list[Block] = []
         for requirement in one.matrix.requirements:
             for item in expansion.expand(requirement):
                 if isinstance(item, Skipped):
                     skipped.append(item)
                 else:
-                    blocks.append(_numbered(item, len(blocks)))
+                    mine.append(item)
+        blocks += [*mine, *path_mtu_blocks(mine)]
         all_notes += expansion.notes
+    blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
     matrices = tuple(PlannedMatrix(one.matrix.name, one.settings) for one in chosen)
     return Plan(matrices, tuple(blocks), tuple(skipped), tuple(all_notes))
-
-
-def _numbered(block: Block, index: int) -> Block:
-    return Block(
-        index, block.matrix, block.requirement, block.protocol, block.ports, block.family,
-        block.sources, block.destinations, block.local, block.warnings, block.waiver,
-    )  # fmt: skip
 
 
 class _Expansion:

@@ -10,6 +10,7 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import Block, Plan
+from netprobe.plan.path_mtu import PATH_MTU
 from netprobe.plan.roles import hosts_by_role
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
@@ -55,7 +56,7 @@ class _Names:
 
     def __init__(self, chosen: Sequence[ChosenMatrix], inventory: Inventory) -> None:
         self._hosts: dict[str, set[str]] = {host.name: {host.name} for host in inventory.hosts}
-        self._requirements: set[str] = set()
+        self._requirements: set[str] = {PATH_MTU}
         for one in chosen:
             self._requirements |= {requirement.id for requirement in one.matrix.requirements}
             for role, hosts in hosts_by_role(one.matrix, inventory).items():

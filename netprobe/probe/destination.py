@@ -15,6 +15,7 @@ from netprobe.probe.answered import Answered
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
+from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.resolving import Resolved, resolve
 from netprobe.probe.settings import ProbeSettings
 from netprobe.probe.sighting import Prober, Sighting
@@ -42,6 +43,7 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._localiser = Localiser(fleet, self._agent, settings, self._prober)
         self._suspects = Suspects(fleet, self._prober)
+        self._path_mtus = PathMtus(fleet, self._prober)
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
@@ -79,19 +81,23 @@ class Destination:
         return True
 
     async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
-        sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
+        flows, mtus = _mtu_apart(tasks)
+        sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
         sightings = await self._suspects.check(sightings)
-        return await self._localiser.without_agent(sightings)
+        sightings = await self._localiser.without_agent(sightings)
+        return sightings + await self._path_mtus.measure(mtus, sightings, None)
 
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
         round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
         try:
+            flows, mtus = _mtu_apart(tasks)
             listeners = await self._open(round_, wanted)
-            sightings = await self._prober.probe(tasks, listeners, self._fleet.templates)
+            sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
             sightings = await with_witnesses(sightings, round_)
             sightings = await self._suspects.check(sightings)
             sightings = await self._localiser.with_agent(sightings, round_)
+            sightings += await self._path_mtus.measure(mtus, sightings, round_)
         except AgentError:
             return await self._without_agent(tasks, Listeners(LOST))
         finally:
@@ -133,8 +139,15 @@ class Destination:
             sighting.witness,
             sighting.trace,
             answered,
+            sighting.mtu,
             sighting.untested,
         )
+
+
+def _mtu_apart(tasks: list[Task]) -> tuple[list[Task], list[Task]]:
+    """The flows, and the tasks that measure a path instead."""
+    mtus = [task for task in tasks if task.probe == PATH_MTU]
+    return [task for task in tasks if task.probe != PATH_MTU], mtus
 
 
 def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Listener, Outcome, Trace, Witness
+from netprobe.model.evidence import Listener, Outcome, PathMtu, Trace, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.answered import Answered
@@ -39,6 +39,7 @@ class Sighting:
     listener: Listener
     witness: Witness | None = None
     trace: Trace | None = None
+    mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
 
     @property
@@ -73,6 +74,8 @@ class Prober:
         source = source_address(part.task)
         order = part.order(number, source, self._settings)
         order["looks"] = looks or order["looks"]
+        # An answer of any other host of ours is not the one that was asked for.
+        order["host"] = self._fleet.agent(part.task.wants[0].flow.destination).index
         try:
             async with self._paced if part.paced else nullcontext():
                 frames = await agent.probe(order)

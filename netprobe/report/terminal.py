@@ -38,7 +38,7 @@ def _line(part: Line, console: Console) -> Iterator[Text]:
     text = clean(part.text)
     indent = len(text) - len(text.lstrip(" "))
     for number, line in enumerate(_wrapped(text.strip(), part.hang, part.style, console)):
-        yield Text(" " * (part.hang if number else indent)) + line
+        yield Text.assemble(" " * (part.hang if number else indent), line)
 
 
 def _field(part: Field, console: Console) -> Iterator[Text]:
@@ -47,7 +47,7 @@ def _field(part: Field, console: Console) -> Iterator[Text]:
     label = f"{INDENT}{part.label}".ljust(margin)
     for text in part.lines:
         for line in _wrapped(clean(text), margin, "plain", console):
-            yield Text(label, style=_STYLES["quiet"]) + line
+            yield Text.assemble((label, _STYLES["quiet"]), line)
             label = " " * margin
 
 

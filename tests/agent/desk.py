@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from netprobe.agent.listen import Listeners
+from netprobe.agent.resolve import Resolver
 from netprobe.agent.wire import Template, pack_nonce
 from tests.agent.rig import KEY, PLAIN, Agent
 
@@ -21,6 +22,7 @@ class Desk(Agent):
         super().__init__()
         self.templates = {1: PLAIN, 2: ONE_WAY, 3: MACLESS}
         self.listeners = Listeners(self)
+        self.resolver: Resolver
         self._until: Callable[[dict[str, Any]], bool] = lambda _message: False
 
     def send(self, message: dict[str, Any]) -> None:

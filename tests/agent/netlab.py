@@ -115,9 +115,12 @@ def _settle(family: int) -> None:
     """Wait until the path works: IPv6 loses packets for a moment after a link comes up."""
     address = ADDRESS[family]["destination"]
     for _ in range(100):
-        with inside(SOURCE), socket.socket(
-            socket.AF_INET if family == 4 else socket.AF_INET6, socket.SOCK_STREAM
-        ) as sock:
+        with (
+            inside(SOURCE),
+            socket.socket(
+                socket.AF_INET if family == 4 else socket.AF_INET6, socket.SOCK_STREAM
+            ) as sock,
+        ):
             sock.settimeout(0.2)
             if sock.connect_ex((address, 9)) == errno.ECONNREFUSED:
                 return

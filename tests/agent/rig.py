@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
 from typing import Any
@@ -164,6 +165,11 @@ class UdpResponder:
         self.seen.append(data)
         if len(self.seen) <= self.ignore:
             return
+        # The host's own firewall may refuse the answer; then there is none.
+        with contextlib.suppress(PermissionError):
+            self._answer(data, sender)
+
+    def _answer(self, data: bytes, sender: tuple[str, int]) -> None:
         nonce = PLAIN.recognise(KEY, data)
         if self.how == "answer" and nonce is not None:
             self.sock.sendto(PLAIN.reply(KEY, nonce, self.host, data), sender)

@@ -45,10 +45,14 @@ def _interpreters() -> dict[str, str]:
     return found
 
 
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
 INTERPRETERS = _interpreters()
 
 
-@pytest.mark.parametrize("version", sorted(INTERPRETERS, key=lambda v: int(v.split(".")[1])))
+@pytest.mark.parametrize("version", sorted(INTERPRETERS, key=_minor))
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
     """Hello, listen, nonces over TCP and UDP, witness, holders, route, names, close, stop."""
     host = with_python(tmp_path / "bin", INTERPRETERS[version])

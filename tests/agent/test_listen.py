@@ -1,4 +1,4 @@
-"""Rounds of listeners on real sockets: what is bound, what is left alone, what is answered and seen."""
+"""Rounds of listeners on real sockets: what is bound, left alone, answered and seen."""
 
 from __future__ import annotations
 

@@ -9,8 +9,16 @@ import pytest
 from netprobe.errors import FileErrors, RequestError
 from netprobe.load.bundled import bundled_names, bundled_path, bundled_titles
 from netprobe.load.matrix_file import load_matrices
-from netprobe.model.matrix import Condition, Matrix, Requirement, Role, Setting, SettingRef
-from netprobe.model.matrix import Waiver, Warn
+from netprobe.model.matrix import (
+    Condition,
+    Matrix,
+    Requirement,
+    Role,
+    Setting,
+    SettingRef,
+    Waiver,
+    Warn,
+)
 
 BASE = Path(__file__).parent / "good" / "base.yaml"
 
@@ -179,7 +187,7 @@ def test_circle_of_files(tmp_path: Path) -> None:
 
 
 def test_problems_of_base_and_file_at_once(tmp_path: Path) -> None:
-    """A broken base does not hide what is wrong in the file, and its names are not called unknown."""
+    """A broken base does not hide what is wrong in the file; its names are not called unknown."""
     (tmp_path / "base.yaml").write_text(BASE.read_text().replace("4789", "0"))
     site = tmp_path / "site.yaml"
     site.write_text(
@@ -210,7 +218,7 @@ def test_problems_of_base_and_file_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_waivers(tmp_path: Path, written: str, reason: str, until: str | None) -> None:
-    """A waiver's end is what stands behind a last "until", if it is a date; expired ones are kept."""
+    """A waiver's end is the date behind a last "until"; waivers that ended are kept."""
     matrix = extending(tmp_path, f"waive: {{etcd: {written}}}\n")
 
     assert matrix.waivers["etcd"] == Waiver("etcd", reason, until)
@@ -255,7 +263,7 @@ def test_file_of_a_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text("")
 
-    with pytest.raises(RequestError, match="the file of this name is ./mine"):
+    with pytest.raises(RequestError, match=r"the file of this name is \./mine"):
         load_matrices(["mine"])
 
 

@@ -1,4 +1,4 @@
-"""Settings of a run: default, then the inventory, then ``--set KEY=``, then ``--set MATRIX:KEY=``."""
+"""Settings of a run: default, inventory, ``--set KEY=``, ``--set MATRIX:KEY=``, in this order."""
 
 from __future__ import annotations
 
@@ -72,15 +72,18 @@ def test_texts(text: str, key: str, value: SettingValue) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("cni=calico", 'setting "cni" of base: unknown value "calico", expected one of: cilium, flannel'),
-        ("modules=metalb", 'setting "modules" of base: unknown value "metalb", did you mean "metallb"?'),
-        ("modules=openvpn,openvpn", 'setting "modules" of base: "openvpn" stands in the list twice, '
-         "expected it once"),
+        ("cni=calico", 'setting "cni" of base: unknown value "calico", '
+         "expected one of: cilium, flannel"),
+        ("modules=metalb", 'setting "modules" of base: unknown value "metalb", '
+         'did you mean "metallb"?'),
+        ("modules=openvpn,openvpn", 'setting "modules" of base: "openvpn" stands in the list '
+         "twice, expected it once"),
         ("peer-port=0", 'setting "peer-port" of base: 0 is no port, expected 1 to 65535'),
         ("peer-port=x", 'setting "peer-port" of base: "x" is text, expected a port (1 to 65535)'),
-        ("private=maybe", 'setting "private" of base: "maybe" is no boolean, expected true or false'),
-        ("version=new", 'setting "version" of base: "new" is no version, expected numbers and dots '
-         "such as 4.20"),
+        ("private=maybe", 'setting "private" of base: "maybe" is no boolean, '
+         "expected true or false"),
+        ("version=new", 'setting "version" of base: "new" is no version, '
+         "expected numbers and dots such as 4.20"),
         ("cnii=cilium", 'unknown setting "cnii", did you mean "cni"?'),
         ("bas:cni=cilium", 'unknown matrix "bas", did you mean "base"?'),
         ("base:cnii=cilium", 'unknown setting "cnii", did you mean "cni"?'),

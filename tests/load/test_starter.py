@@ -44,7 +44,7 @@ def test_says_what_there_is() -> None:
 
 
 def test_several_matrices(tmp_path: Path) -> None:
-    """An inventory for several matrices has all roles once; settings they differ in are comments."""
+    """An inventory for several matrices has all roles once; where they differ stands a comment."""
     names = ["hypershift-hcp", "okd-hcp"]
     path = tmp_path / "inventory.yaml"
     path.write_text(starter_inventory(load_matrices(names)))

@@ -77,7 +77,7 @@ def test_scalar(scalar: str, value: object) -> None:
 
 
 def python_number(text: str) -> int | float | None:
-    """What Python reads in digits, signs, points and exponents: the grammar of YAML 1.2 is the same."""
+    """What Python reads in digits, signs, points and exponents: YAML 1.2 has the same grammar."""
     for reader in (int, float):
         try:
             return reader(text)
@@ -142,7 +142,7 @@ def test_plain_writes_what_it_reads(text: str) -> None:
     | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
 )
 def test_any_bytes(raw: bytes) -> None:
-    """No bytes raise: they give a document, or at least one problem at a place that is in the file."""
+    """No bytes raise: they give a document, or at least one problem at a place in the file."""
     problems: list[Problem] = []
 
     document = parse(raw, problems, "f")

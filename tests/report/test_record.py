@@ -64,7 +64,7 @@ def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
     path = written(tmp_path / "r", PASSED, BLOCKED, port(PASSED, 2380))
     whole = path.read_bytes()
     header = whole.index(b"\n") + 1
-    for length in range(header, len(whole)):
+    for length in (*range(header, len(whole), 13), len(whole) - 1):
         path.write_bytes(whole[:length])
         recorded = read_record(str(path))
         found = list(recorded.results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,18 @@ async def outcomes(link: AgentLink, order: dict[str, Any]) -> list[tuple[int, in
     return sorted(found)
 
 
-async def gone(pid: int, within_s: float = 10.0) -> bool:
-    """Whether a process ends within the time."""
+async def until(holds: Callable[[], bool], within_s: float = 10.0) -> bool:
+    """Wait for something that happens in another process; whether it did in time."""
     for _ in range(int(within_s / 0.02)):
-        if not is_running(pid):
+        if holds():
             return True
         await asyncio.sleep(0.02)
-    return False
+    return holds()
+
+
+async def gone(pid: int, within_s: float = 10.0) -> bool:
+    """Whether a process ends within the time."""
+    return await until(lambda: not is_running(pid), within_s)
 
 
 def is_running(pid: int) -> bool:

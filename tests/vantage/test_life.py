@@ -29,6 +29,7 @@ from tests.vantage.support import (
     host,
     is_running,
     local,
+    until,
 )
 
 COORDINATOR = """
@@ -134,7 +135,7 @@ async def test_a_python_that_is_too_old_is_passed_over(tmp_path: Path, start: St
         "#!/bin/sh\necho install me with your package manager\nexit 1\n"
     )
     (tmp_path / "python3").chmod(0o755)
-    (tmp_path / "python3.8").symlink_to(os.path.realpath(sys.executable))
+    (tmp_path / "python3.8").symlink_to(sys.executable)
     link = await start(command("env", f"PATH={tmp_path}"))
     assert link.hello["wire"] == 1
 
@@ -174,8 +175,7 @@ async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
     async with Launcher() as launcher:
         hanging = command("sh", "-c", f"echo $$ > {note}; sleep 60")
         starting = asyncio.create_task(start_agent(hanging, HOST, key=KEY, launcher=launcher))
-        while not note.exists() or not note.read_text():
-            await asyncio.sleep(0.01)
+        await until(lambda: note.exists() and bool(note.read_text()))
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
@@ -201,8 +201,7 @@ async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
     for _ in range(queue.maxsize * 4):
         link.send({"t": "cancel", "id": 1})
         link.send({"t": "probe", "id": 1, "proto": "none"})
-    while not queue.full():
-        await asyncio.sleep(0.01)
+    await until(queue.full)
     for _ in range(queue.maxsize * 4):
         assert (await queue.get())["t"] in ("fault", "done")
     link.unsubscribe(1)

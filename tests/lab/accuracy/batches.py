@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from tests.lab.accuracy.cases import RESET, Case
 
 # A host answers one prober 6 times at once and then once a second (network-facts section 4).
-MOST_REJECTS = 6
+MOST_REJECTS = 4
 
 Cost = Counter[tuple[str, int]]
 
@@ -25,7 +25,8 @@ def rejects(case: Case) -> Cost:
     }.get(case.place)
     cost: Cost = Counter()
     if by and case.action not in ("drop", "blackhole", RESET):
-        cost[by, case.family] = len(case.protocols)
+        control = case.listener == "closed" and case.place == "route-router-1"
+        cost[by, case.family] = len(case.protocols) + control
     elif case.place == "open" and case.listener == "closed":
         cost["destination", case.family] = 1
     return cost

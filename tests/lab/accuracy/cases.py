@@ -46,7 +46,7 @@ class Case:
     """One address of one destination, and what is done to all packets from or to it.
 
     ``place`` is a name of the lists above, ``open`` (nothing is done) or ``down`` (no such host).
-    ``lan``: the destination is a neighbour of the source.
+    ``lan``: the destination is a neighbour of the source. ``copy``: the same once more.
     """
 
     family: Family
@@ -54,6 +54,7 @@ class Case:
     action: str
     listener: Listener
     lan: bool = False
+    copy: int = 0
 
     @property
     def name(self) -> str:
@@ -75,6 +76,21 @@ class Case:
 def all_cases() -> list[Case]:
     """The whole product, in a fixed order."""
     return [*_far(), *_near(), *_routes(), *_down()]
+
+
+def sample(share: int) -> list[Case]:
+    """One case of ``share``, spread evenly over places, actions, listeners and families."""
+    ordered = sorted(all_cases(), key=lambda case: (case.lan, case.place, case.action, case))
+    return [case for number, case in enumerate(ordered) if number % share == 0]
+
+
+def open_cases(copies: int) -> list[Case]:
+    """Nothing but open ways, many times: what random loss must not turn into a firewall."""
+    return [
+        Case(family, "open", "accept", listener, copy=copy)
+        for family, listener in itertools.product(FAMILIES, LISTENERS)
+        for copy in range(copies)
+    ]
 
 
 def _actions(family: Family) -> tuple[str, ...]:

@@ -150,7 +150,9 @@ def _blocked(where: str, reasons: set[str], states: str = "filtered") -> Expecta
 def _reasons(question: Question) -> set[str]:
     action = question.case.action
     if question.case.place in ROUTES:
-        return _ROUTE_REASONS[action]
+        # A Linux router says "no route" of an unreachable route too, in IPv6 (ip6_pkt_discard).
+        six = question.case.family == 6 and action == "unreachable"
+        return _ROUTE_REASONS["none" if six else action]
     return _REASONS.get(action, {action.replace("tcp-reset", "reset")})
 
 

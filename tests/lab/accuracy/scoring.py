@@ -51,6 +51,14 @@ def question_of(case: Case, protocol: str, address: str, captures: bool) -> Ques
     return Question(case, protocol, address, captures, answers_anything(case))
 
 
+def scores(answers: Answers, address: Callable[[Case], str], captures: bool) -> list[Scored]:
+    """Every answer with its score, in the order of the cases."""
+    return [
+        judge(question_of(case, protocol, address(case), captures), got)
+        for (case, protocol), got in sorted(answers.items(), key=lambda item: item[0])
+    ]
+
+
 def judge(question: Question, got: dict[str, Any] | None) -> Scored:
     """Score one answer."""
     want = expected(question)
@@ -146,7 +154,3 @@ def _lines(rows: dict[str, Counter[Score]], total: Counter[Score]) -> Iterator[s
     share = 100 * total["right"] / max(1, total.total())
     yield f"{total.total()} cases: {share:.1f} % right, {total['wrong']} wrong"
 
-
-def grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> Counter[str]:
-    """How often each kind of shortfall occurs, for a first look."""
-    return Counter(key(one) for one in scored if one.score != "right")

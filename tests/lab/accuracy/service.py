@@ -1,6 +1,6 @@
 """A live service for the lab: accepts TCP, and answers every DNS query over UDP with REFUSED.
 
-    python service.py PORT '["10.0.0.1", "fd00::1"]'
+python service.py PORT '["10.0.0.1", "fd00::1"]'
 """
 
 from __future__ import annotations

@@ -1,0 +1,74 @@
+"""Path MTU → verdict: whether the overlay's full-size packets fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from netprobe.model.evidence import PathMtu
+from netprobe.model.result import Place, State, Verdict
+
+Fit = Literal["fits", "limited", "black-hole", "not-measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class MtuRow:
+    """One line of the table; ``because`` may use ``{path}``, ``{needed}``, ``{how}``, ``{router}``."""
+
+    verdict: Verdict
+    state: State
+    reason: str
+    where: tuple[Place, ...]
+    because: str
+
+
+ROWS: Final[dict[Fit, MtuRow]] = {
+    "fits": MtuRow(
+        "pass",
+        "open",
+        "full-size",
+        (),
+        "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive ({how})",
+    ),
+    "limited": MtuRow(
+        "blocked",
+        "filtered",
+        "mtu-too-small",
+        ("path",),
+        "the path carries {path} bytes, the source's interface {needed} ({how}): {router} says that "
+        "its next link carries {limit}; lower the overlay's MTU so that its packets fit, or raise that link's",
+    ),
+    "black-hole": MtuRow(
+        "blocked",
+        "filtered",
+        "mtu-black-hole",
+        ("destination", "path"),
+        "unfragmented packets above {path} bytes vanish without a word, the source's interface sends "
+        "up to {needed} ({how}): allow ICMP fragmentation-needed (IPv6: packet-too-big) on the way, "
+        "or lower the overlay's MTU so that its packets fit",
+    ),
+    "not-measured": MtuRow(
+        "inconclusive",
+        "unknown",
+        "mtu-not-measured",
+        ("destination", "path", "return-path", "source"),
+        "neither the overlay's own packets nor any other UDP flow nor echo gets through, so no size "
+        "could be tried",
+    ),
+}
+
+
+def fit(mtu: PathMtu) -> Fit:
+    """Which line of the table it is."""
+    if mtu.path is None or mtu.needed is None:
+        return "not-measured"
+    if mtu.path >= mtu.needed:
+        return "fits"
+    return "limited" if mtu.limited_by is not None else "black-hole"
+
+
+def because(row: MtuRow, mtu: PathMtu) -> str:
+    """The row's sentence with the numbers in it."""
+    return row.because.format(
+        path=mtu.path, needed=mtu.needed, how=mtu.how, router=mtu.limited_by, limit=mtu.limit
+    )

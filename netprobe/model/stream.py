@@ -1,0 +1,67 @@
+"""What an agent says of a stream it opened: how it opened, what came, and when. No judgement.
+
+Times are the agent's own, in milliseconds: since the stream opened, since it last sent a byte, and
+since it last received one (None where that never happened). ``tcp`` are numbers of TCP_INFO.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+# (type, code, offender, ttl) of an ICMP error, as the kernel's error queue gave it.
+IcmpFact = tuple[int, int, str, int | None]
+
+# ``timeout``: nothing came in the time that was given; the stream lives on, unless ``failure`` says
+# that the kernel gave up. ``failed``: any other errno, which ``failure`` names.
+EventKind = Literal["data", "fin", "reset", "timeout", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How a stream opened; ``failure`` is a name of ``agent/failures.py``, or None.
+
+    ``left`` False: no packet left the host; ``syns`` how many SYNs were sent into silence.
+    """
+
+    failure: str | None
+    icmp: IcmpFact | None = None
+    left: bool | None = None
+    syns: int | None = None
+    rtt_ms: float | None = None
+    elapsed_ms: float = 0.0
+    local: str | None = None
+    tcp: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened on a stream. ``icmp`` is an ICMP error that ended nothing."""
+
+    kind: EventKind
+    data: bytes = field(default=b"", repr=False)
+    elapsed_ms: float = 0.0
+    since_sent_ms: float | None = None
+    since_received_ms: float | None = None
+    failure: str | None = None
+    icmp: IcmpFact | None = None
+    tcp: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.kind in ("fin", "reset", "failed") or self.failure is not None
+
+
+class Pipe(typing.Protocol):
+    """A byte stream as protocols see it; an agent's stream is one."""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes; waits where too many are on their way."""
+        ...
+
+    async def receive(self, limit_s: float) -> Event:
+        """Give the next event; ``timeout`` where nothing comes within the limit."""
+        ...

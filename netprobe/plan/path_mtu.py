@@ -1,0 +1,55 @@
+"""Pairs of hosts between which an overlay runs must carry its full-size packets: one flow a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from netprobe.model.matrix import Condition, Requirement
+from netprobe.model.plan import Block
+from netprobe.model.ports import each, intersect
+
+PATH_MTU = "path-mtu"
+OVERLAYS = ("vxlan", "geneve", "ipip", "wireguard")
+# Calico's for IPv4 and IPv6, and Cilium's: WireGuard answers nobody without keys, so it has no probe.
+WIREGUARD_PORTS = ((51820, 51821), (51871, 51871))
+
+
+def path_mtu_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
+    """One block for each overlay's pairs; overlays that run between the same hosts share one."""
+    known = set()
+    for block in blocks:
+        if not _is_overlay(block):
+            continue
+        ends = tuple((host.name, address.text) for host, address in block.destinations)
+        key = (tuple(host.name for host in block.sources), ends, block.family)
+        if key not in known:
+            known.add(key)
+            yield _serving(block)
+
+
+def _is_overlay(block: Block) -> bool:
+    requirement = block.requirement
+    if requirement.expect == "denied" or block.protocol == "tcp":
+        return False
+    wireguard = block.protocol == "udp" and intersect(block.ports, WIREGUARD_PORTS)
+    return requirement.probe in OVERLAYS or bool(wireguard)
+
+
+def _serving(block: Block) -> Block:
+    """The MTU of the pairs of an overlay's block; it counts as much as that requirement does."""
+    served = block.requirement
+    ports = ", ".join(str(port) for port in each(block.ports)) if block.ports else block.protocol
+    requirement = Requirement(
+        PATH_MTU,
+        served.sources,
+        served.destinations,
+        icmp=True,
+        purpose=f"full-size packets of the overlay ({served.id}: {ports}): {served.purpose}",
+        row=served.row,
+        when=Condition(),
+        optional=served.optional,
+        probe=PATH_MTU,
+    )
+    # A host's packets to itself never meet a path.
+    return replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)

@@ -1,0 +1,184 @@
+"""Path MTU of pairs that an overlay runs between: full-size packets that must not be fragmented.
+
+Sent as the overlay's own packets to our listener where they arrive, else on any UDP flow that our
+listener answers, else as echo requests. Sizes are bytes of the whole IP packet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from netprobe.errors import AgentError
+from netprobe.model.evidence import Outcome, PathMtu
+from netprobe.model.result import Proof
+from netprobe.probe.fleet import Fleet
+from netprobe.probe.listening import UNKNOWN, Round
+from netprobe.probe.parts import Part
+from netprobe.probe.sighting import Prober, Sighting, source_address
+from netprobe.probe.work import Task
+from netprobe.protocols import protocol_for
+
+PATH_MTU = "path-mtu"
+
+LOOK_MS = 1500
+# Two looks of three packets: a size is called too large only where six packets were lost.
+LOOKS = 2
+SMALLEST = {4: 576, 6: 1280}
+STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Packets that arrive at the destination while they are small, and how that is known."""
+
+    proof: Proof
+    protocol: str
+    port: int
+    mode: str
+    template: int
+
+    @property
+    def words(self) -> str:
+        """What the packets are, for the report's sentence."""
+        if self.proof == "service":
+            return "echo requests"
+        return f"{self.protocol} {self.port} packets" if self.port else f"{self.protocol} packets"
+
+
+class PathMtus:
+    """Measures for one destination."""
+
+    def __init__(self, fleet: Fleet, prober: Prober) -> None:
+        self._fleet = fleet
+        self._prober = prober
+
+    async def measure(
+        self, tasks: Iterable[Task], seen: list[Sighting], round_: Round | None
+    ) -> list[Sighting]:
+        """One sighting for each task; ``seen`` is what was found of the destination's flows."""
+        return list(await asyncio.gather(*(self._task(task, seen, round_) for task in tasks)))
+
+    async def _task(self, task: Task, seen: list[Sighting], round_: Round | None) -> Sighting:
+        part = Part(task, (), (((), UNKNOWN),), protocol_for(None), "echo", 0, False)
+        sighting = Sighting(task, part, (), 0, Outcome(PATH_MTU, None), UNKNOWN)
+        try:
+            route = await self._fleet.agent(task.source).route(task.address, source_address(task))
+            needed = route.get("dev_mtu")
+            if needed is None:
+                return replace(sighting, mtu=PathMtu(None, None))
+            return replace(sighting, mtu=await self._best(task, seen, round_, int(needed)))
+        except AgentError as error:
+            return replace(sighting, outcome=None, untested=(error.reason, str(error)))
+
+    async def _best(
+        self, task: Task, seen: list[Sighting], round_: Round | None, needed: int
+    ) -> PathMtu:
+        """By the first way whose smallest packets arrive."""
+        for way in _ways(task, seen):
+            ladder = _Ladder(self, task, way, round_)
+            if await ladder.passes(needed):
+                return PathMtu(needed, needed, proof=way.proof, how=way.words)
+            if await ladder.passes(SMALLEST[task.family]):
+                return await ladder.climb(needed)
+        return PathMtu(None, needed)
+
+    async def sizes(
+        self, task: Task, way: Way, sizes: list[int], round_: Round | None
+    ) -> tuple[set[int], list[dict[str, Any]]]:
+        """Which of these sizes arrive, and the kinds of what came back."""
+        orders = [self._order(task, way, size) for size in sizes]
+        agent = self._fleet.agent(task.source)
+        frames = await asyncio.gather(*(agent.probe(order) for order in orders))
+        kinds = [kind for some in frames for frame in some for kind in frame["kinds"]]
+        if way.proof == "witness":
+            assert round_ is not None
+            reply = await round_.seen([order["id"] for order in orders])
+            numbers = {item["order"] for item in reply["orders"]}
+            return {o["size"] for o in orders if o["id"] in numbers}, kinds
+        good = ("nonce", "echo")
+        return {
+            order["size"]
+            for order, some in zip(orders, frames, strict=True)
+            if any(kind["answer"] in good for frame in some for kind in frame["kinds"])
+        }, kinds
+
+    def _order(self, task: Task, way: Way, size: int) -> dict[str, Any]:
+        name, _, number = way.protocol.partition("/")
+        ports = [[way.port, way.port]] if way.port else []
+        return {
+            "t": "probe", "id": next(self._fleet.order_ids), "proto": name,
+            "number": int(number) if number else None, "dst": task.address,
+            "src": source_address(task), "size": size,
+            "blocks": [{"ports": ports, "mode": way.mode, "template": way.template}],
+            "first_ms": LOOK_MS, "look_ms": LOOK_MS, "looks": LOOKS, "pace": None,
+        }  # fmt: skip
+
+
+class _Ladder:
+    """Finds the largest size that arrives, some sizes at a time."""
+
+    def __init__(self, owner: PathMtus, task: Task, way: Way, round_: Round | None) -> None:
+        self._owner = owner
+        self._task = task
+        self._way = way
+        self._round = round_
+        self._limit: tuple[int, str] | None = None
+
+    async def passes(self, size: int) -> bool:
+        """Whether one size arrives."""
+        return bool(await self._sizes([size]))
+
+    async def climb(self, needed: int) -> PathMtu:
+        """Between the smallest size, which arrives, and ``needed``, which does not."""
+        low, high = SMALLEST[self._task.family], needed
+        while high - low > 1:
+            sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]
+            arrived = await self._sizes(sizes)
+            low = max(low, *arrived) if arrived else low
+            high = min([size for size in sizes if size > low], default=high)
+        limit, router = self._limit or (None, None)
+        return PathMtu(low, needed, self._way.proof, self._way.words, router, limit)
+
+    async def _sizes(self, sizes: list[int]) -> set[int]:
+        arrived, kinds = await self._owner.sizes(self._task, self._way, sizes, self._round)
+        for kind in kinds:
+            if kind["failure"] == "message-too-long" and kind["icmp"] is not None:
+                self._limit = (kind.get("mtu") or 0, kind["icmp"][2])
+        return arrived
+
+
+def _ways(task: Task, seen: list[Sighting]) -> list[Way]:
+    """Ways for this source and address, the overlay's own packets first."""
+    mine = [
+        sighting
+        for sighting in seen
+        if sighting.task.source == task.source and sighting.task.address == task.address
+    ]
+    witnessed = [sighting for sighting in mine if _witnessed(sighting)]
+    answered = [
+        sighting
+        for sighting in mine
+        if sighting.task.protocol == "udp" and _answer(sighting) == "nonce"
+    ]
+    ways = [_way(sighting, "witness") for sighting in witnessed[:1]]
+    ways += [_way(sighting, "nonce") for sighting in answered[:1]]
+    return [*ways, Way("service", "icmp", 0, "echo", 0)]
+
+
+def _way(sighting: Sighting, proof: Proof) -> Way:
+    port = sighting.ports[0][0] if sighting.ports else 0
+    part = sighting.part
+    return Way(proof, sighting.task.protocol, port, part.mode, part.template)
+
+
+def _witnessed(sighting: Sighting) -> bool:
+    """An overlay's packet that reached our listener."""
+    arrived = sighting.witness is not None and sighting.witness.socket
+    return arrived and sighting.part.ours and sighting.part.mode == "send"
+
+
+def _answer(sighting: Sighting) -> str | None:
+    return sighting.outcome.answer if sighting.outcome is not None else None

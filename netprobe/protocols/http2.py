@@ -1,0 +1,153 @@
+"""HTTP/2 as a gRPC client begins it: settings, one call of a method that nobody has, pings.
+
+A gRPC server answers a call of an unknown method with status 12 and names the service, before any
+handler runs: nothing is registered and nothing is opened. ``AgentService/Connect`` is never called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netprobe.protocols.base import printable
+from netprobe.protocols.tls_talk import TlsTalk
+
+METHOD = "/AgentService/NetprobeNoSuchMethod"
+ANSWER_S = 10.0
+SETTINGS_S = 5.0
+ACK_S = 20.0
+UNIMPLEMENTED = "12"
+MESSAGE_LIMIT = 200
+
+
+@dataclass(slots=True)
+class CallFacts:
+    """What an HTTP/2 server answered. ``goaway`` is (error code, debug text).
+
+    ``unanswered``: it spoke HTTP/2, and nothing came for the call in 10 s.
+    """
+
+    settings: bool = False
+    status: str | None = None
+    grpc_status: str | None = None
+    grpc_message: str | None = None
+    goaway: tuple[int, str] | None = None
+    unanswered: bool = False
+    ended: str | None = None
+    failure: str | None = None
+    acks: int = 0
+
+    @property
+    def is_agent_service(self) -> bool:
+        """Whether a Konnectivity server's agent port answered the call."""
+        return self.grpc_status == UNIMPLEMENTED and "AgentService" in (self.grpc_message or "")
+
+
+class Http2Talk:
+    """An HTTP/2 connection over a TLS conversation whose handshake is done."""
+
+    def __init__(self, tls: TlsTalk) -> None:
+        from h2.config import H2Configuration
+        from h2.connection import H2Connection
+
+        self.facts = CallFacts()
+        self._tls = tls
+        self._http = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self._answered = False
+
+    async def begin(self, greeting: bytes) -> CallFacts:
+        """Send preface and settings, take what the server said already, wait for its settings."""
+        self._http.initiate_connection()
+        await self._flush()
+        await self._take(greeting)
+        while not self.facts.settings and await self._more(SETTINGS_S):
+            pass
+        return self.facts
+
+    async def call(self, authority: str) -> CallFacts:
+        """Call the method that no service has, and wait for the answer."""
+        stream = self._http.get_next_available_stream_id()
+        self._http.send_headers(stream, _request(authority))
+        self._http.send_data(stream, bytes(5), end_stream=True)
+        await self._flush()
+        while not self._answered and await self._more(ANSWER_S):
+            pass
+        self.facts.unanswered = not self._answered and self.facts.ended is None
+        return self.facts
+
+    async def ping(self) -> bool:
+        """Send one PING; whether its acknowledgement came within 20 s."""
+        before = self.facts.acks
+        self._http.ping(b"netprobe")
+        await self._flush()
+        while self.facts.acks == before and await self._more(ACK_S):
+            pass
+        return self.facts.acks > before
+
+    async def wait(self, limit_s: float) -> bool:
+        """Take what comes within the limit; False where the connection has ended."""
+        return await self._more(limit_s, True)
+
+    async def _more(self, limit_s: float, idle: bool = False) -> bool:
+        """One more event; whether it is worth waiting on."""
+        data, event = await self._tls.receive(limit_s)
+        if data:
+            await self._take(data)
+        if event.kind == "timeout" and not event.over:
+            return idle
+        if not self._tls.usable and self.facts.ended is None:
+            self.facts.ended = event.kind if event.over else "closed"
+        return self.facts.ended is None and self.facts.failure is None
+
+    async def _take(self, data: bytes) -> None:
+        from h2.exceptions import H2Error
+
+        try:
+            events = self._http.receive_data(data) if data else []
+        except H2Error as error:
+            # What came is no HTTP/2. The library's own words stay out: they may quote bytes.
+            self.facts.failure = type(error).__name__
+            self.facts.ended = "not-http2"
+            return
+        for event in events:
+            self._note(event)
+        await self._flush()
+
+    def _note(self, event: object) -> None:
+        from h2 import events
+
+        if isinstance(event, events.RemoteSettingsChanged):
+            self.facts.settings = True
+        elif isinstance(event, events.PingAckReceived):
+            self.facts.acks += 1
+        elif isinstance(event, events.ResponseReceived | events.TrailersReceived):
+            self._headers({str(name): str(value) for name, value in event.headers or ()})
+        elif isinstance(event, events.StreamEnded | events.StreamReset):
+            self._answered = True
+        elif isinstance(event, events.ConnectionTerminated):
+            words = (event.additional_data or b"").decode("latin-1")
+            self.facts.goaway = (int(event.error_code or 0), printable(words, MESSAGE_LIMIT))
+            self.facts.ended = self.facts.ended or "goaway"
+
+    def _headers(self, headers: dict[str, str]) -> None:
+        facts = self.facts
+        facts.status = headers.get(":status", facts.status)
+        facts.grpc_status = headers.get("grpc-status", facts.grpc_status)
+        if "grpc-message" in headers:
+            facts.grpc_message = printable(headers["grpc-message"], MESSAGE_LIMIT)
+
+    async def _flush(self) -> None:
+        data = self._http.data_to_send()
+        if data and self._tls.usable:
+            await self._tls.send(data)
+
+
+def _request(authority: str) -> list[tuple[str, str]]:
+    return [
+        (":method", "POST"),
+        (":scheme", "https"),
+        (":path", METHOD),
+        (":authority", authority),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("user-agent", "netprobe"),
+    ]

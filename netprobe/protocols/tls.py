@@ -1,0 +1,267 @@
+"""TLS from the client's side over bytes in memory, with everything that the server showed.
+
+``ssl`` does the cryptography. What Python hides (the certificate request, alerts, the chain of a
+handshake that failed) is read from OpenSSL's message callback, which hands over every message after
+decryption. That callback is private to Python's tests but has had this form since 3.8.
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.errors import RequestError
+from netprobe.protocols.der import read_name
+
+ALERT = 21
+HANDSHAKE = 22
+CERTIFICATE = 11
+CERTIFICATE_REQUEST = 13
+AUTHORITIES = 47  # extension certificate_authorities, RFC 8446 section 4.2.4
+RECORD_TYPES = frozenset((20, 21, 22, 23))
+TLS1_3 = 0x0304
+
+# One curve that every server has, FIPS ones included. Newer OpenSSL adds a post-quantum key of
+# 1,184 bytes otherwise, and there would be no small hello.
+SMALL_CURVE = "prime256v1"
+# Offers nobody knows, only there to make the hello as large as that of the real agent.
+FILLER_BYTES = 240
+SHOWN_BYTES = 60
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The files of a client certificate; the key never leaves ``ssl``."""
+
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a handshake offers. ``server_name`` None: no SNI, as Go does for an IP address.
+
+    ``padding`` is how many bytes of unknown ALPN ids follow the real ones. ``ca`` is a file that
+    the chain is verified against (not the name: that is compared apart); None verifies nothing.
+    """
+
+    server_name: str | None
+    alpn: tuple[str, ...] = ("h2",)
+    padding: int = 0
+    identity: Identity | None = None
+    ca: str | None = None
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the server showed so far. ``chain`` holds DER certificates, the leaf first.
+
+    ``authorities`` are the names in its request for a client certificate, None where it made none.
+    ``alert`` is the number of the alert that it sent; ``distrust`` OpenSSL's code where the chain
+    does not lead to ``Hello.ca``. ``foreign`` is the beginning of an answer that is not TLS.
+    """
+
+    hello_bytes: int = 0
+    done: bool = False
+    version: str | None = None
+    alpn: str | None = None
+    chain: tuple[bytes, ...] = ()
+    authorities: tuple[str, ...] | None = None
+    alert: int | None = None
+    closed: bool = False
+    distrust: int | None = None
+    foreign: str | None = None
+    failure: str | None = None
+
+
+class TlsClient:
+    """One handshake and what follows. Feed it what came; send what it gives."""
+
+    def __init__(self, hello: Hello) -> None:
+        self.seen = Seen()
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._first = True
+        # The context keeps the callback, and the object keeps its context: no name is lost.
+        self._object = _context(hello, self._message).wrap_bio(
+            self._incoming, self._outgoing, server_hostname=hello.server_name
+        )
+
+    def start(self) -> bytes:
+        """Give the ClientHello."""
+        self._shake()
+        data = self._outgoing.read()
+        self.seen.hello_bytes = len(data)
+        return data
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes of the server and give what must be sent now. Never raises."""
+        if self._first:
+            self._first = False
+            if data[0] not in RECORD_TYPES or (len(data) > 1 and data[1] != 3):
+                self.seen.foreign = data[:SHOWN_BYTES].decode("latin-1")
+                return b""
+        if self.seen.foreign is None:
+            self._incoming.write(data)
+            if not self.seen.done:
+                self._shake()
+        return self._outgoing.read()
+
+    def read(self) -> bytes:
+        """Give application data that has been decrypted, as far as there is any."""
+        parts = []
+        while self.seen.done and not self.seen.closed:
+            try:
+                part = self._object.read(65536)
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLError as error:
+                self._failed(error)
+                break
+            if not part:
+                self.seen.closed = True
+            parts.append(part)
+        return b"".join(parts)
+
+    def write(self, data: bytes) -> bytes:
+        """Encrypt application data; gives what must be sent."""
+        self._object.write(data)
+        return self._outgoing.read()
+
+    def _shake(self) -> None:
+        try:
+            self._object.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLError as error:
+            self._failed(error)
+            return
+        self.seen.done = True
+        self.seen.version = self._object.version()
+        self.seen.alpn = self._object.selected_alpn_protocol()
+
+    def _failed(self, error: ssl.SSLError) -> None:
+        self.seen.closed = True
+        self.seen.failure = error.reason or type(error).__name__
+        if isinstance(error, ssl.SSLCertVerificationError):
+            self.seen.distrust = error.verify_code
+
+    def _message(
+        self, _tls: Any, direction: str, version: int, content: int, kind: int, data: bytes
+    ) -> None:
+        if direction != "read":
+            return
+        if content == ALERT and len(data) == 2:
+            # close_notify is the end, not a complaint.
+            self.seen.alert = data[1] or self.seen.alert
+        elif content == HANDSHAKE and kind == CERTIFICATE:
+            self.seen.chain = _certificates(data[4:], int(version) >= TLS1_3)
+        elif content == HANDSHAKE and kind == CERTIFICATE_REQUEST:
+            self.seen.authorities = _authorities(data[4:], int(version) >= TLS1_3)
+
+
+def _context(hello: Hello, callback: Any) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_ecdh_curve(SMALL_CURVE)
+    context.set_alpn_protocols([*hello.alpn, *_fillers(hello.padding)])
+    if hello.ca is not None:
+        context.load_verify_locations(hello.ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+        # As Go: whatever is in the pool is trusted, a root or not.
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    if hello.identity is not None:
+        context.load_cert_chain(hello.identity.certificate, hello.identity.key, _no_password)
+    context._msg_callback = callback  # type: ignore[attr-defined]  # see the module's docstring
+    return context
+
+
+def _no_password() -> str:
+    """OpenSSL would ask on the terminal, in the middle of a run."""
+    raise RequestError("--client-key: the key is encrypted; give one without a password")
+
+
+def check_files(ca: str | None, identity: Identity | None) -> None:
+    """Read the files once before anything is sent. Raises RequestError with the file's name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if ca is not None:
+            context.load_verify_locations(ca)
+    except (OSError, ssl.SSLError) as error:
+        raise RequestError(f"--ca {ca}: {_words(error, 'no certificate in PEM')}") from None
+    if identity is None:
+        return
+    try:
+        context.load_cert_chain(identity.certificate, identity.key, _no_password)
+    except (OSError, ssl.SSLError) as error:
+        words = _words(error, "no certificate and matching key in PEM")
+        files = f"--client-cert {identity.certificate} --client-key {identity.key}"
+        raise RequestError(f"{files}: {words}") from None
+
+
+def _words(error: OSError, expected: str) -> str:
+    # SSLError is an OSError whose strerror names OpenSSL's source line: no use to a reader.
+    return expected if isinstance(error, ssl.SSLError) else (error.strerror or expected)
+
+
+def _fillers(padding: int) -> list[str]:
+    fillers: list[str] = []
+    while padding > 0:
+        length = min(FILLER_BYTES, max(8, padding - 1))
+        fillers.append(f"np{len(fillers):03d}-".ljust(length, "x"))
+        padding -= length + 1
+    return fillers
+
+
+def _certificates(body: bytes, tls13: bool) -> tuple[bytes, ...]:
+    """Read a Certificate message; cut-off ones give what is whole."""
+    at = 1 + body[0] if tls13 else 0
+    at += 3
+    found = []
+    while at + 3 <= len(body):
+        length = int.from_bytes(body[at : at + 3], "big")
+        found.append(body[at + 3 : at + 3 + length])
+        at += 3 + length
+        if tls13:
+            at += 2 + int.from_bytes(body[at : at + 2], "big")
+    return tuple(found)
+
+
+def _authorities(body: bytes, tls13: bool) -> tuple[str, ...]:
+    """The names of the authorities in a CertificateRequest; a server may name none."""
+    try:
+        return _names(_extension(body) if tls13 else _after_algorithms(body))
+    except (struct.error, IndexError):
+        return ()
+
+
+def _extension(body: bytes) -> bytes:
+    at = 1 + body[0] + 2
+    while at + 4 <= len(body):
+        kind, length = struct.unpack_from(">HH", body, at)
+        if kind == AUTHORITIES:
+            return body[at + 4 : at + 4 + length]
+        at += 4 + length
+    return b""
+
+
+def _after_algorithms(body: bytes) -> bytes:
+    at = 1 + body[0]
+    (algorithms,) = struct.unpack_from(">H", body, at)
+    return body[at + 2 + algorithms :]
+
+
+def _names(block: bytes) -> tuple[str, ...]:
+    names = []
+    at = 2
+    while at + 2 <= len(block):
+        (length,) = struct.unpack_from(">H", block, at)
+        names.append(read_name(block[at + 2 : at + 2 + length]))
+        at += 2 + length
+    return tuple(names)

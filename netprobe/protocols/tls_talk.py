@@ -1,0 +1,160 @@
+"""A TLS conversation over a pipe: the hello, what came first and when, the handshake, data.
+
+Times are those of the pipe's events, so the agent's. Silence is waited for as long as it still says
+something: what the kernel knows of our own bytes decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from netprobe.model.stream import Event, IcmpFact, Pipe
+from netprobe.protocols.tls import Hello, Seen, TlsClient
+
+# The first thing that came back after the hello. ``silent``: nothing did, while we waited.
+First = Literal["bytes", "fin", "reset", "silent", "failed"]
+
+LOOK_S = 1.0
+FLIGHT_S = 5.0
+# A server that asks for a certificate says at once what it thinks of a missing one.
+COMPLAINT_S = 5.0
+# One that does not may have nothing to say before we do.
+GREETING_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long silence after the hello is waited for. Seconds since the hello was sent.
+
+    ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.
+    ``gap_s``: later bytes of the server arrived, earlier ones did not. ``silent_s``: the server's
+    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s.
+    """
+
+    lost_s: float = 9.0
+    gap_s: float = 3.0
+    silent_s: float = 36.0
+
+    def over(self, event: Event) -> bool:
+        """Whether waiting longer would tell nothing more."""
+        waited_s = (event.since_sent_ms or event.elapsed_ms) / 1000
+        if event.tcp.get("unacked"):
+            return waited_s >= self.lost_s
+        if event.tcp.get("rcv_ooopack"):
+            return waited_s >= self.gap_s
+        return waited_s >= self.silent_s
+
+
+# For questions whose answer is known to come at once, if it comes.
+BRIEF = Patience(2.5, 2.5, 2.5)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One handshake. ``first_ms`` is from the last byte of the hello to the first thing back.
+
+    ``tcp`` are the numbers when that thing came (or when silence was given up). ``stalled``: the
+    server's flight began and did not end. ``greeting`` are the first bytes after the handshake.
+    """
+
+    hello: Hello
+    seen: Seen
+    first: First = "silent"
+    first_ms: float = 0.0
+    failure: str | None = None
+    icmp: IcmpFact | None = None
+    tcp: Mapping[str, int] = field(default_factory=dict)
+    stalled: bool = False
+    end: str | None = None
+    greeting: bytes = field(default=b"", repr=False)
+
+
+class TlsTalk:
+    """TLS over a pipe; make it, ``shake``, then ``send`` and ``receive`` as long as ``usable``."""
+
+    def __init__(self, pipe: Pipe, hello: Hello) -> None:
+        self._pipe = pipe
+        self._client = TlsClient(hello)
+        self.attempt = Attempt(hello, self._client.seen)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the handshake is done and nobody has ended the conversation."""
+        seen = self._client.seen
+        return seen.done and not seen.closed and self.attempt.end is None
+
+    async def shake(self, patience: Patience) -> Attempt:
+        """Send the hello, and go on until the server has said what it thinks of us."""
+        await self._pipe.send(self._client.start())
+        event = await self._first(patience)
+        self._note(event)
+        if event.kind == "data":
+            await self._flight(event)
+        return self.attempt
+
+    async def send(self, data: bytes) -> None:
+        """Send application data."""
+        await self._pipe.send(self._client.write(data))
+
+    async def receive(self, limit_s: float) -> tuple[bytes, Event]:
+        """Give decrypted bytes (perhaps none) and the event that brought them."""
+        event = await self._pipe.receive(limit_s)
+        if event.kind == "data":
+            answer = self._client.feed(event.data)
+            if answer:
+                await self._pipe.send(answer)
+        elif event.over:
+            self.attempt.end = event.kind
+        return self._client.read(), event
+
+    async def _first(self, patience: Patience) -> Event:
+        while True:
+            event = await self._pipe.receive(LOOK_S)
+            if event.kind != "timeout" or event.over or patience.over(event):
+                return event
+
+    def _note(self, event: Event) -> None:
+        attempt = self.attempt
+        attempt.first = _FIRST[event.kind]
+        attempt.first_ms = event.since_sent_ms or event.elapsed_ms
+        attempt.failure = event.failure
+        attempt.icmp = event.icmp
+        attempt.tcp = event.tcp
+        attempt.end = None if event.kind in ("data", "timeout") else event.kind
+
+    async def _flight(self, event: Event) -> None:
+        """Feed the handshake until it is done and the first words after it have come."""
+        seen = self._client.seen
+        while True:
+            if event.kind == "data":
+                answer = self._client.feed(event.data)
+                if answer:
+                    await self._pipe.send(answer)
+                self.attempt.greeting += self._client.read()
+            elif event.kind == "timeout":
+                self.attempt.stalled = not seen.done
+                self.attempt.tcp = event.tcp
+                return
+            else:
+                self.attempt.end = event.kind
+                return
+            if seen.closed or seen.foreign is not None or self.attempt.greeting:
+                return
+            event = await self._pipe.receive(self._limit_s())
+
+    def _limit_s(self) -> float:
+        seen = self._client.seen
+        if not seen.done:
+            return FLIGHT_S
+        return COMPLAINT_S if seen.authorities is not None else GREETING_S
+
+
+_FIRST: dict[str, First] = {
+    "data": "bytes",
+    "fin": "fin",
+    "reset": "reset",
+    "timeout": "silent",
+    "failed": "failed",
+}

@@ -1,0 +1,192 @@
+"""ICMP echo: replies, errors, and never a wrong word for a lack of permission."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from netprobe.agent.echo import EchoEngine
+from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
+from netprobe.agent.ping import find
+from tests.agent import firewalls, netlab
+from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
+from tests.agent.rig import Agent, order
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+
+def ask(agent: Agent, engine: EchoEngine, number: int, address: str, **more: Any) -> dict[str, Any]:
+    """One echo order and its only outcome."""
+    engine.submit(order(number, "icmp", address, [], mode="send", **more))
+    agent.wait(number)
+    (found,) = agent.outcomes(number).values()
+    return found
+
+
+def test_checksum_is_that_of_rfc_1071() -> None:
+    """The RFC's own example."""
+    assert checksum(bytes.fromhex("0001f203f4f5f6f7")) == 0x220D
+
+
+def test_only_replies_have_a_payload() -> None:
+    """Our own request, heard by a raw socket on loopback, is no reply."""
+    request = echo_request(socket.AF_INET, 7, 300, b"nonce")
+
+    assert echo_payload(socket.AF_INET, "datagram", request) is None
+    assert echo_payload(socket.AF_INET, "datagram", b"\0" + request[1:]) == b"nonce"
+    assert quoted_sequence(request) == 300
+    assert checksum(request) == 0
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("way", ["datagram", "raw"])
+def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
+    """Both kinds of sockets give the reply with its TTL."""
+    agent = Agent()
+    with inside(SOURCE):
+        netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+        engine = EchoEngine(agent)
+        found = ask(agent, engine, 1, ADDRESS[family]["destination"])
+    engine.close()
+
+    assert (found["op"], found["failure"], found["answer"]) == ("answer", None, "echo")
+    assert found["ttl"] == 62
+    assert found["rtt_us"] > 0
+
+
+@pytest.mark.lab
+@needs_root
+def test_many_hosts_share_a_socket(lab: None) -> None:
+    """Answers of many destinations come to the right orders."""
+    agent = Agent()
+    netlab.route(DESTINATION, "add", "local", "10.66.4.0/24", "dev", "lo")
+    netlab.route(R1, "add", "10.66.4.0/24", "via", "10.66.2.2")
+    netlab.route(R2, "add", "10.66.4.0/24", "via", "10.66.3.2")
+    netlab.rule(R1, "forward", "ip daddr 10.66.4.50 drop")
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        for number in range(1, 201):
+            engine.submit(order(number, "icmp", f"10.66.4.{number}", [], look_ms=800, looks=2))
+        agent.wait(*range(1, 201))
+    engine.close()
+
+    failures = {number: agent.outcomes(number)[0]["failure"] for number in range(1, 201)}
+    assert [number for number, failure in failures.items() if failure] == [50]
+    assert failures[50] == "no-answer"
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("way", ["datagram", "raw"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_every_firewall_case(lab: None, family: int, way: str) -> None:
+    """Drops are silent (our own is not permitted), rejects name their sender."""
+    firewalls.unlimited_icmp()
+    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    address = ADDRESS[family]["destination"]
+    match = "icmp type echo-request" if family == 4 else "icmpv6 type echo-request"
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+    number = 0
+    for name, namespace, hook, _, who, ttl in firewalls.PLACES:
+        actions: list[tuple[str, tuple[int, int] | None, str]] = [("drop", None, "no-answer")]
+        actions += [(f"reject with {words}", fact, failure)
+                    for words, fact, failure in firewalls.REJECTS[family]]  # fmt: skip
+        for verdict, fact, failure in actions:
+            number += 1
+            netlab.clear()
+            netlab.rule(namespace, hook, f"{match} {verdict}")
+            with inside(SOURCE):
+                found = ask(agent, engine, number, address, look_ms=600)
+            place = f"{name}: {verdict}"
+            if fact is None and name == "source output":
+                assert (found["op"], found["failure"]) == ("send", "not-permitted"), place
+            elif fact is None:
+                assert (found["op"], found["failure"]) == ("answer", failure), place
+            else:
+                offender = ADDRESS[family][who]
+                assert (found["op"], found["failure"]) == ("answer", failure), place
+                assert found["icmp"] == [*fact, offender, ttl], place
+    engine.close()
+
+
+@pytest.mark.lab
+@needs_root
+def test_no_permission_is_never_silence(lab: None) -> None:
+    """Without any right to ICMP sockets: the ping program, or the word no-permission."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 9
+        try:
+            os.close(read)
+            with inside(SOURCE):
+                netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "1 0")
+                os.setgid(65534)
+                os.setuid(65534)
+                agent = Agent()
+                engine = EchoEngine(agent)
+                found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
+                silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
+                said = f"{found['failure']} {found['answer']} {silent['failure']}"
+                os.write(write, said.encode())
+                status = 0
+        finally:
+            os._exit(status)
+    os.close(write)
+    said = os.read(read, 1000).decode()
+    os.close(read)
+    assert os.waitpid(child, 0)[1] == 0
+
+    if find("ping") is None:
+        assert said == "no-permission None no-permission"
+    else:
+        # A ping that may not either (no file capability, no setuid) says so, too.
+        assert said in ("None echo no-answer", "no-permission None no-permission")
+
+
+@pytest.fixture
+def engine(agent: Agent) -> Iterator[EchoEngine]:
+    """An echo engine in the present namespace, closed afterwards."""
+    engine = EchoEngine(agent)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def agent() -> Agent:
+    """An agent with nothing on it."""
+    return Agent()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_loopback_echoes_or_says_why_not(agent: Agent, engine: EchoEngine, address: str) -> None:
+    """Whatever rights this test has, the outcome is an echo or a lack of permission."""
+    found = ask(agent, engine, 1, address, look_ms=900)
+
+    assert (found["failure"], found["answer"]) in ((None, "echo"), ("no-permission", None))
+
+
+def test_a_missing_source_address_is_named(agent: Agent, engine: EchoEngine) -> None:
+    """A wrong source address is no lack of permission."""
+    if os.geteuid() != 0:
+        pytest.skip("needs an ICMP socket")
+    found = ask(agent, engine, 1, "127.0.0.1", src="192.0.2.1")
+
+    assert (found["op"], found["failure"]) == ("bind", "address-not-available")
+
+
+def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: EchoEngine) -> None:
+    """Cancel ends an order that is out, by whatever way it is asked."""
+    engine.submit(order(1, "icmp", "127.0.0.1", [], pace=[1, 60000]))
+    engine.submit(order(2, "icmp", "127.0.0.1", [], pace=[1, 60000]))
+
+    assert engine.cancel(2)
+    assert {"t": "done", "id": 2, "cancelled": True} in agent.messages

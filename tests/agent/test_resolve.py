@@ -1,0 +1,73 @@
+"""Names as the host's own resolver gives them, without ever stopping the loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from netprobe.agent import resolve
+from netprobe.agent.resolve import Resolver
+from tests.agent.desk import Desk
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    """An agent with a resolver."""
+    made = Desk()
+    made.resolver = Resolver(made)
+    yield made
+    made.resolver.close()
+    made.listeners.close()
+
+
+def asked(desk: Desk, name: str, most_s: float = 20.0) -> tuple[list[str], str | None, str]:
+    """What comes back for a name."""
+    desk.resolver.submit({"t": "resolve", "id": 4, "name": name})
+    frame = desk.await_frame("resolved", most_s)
+    assert frame["id"] == 4
+    return frame["addresses"], frame["failure"], frame["words"]
+
+
+def test_a_name_gives_its_addresses_once_each(desk: Desk) -> None:
+    """Every address in the resolver's order, none twice."""
+    addresses, failure, _words = asked(desk, "localhost")
+    assert "127.0.0.1" in addresses or "::1" in addresses
+    assert len(set(addresses)) == len(addresses)
+    assert failure is None
+
+
+def test_an_address_is_its_own_name(desk: Desk) -> None:
+    """No resolver is asked for what is an address already."""
+    assert asked(desk, "127.0.0.1")[0] == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize("name", ["no.such.host.invalid", "a" * 70 + ".example", "", "a..b"])
+def test_a_name_that_is_none_fails_with_words(desk: Desk, name: str) -> None:
+    """Whatever the resolver says, it is a failure with its words and no exception."""
+    addresses, failure, words = asked(desk, name)
+    if not addresses:
+        assert failure == "name-not-resolved"
+        assert words
+
+
+def test_a_resolver_that_hangs_is_given_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time ends, other names are answered meanwhile, and a late answer is not sent twice."""
+    hanging, look_up = threading.Event(), resolve.look_up
+
+    def slow(name: str) -> resolve.Result:
+        if name == "slow":
+            hanging.wait(10)
+        return look_up(name)
+
+    monkeypatch.setattr(resolve, "look_up", slow)
+    monkeypatch.setattr(resolve, "TIMEOUT_S", 0.2)
+    desk.resolver.submit({"t": "resolve", "id": 1, "name": "slow"})
+    desk.resolver.submit({"t": "resolve", "id": 2, "name": "127.0.0.1"})
+    assert desk.await_frame("resolved")["id"] == 2
+    late = desk.await_frame("resolved")
+    assert (late["id"], late["failure"]) == (1, "name-not-resolved")
+    hanging.set()
+    desk.run(0.2)
+    assert desk.messages == []
