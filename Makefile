@@ -12,10 +12,6 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 /usr/bin/pyt
 # A virtual environment is good for one lock, one project file and one folder: scripts hold its path.
 STAMP := $(VENV)/stamp-$(shell { cat requirements.lock pyproject.toml; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
 ROOT := $(filter 0,$(shell id -u))
-APT := $(shell command -v apt-get)
-LAB_PACKAGES := nftables iproute2 iputils-ping procps util-linux openssh-server openssh-client sudo \
-	dnsmasq-base chrony conntrack ansible-core nmap
-LAB_COMMANDS := nft ip ping ps setpriv sshd ssh sudo dnsmasq chronyd conntrack ansible-inventory nmap
 
 .PHONY: help
 help: ## this list
@@ -34,40 +30,26 @@ $(STAMP): requirements.lock pyproject.toml
 
 .PHONY: demo
 demo: setup ## a small cluster of network namespaces with a firewall, probed and reported
+	@sh tests/lab/packages.sh demo
 	@$(BIN)/python demo/run.py
 
 .PHONY: test
-test: setup $(if $(and $(ROOT),$(APT)),lab-packages) ## every test that this machine can run
+test: setup lab-packages ## every test that this machine can run; says what it skips and why
 ifdef ROOT
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 else
-	$(BIN)/python -m pytest -m "not lab" $(PYTEST_ARGS)
-	@echo "Not root: the labs run in a user namespace, where the kernel allows one."
-	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+	@echo "Not root: the labs run apart, in a user namespace, where the kernel allows one."
+	@$(BIN)/python -m pytest -m "not lab" $(PYTEST_ARGS); status=$$?; \
+	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS) && exit $$status
 endif
 
 .PHONY: lab
-lab: setup $(if $(and $(ROOT),$(APT)),lab-packages) ## only the tests with real firewalls
-ifdef ROOT
-	$(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
-else
-	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
-endif
+lab: setup lab-packages ## only the tests with real firewalls
+	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
 
-# Services that come with these packages are not started: the labs start their own, in namespaces.
 .PHONY: lab-packages
-lab-packages: ## Debian packages that the labs use (root); says what it installs
-	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
-	for c in $(LAB_COMMANDS); do command -v $$c >/dev/null || missing="$$missing $$c"; done; \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	echo "lab-packages: missing commands:$$missing"; \
-	echo "lab-packages: apt-get install --no-install-recommends $(LAB_PACKAGES)"; \
-	policy=/usr/sbin/policy-rc.d; \
-	if [ ! -e $$policy ]; then printf '#!/bin/sh\nexit 101\n' >$$policy; chmod 755 $$policy; \
-		trap 'rm -f /usr/sbin/policy-rc.d' EXIT; fi; \
-	export DEBIAN_FRONTEND=noninteractive; \
-	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(LAB_PACKAGES) >/dev/null; } \
-	|| echo "lab-packages: not everything could be installed; tests that need it say so and are skipped"
+lab-packages: ## Debian packages that the labs use (root); it prints what it installs
+	@sh tests/lab/packages.sh lab
 
 .PHONY: lint
 lint: setup ## format, rules, types, layers, and the agent's Python floor

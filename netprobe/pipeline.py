@@ -23,7 +23,7 @@ from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.select import Selection, select
 from netprobe.probe import checkup
-from netprobe.probe.collect import collect
+from netprobe.probe.collect import STOPPED, collect
 from netprobe.probe.settings import LOOKS, ProbeSettings
 from netprobe.probe.work import Key, Want
 from netprobe.vantage.launch import Launcher
@@ -157,6 +157,8 @@ class _Running:
         results = [result for one in found for result in judge(one, want.order, self._rules)]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._sink.add(result)
+        if any(one.untested == STOPPED for one in found):
+            return
         self._done += count_ports(want.flow.block.ports) or 1
         self._events.progress(self._done, self._total, f"to {want.flow.destination.name}")
 

@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
-IN_SDIST = ("Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock", ".ci/run")
-IN_SDIST += ("matrices/dce.yaml", "tests/lab/netlab.py", "demo/run.py", "docs/pipeline.md")
+IN_SDIST = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock", ".ci/run"}
+IN_SDIST |= {"matrices/dce.yaml", "tests/lab/netlab.py", "demo/run.py", "docs/pipeline.md"}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_the_sdist_has_all_that_testing_needs(built: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
-    assert not set(IN_SDIST) - names
+    assert not IN_SDIST - names
     assert not [name for name in names if name.startswith((".venv", ".git/", "dist/"))]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import loop as looping
 from .failures import NO_PERMISSION, PERMISSION, name_of
-from .filter import ETH_P_IPV6, IPV6_HEADER, attach, program
+from .filter import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
 from .ranges import PortSet, each
 from .wire import read_nonce
 
@@ -36,11 +36,15 @@ class Capture:
         self._to = frozenset(message.get("addrs") or ())
         self._counts = {}  # type: Dict[Key, int]
         self._truncated = False
+        self._answers = bool(message.get("answers"))
+        number, ports = message.get("number"), message["ports"]
+        outgoing = bool(message.get("outgoing"))
+        wanted = Wanted(self._proto, number, ports, self._answers, outgoing)
         # On all interfaces at once: Python can bind a packet socket to a named one only.
         protocol = socket.htons(ETH_P_ALL)
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
         try:
-            attach(self._sock, program(self._proto, message.get("number"), message["ports"]))
+            attach(self._sock, program(wanted))
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
             self._sock.setblocking(False)
             self._discard()
@@ -106,6 +110,9 @@ class Capture:
         source = socket.inet_ntop(family, data[start : start + length])
         target = socket.inet_ntop(family, data[start + length : start + 2 * length])
         sport, dport, order = self._transport(data[header:])
+        if self._answers:
+            # Told from the probe's side, as requests are: who asked, and which port was asked.
+            source, sport, target, dport = target, dport, source, sport
         if (self._to and target not in self._to) or (self._ports and dport not in self._ports):
             return
         key = (source, sport, dport, order, device)

@@ -3,7 +3,7 @@
 import array
 import socket
 import struct
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
 SO_ATTACH_FILTER = 26
 
@@ -17,11 +17,12 @@ EQUAL, GREATER, GREATER_EQUAL, ANY_BIT = 0x15, 0x25, 0x35, 0x45
 ABOUT_PROTOCOL = 0xFFFFF000
 ABOUT_PACKET_TYPE = 0xFFFFF000 + 4
 
-PACKET_HOST = 0
+PACKET_HOST, PACKET_OUTGOING = 0, 4
 ETH_P_IP, ETH_P_IPV6 = 0x0800, 0x86DD
 IPV6_HEADER = 40
 SYN, ACK = 0x02, 0x10
 ECHO_REQUEST, ECHO_REQUEST_V6 = 8, 128
+ECHO_REPLY, ECHO_REPLY_V6 = 0, 129
 WHOLE_PACKET = 0xFFFF
 
 # (opcode, constant, where to go if true, if false; None: to the next instruction), or a label,
@@ -29,17 +30,31 @@ WHOLE_PACKET = 0xFFFF
 Step = Tuple[Union[int, str], int, Optional[str], Optional[str]]
 
 
-def program(proto, number, ports):
-    # type: (str, Optional[int], List[List[int]]) -> bytes
-    """The filter for what was sent to this host: SYNs, datagrams, echo requests or protocol N.
+class Wanted(NamedTuple):
+    """What a capture is about.
 
-    The packet starts at its network header (SOCK_DGRAM). Ports are held against their outermost
-    ends only; the exact look is Python's.
+    Requests are SYNs, datagrams, echo requests or packets of protocol N, told by their destination
+    port; ``answers`` are SYN-ACKs, datagrams or echo replies, told by their source port. Received
+    packets, or those that this host sends (``outgoing``).
     """
-    v4, v6 = _numbers(proto, number)
+
+    proto: str
+    number: Optional[int]
+    ports: List[List[int]]
+    answers: bool
+    outgoing: bool
+
+
+def program(wanted):
+    # type: (Wanted) -> bytes
+    """The filter. The packet starts at its network header (SOCK_DGRAM).
+
+    Ports are held against their outermost ends only; the exact look is Python's.
+    """
+    v4, v6 = _numbers(wanted.proto, wanted.number)
     steps = [
         (LD_WORD, ABOUT_PACKET_TYPE, None, None),
-        (EQUAL, PACKET_HOST, None, "no"),
+        (EQUAL, PACKET_OUTGOING if wanted.outgoing else PACKET_HOST, None, "no"),
         (LD_WORD, ABOUT_PROTOCOL, None, None),
         (EQUAL, ETH_P_IPV6, "v6", None),
         (EQUAL, ETH_P_IP, None, "no"),
@@ -56,7 +71,7 @@ def program(proto, number, ports):
         (LDX_CONSTANT, IPV6_HEADER, None, None),
         ("transport", 0, None, None),
     ]  # type: List[Step]
-    steps += _transport(proto, ports)
+    steps += _transport(wanted)
     steps += [(RETURN, WHOLE_PACKET, None, None), ("no", 0, None, None), (RETURN, 0, None, None)]
     return _assemble(steps)
 
@@ -69,27 +84,27 @@ def _numbers(proto, number):
     return known, known
 
 
-def _transport(proto, ports):
-    # type: (str, List[List[int]]) -> List[Step]
+def _transport(wanted):
+    # type: (Wanted) -> List[Step]
     steps = []  # type: List[Step]
-    if proto == "icmp":
+    if wanted.proto == "icmp":
         steps = [
             (LD_BYTE_AT_X, 0, None, None),
-            (EQUAL, ECHO_REQUEST, "echo", None),
-            (EQUAL, ECHO_REQUEST_V6, None, "no"),
+            (EQUAL, ECHO_REPLY if wanted.answers else ECHO_REQUEST, "echo", None),
+            (EQUAL, ECHO_REPLY_V6 if wanted.answers else ECHO_REQUEST_V6, None, "no"),
             ("echo", 0, None, None),
         ]
-    if proto == "tcp":
+    if wanted.proto == "tcp":
         steps = [
             (LD_BYTE_AT_X, 13, None, None),
             (AND, SYN | ACK, None, None),
-            (EQUAL, SYN, None, "no"),
+            (EQUAL, SYN | ACK if wanted.answers else SYN, None, "no"),
         ]
-    if ports:
+    if wanted.ports:
         steps += [
-            (LD_HALF_AT_X, 2, None, None),
-            (GREATER_EQUAL, min(first for first, _last in ports), None, "no"),
-            (GREATER, max(last for _first, last in ports), "no", None),
+            (LD_HALF_AT_X, 0 if wanted.answers else 2, None, None),
+            (GREATER_EQUAL, min(first for first, _last in wanted.ports), None, "no"),
+            (GREATER, max(last for _first, last in wanted.ports), "no", None),
         ]
     return steps
 

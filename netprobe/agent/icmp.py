@@ -37,13 +37,29 @@ def open_echo(target):
     # type: (Target) -> EchoSocket
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
-    Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW.
+    Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
+    tries raw first: its datagram sockets keep to themselves that our own firewall dropped the packet.
     """
-    protocol = PROTOCOL[target.family]
+    if target.family == socket.AF_INET6:
+        try:
+            return _open_raw(target)
+        except OSError:
+            return _open_datagram(target)
     try:
-        return EchoSocket(open_probe(target, socket.SOCK_DGRAM, protocol), DATAGRAM, 0)
+        return _open_datagram(target)
     except OSError:
-        sock = open_probe(target, socket.SOCK_RAW, protocol)
+        return _open_raw(target)
+
+
+def _open_datagram(target):
+    # type: (Target) -> EchoSocket
+    sock = open_probe(target, socket.SOCK_DGRAM, PROTOCOL[target.family])
+    return EchoSocket(sock, DATAGRAM, 0)
+
+
+def _open_raw(target):
+    # type: (Target) -> EchoSocket
+    sock = open_probe(target, socket.SOCK_RAW, PROTOCOL[target.family])
     _only_replies(sock)
     # Other raw sockets of this host hear our replies and we theirs: the nonce tells them apart.
     return EchoSocket(sock, RAW, os.getpid() & 0xFFFF)

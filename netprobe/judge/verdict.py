@@ -130,32 +130,33 @@ def _denied_witness(evidence: Evidence) -> str:
 def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
     """The row's places, less those that further facts exclude."""
     places = row.where
-    if _left_the_source(row, evidence):
-        places = tuple(place for place in places if place != "source") or places
     if evidence.control_answered:
-        places = tuple(place for place in places if place != "host") or places
-    if evidence.witness is not None and evidence.witness.reply_failure is not None:
-        places = _by_reply(places, evidence.witness)
+        places = _less(places, "host")
+    if evidence.witness is not None and "no-response" in row.reason:
+        places = _by_witness(places, evidence.witness)
     return places
 
 
-def _left_the_source(row: Row, evidence: Evidence) -> bool:
-    """Whether silence that no capture saw arrive is known not to be the source's own firewall.
-
-    A hop that answered a walk proves it. So does IPv4 echo without an error: an OUTPUT chain that
-    drops it makes the send fail, and only for IPv6 it may not (network-facts section 1).
-    """
-    unseen = evidence.witness is not None and evidence.witness.capture is False
-    if not unseen or row.reason != "no-response":
-        return False
-    walked = evidence.trace is not None and evidence.trace.last_hop is not None
-    return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
-
-
-def _by_reply(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
+def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
+    """What is known of the answer: its errno, whether it left, whether it came (network-facts 6)."""
+    if witness.answer_arrived:
+        return ("source",)
+    if witness.answer_arrived is False:
+        places = _less(places, "source")
     if witness.reply_failure in _OWN_OUTPUT:
         return ("destination",)
-    return ("return-path",) if witness.reply_failure in _RETURN_ROUTE else places
+    if witness.reply_failure in _RETURN_ROUTE:
+        return ("return-path",)
+    if witness.answer_left:
+        return _less(places, "destination", "path", "host", "service")
+    if witness.answer_left is False and (witness.socket or witness.capture):
+        return _less(places, "return-path", "source")
+    return places
+
+
+def _less(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
+    """The places without the excluded ones; all of them where nothing would be left."""
+    return tuple(place for place in places if place not in excluded) or places
 
 
 def _rejected_by(row: Row, outcome: Outcome) -> str | None:

@@ -161,6 +161,10 @@ class _Reader:
 
     def _ssh(self, target: str) -> Ssh:
         user = self._first("ansible_user", "ansible_ssh_user")
+        for word in (target, str(user or "")):
+            # A leading "-" would be an option of ssh, and options can run commands.
+            if word.startswith("-") or any(letter.isspace() for letter in word):
+                self._problem(f"{quoted(word)} does not fit, expected a word without - before it")
         return Ssh(target, str(user) if user else None, self._port(), tuple(self._options()))
 
     def _port(self) -> int | None:

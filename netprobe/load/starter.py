@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from netprobe.load.bundled import bundled_names
 from netprobe.load.yaml_source import plain
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
 
@@ -60,7 +61,7 @@ def starter_inventory(matrices: Matrix | Sequence[Matrix]) -> str:
 
 def _parts(matrices: Sequence[Matrix]) -> Iterator[str]:
     names = " and ".join(matrix.name for matrix in matrices)
-    options = " ".join(f"--matrix {matrix.name}" for matrix in matrices)
+    options = " ".join(f"--matrix {_argument(matrix)}" for matrix in matrices)
     yield _HEAD.format(what=_titles(matrices), options=options)
     if any(matrix.settings for matrix in matrices):
         yield _SETTINGS
@@ -74,6 +75,10 @@ def _parts(matrices: Sequence[Matrix]) -> Iterator[str]:
         yield _host(role, number, any(_sends(matrix, role) for matrix in matrices))
         if number == 1:
             yield _HOST_NOTE.format(roles=", ".join(role.name for role in _roles(matrices)[:2]))
+
+
+def _argument(matrix: Matrix) -> str:
+    return matrix.name if matrix.name in bundled_names() else "FILE"
 
 
 def _titles(matrices: Sequence[Matrix]) -> str:

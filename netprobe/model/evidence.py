@@ -93,13 +93,17 @@ class Witness:
     """What the destination's agent saw arrive.
 
     ``socket``: it reached a socket of ours (datagram received, connection in SYN_RECV or accepted).
-    ``capture``: True/False what a capture saw; None where no capture ran. ``seen_from`` the source
-    address that arrived where it differs from the one that was sent (NAT). ``reply_failure`` the
-    errno name of the listener's own answer.
+    ``capture``: True/False what a capture saw; None where no capture ran.
+    ``answer_left``: whether a capture saw the answer leave the destination; ``answer_arrived``:
+    whether one at the source saw it come, before the source's own firewall. ``seen_from`` the
+    source address that arrived where it differs from the one that was sent (NAT).
+    ``reply_failure`` the errno name of the listener's own answer, or of its host's route back.
     """
 
     socket: bool = False
     capture: bool | None = None
+    answer_left: bool | None = None
+    answer_arrived: bool | None = None
     seen_from: str | None = None
     reply_failure: str | None = None
 

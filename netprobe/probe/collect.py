@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
@@ -15,10 +15,13 @@ from netprobe.probe.answered import Answered
 from netprobe.probe.destination import Destination
 from netprobe.probe.fleet import Fleet
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.work import Key, Want, Work
+from netprobe.probe.work import Key, Order, Want, Work
 from netprobe.vantage.launch import Launcher
 
 Emit = Callable[[Want, list[Evidence]], None]
+
+# How long a destination's round waits for sources that are still starting; the rest has its own.
+PROMPT_S = 10.0
 
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
@@ -40,35 +43,82 @@ async def collect(
     work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
-    waiting = {host.name: host for host in work.destinations}
+    emitted = Emitted(work)
     try:
         fleet.start(secrets.token_bytes(32), settings.rate)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
-            await _work_through(work, fleet, settings, emit, waiting)
+            await _work_through(work, fleet, settings, emit, emitted)
         finally:
             pace.cancel()
     finally:
-        for host in waiting.values():
-            _emit_stopped(work, host, emit)
+        for want in emitted.missing():
+            emit(want, [_stopped(want)])
         await fleet.close()
 
 
+class Emitted:
+    """Which flows have their evidence: whole destinations, and parts of those in progress."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._whole: set[str] = set()
+        self._parts: dict[str, set[Order]] = {}
+
+    def whole(self, host: Host) -> None:
+        """Everything towards this destination has been emitted."""
+        self._whole.add(host.name)
+        self._parts.pop(host.name, None)
+
+    def part(self, host: Host, wants: Sequence[Want]) -> None:
+        """These flows towards the destination have been, or are being."""
+        self._parts.setdefault(host.name, set()).update(want.order for want in wants)
+
+    def missing(self) -> Iterator[Want]:
+        """Every flow that has no evidence."""
+        for host in self._work.destinations:
+            if host.name not in self._whole:
+                parts = self._parts.get(host.name, set())
+                yield from (want for want in self._work.wants(host) if want.order not in parts)
+
+
 async def _work_through(
-    work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, waiting: dict[str, Host]
+    work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, emitted: Emitted
 ) -> None:
     answered = Answered()
     slots = asyncio.Semaphore(settings.forks)
 
+    async def some(host: Host, wants: list[Want]) -> None:
+        destination = Destination(host, fleet, settings, answered, emit)
+        await destination.run(wants, lambda: emitted.part(host, wants))
+
     async def one(host: Host) -> None:
         async with slots:
-            destination = Destination(host, fleet, settings, answered, emit)
-            wants = list(work.wants(host))
-            await destination.run(wants, on_final=lambda: waiting.pop(host.name))
+            prompt, late = await _by_promptness(list(work.wants(host)), fleet)
+            if prompt:
+                await some(host, prompt)
+        if late:
+            sources = {fleet.agent(want.flow.source) for want in late}
+            await asyncio.gather(*(agent.settled.wait() for agent in sources))
+            async with slots:
+                await some(host, late)
+        emitted.whole(host)
 
     async with asyncio.TaskGroup() as group:
         for host in work.destinations:
             group.create_task(one(host))
+
+
+async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
+    """Wants whose source has an agent soon, or certainly none; and those nobody waits for."""
+    agents = {fleet.agent(want.flow.source) for want in wants}
+    starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
+    await asyncio.wait(starts, timeout=PROMPT_S)
+    for start in starts:
+        start.cancel()
+    prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]
+    late = [want for want in wants if not fleet.agent(want.flow.source).settled.is_set()]
+    return prompt, late
 
 
 async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
@@ -81,9 +131,7 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
         link.send({"t": "rate", "per_s": settings.rate / max(1, len(links))})
 
 
-def _emit_stopped(work: Work, host: Host, emit: Emit) -> None:
-    for want in work.wants(host):
-        flow = want.flow
-        address = flow.address.text
-        ports = want.left(address) or ()
-        emit(want, [Evidence(flow, address, ports, None, untested=STOPPED)])
+def _stopped(want: Want) -> Evidence:
+    flow = want.flow
+    address = flow.address.text
+    return Evidence(flow, address, want.left(address) or (), None, untested=STOPPED)

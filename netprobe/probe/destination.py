@@ -41,7 +41,7 @@ class Destination:
         self._answered = answered
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
-        self._localiser = Localiser(fleet, self._agent, settings, self._prober)
+        self._localiser = Localiser(fleet, self._agent, self._prober)
         self._suspects = Suspects(fleet, self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
 
@@ -65,7 +65,7 @@ class Destination:
         if not await self._agent_is_ready():
             return await self._without_agent(tasks, Listeners(UNKNOWN))
         wanted = spots(tasks)
-        descriptors = int(self._agent.link.hello["nofile"]) if self._agent.link else 0
+        descriptors = int(self._agent.hello.get("nofile", 0))
         found: list[Sighting] = []
         for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
@@ -84,7 +84,7 @@ class Destination:
         flows, mtus = _mtu_apart(tasks)
         sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
         sightings = await self._suspects.check(sightings)
-        sightings = await self._localiser.without_agent(sightings)
+        sightings = await self._localiser.localise(sightings, None)
         return sightings + await self._path_mtus.measure(mtus, sightings, None)
 
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
@@ -96,7 +96,7 @@ class Destination:
             sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
             sightings = await with_witnesses(sightings, round_)
             sightings = await self._suspects.check(sightings)
-            sightings = await self._localiser.with_agent(sightings, round_)
+            sightings = await self._localiser.localise(sightings, round_)
             sightings += await self._path_mtus.measure(mtus, sightings, round_)
         except AgentError:
             return await self._without_agent(tasks, Listeners(LOST))

@@ -39,10 +39,14 @@ class Agent:
         return self.link
 
     @property
+    def hello(self) -> dict[str, Any]:
+        """What the agent said of itself; empty where there is none."""
+        return self.link.hello if self.link is not None else {}
+
+    @property
     def hears_tcp_errors(self) -> bool:
         """Whether the kernel queues ICMP errors of TCP sockets: Linux 5.8 (network-facts 1)."""
-        release = self.link.hello["kernel"] if self.link is not None else ""
-        numbers = re.match(r"(\d+)\.(\d+)", release)
+        numbers = re.match(r"(\d+)\.(\d+)", self.hello.get("kernel", ""))
         return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 8)
 
     @property

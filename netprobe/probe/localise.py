@@ -1,6 +1,6 @@
-"""Where silent flows end: a capture at the destination and a TTL walk, only for what failed.
+"""Where silent flows end: one more look while both ends capture, the way back, and a TTL walk.
 
-Both look at silence a third time, so what was only lost before may be answered now.
+Only for what failed. The further look is also a further try: what was only lost may be answered.
 """
 
 from __future__ import annotations
@@ -10,102 +10,89 @@ from dataclasses import replace
 from typing import Any
 
 from netprobe.errors import AgentError
-from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Trace, Witness
-from netprobe.model.ports import Ports
+from netprobe.probe.captures import Capture
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import Round
-from netprobe.probe.settings import MAX_TTL, ProbeSettings
+from netprobe.probe.settings import MAX_TTL
 from netprobe.probe.sighting import Prober, Sighting, own_addresses, source_address
-from netprobe.probe.wayback import with_routes_back
 from netprobe.probe.witnesses import with_witnesses
+from netprobe.probe.work import family_of
 
 WALKED = ("tcp", "udp", "icmp")
 
-# Protocol and address of one capture; None: any address.
-Spot = tuple[str, str | None]
-
 
 class Localiser:
-    """Looks again at silence, from both ends."""
+    """Looks again at one destination's silence, from both ends."""
 
-    def __init__(self, fleet: Fleet, agent: Agent, settings: ProbeSettings, prober: Prober) -> None:
+    def __init__(self, fleet: Fleet, agent: Agent, prober: Prober) -> None:
         self._fleet = fleet
         self._agent = agent
-        self._settings = settings
         self._prober = prober
 
-    async def without_agent(self, sightings: list[Sighting]) -> list[Sighting]:
-        """Nobody is at the other end: the walk is all there is."""
-        return await self._walked(sightings)
+    async def localise(self, sightings: list[Sighting], round_: Round | None) -> list[Sighting]:
+        """The sightings with witness and trace as far as they can be had; ``round_`` is None where
+        the destination has no agent."""
+        lost = [sighting for sighting in sightings if _wants_look(sighting)]
+        found = [sighting for sighting in sightings if not _wants_look(sighting)]
+        found += await self._look_again(lost, round_)
+        if round_ is not None:
+            found = list(await asyncio.gather(*(self._way_back(sighting) for sighting in found)))
+        return await self._walked(found)
 
-    async def with_agent(self, sightings: list[Sighting], round_: Round) -> list[Sighting]:
-        """An agent is at the other end: with the right to, it captures what arrives."""
-        if self._agent.link is not None and self._agent.link.hello.get("net_raw"):
-            sightings = await self._captured(sightings, round_)
-        sightings = await with_routes_back(sightings, self._agent, self._fleet)
-        return await self._walked(sightings)
-
-    async def _captured(self, sightings: list[Sighting], round_: Round) -> list[Sighting]:
-        """Send the silent probes once more while the destination captures."""
-        lost = [sighting for sighting in sightings if _wants_capture(sighting)]
-        if not lost:
-            return sightings
-        captures = await self._start(lost)
+    async def _look_again(self, lost: list[Sighting], round_: Round | None) -> list[Sighting]:
+        """Send the unanswered probes once more while whoever may captures."""
+        requests = Capture(self._agent, self._fleet)
+        leaving = Capture(self._agent, self._fleet, answers=True, outgoing=True)
+        hosts = {sighting.task.source.name: sighting.task.source for sighting in lost}
+        arriving = {
+            name: Capture(self._fleet.agent(host), self._fleet, answers=True)
+            for name, host in hosts.items()
+        }
+        running = [requests, leaving, *arriving.values()]
+        if not any(capture.allowed for capture in running):
+            return lost
+        for capture in (requests, leaving):
+            await capture.start(lost)
+        for name, capture in arriving.items():
+            await capture.start([s for s in lost if s.task.source.name == name])
         again = await asyncio.gather(*(self._prober.again(sighting) for sighting in lost))
-        seen = await self._stop(captures)
-        found = [sighting for sighting in sightings if not _wants_capture(sighting)]
-        for sighting, second in zip(lost, again, strict=True):
-            looked = await with_witnesses(second, round_)
-            found += [_joined(sighting, one, seen) for one in looked]
+        await asyncio.gather(*(capture.stop() for capture in running))
+        found = []
+        for first, second in zip(lost, again, strict=True):
+            looked = second if round_ is None else await with_witnesses(second, round_)
+            arrived = arriving[first.task.source.name]
+            found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
         return found
 
-    async def _start(self, lost: list[Sighting]) -> dict[Spot, int]:
-        """One capture a protocol and address; gives the capture ids of those that run.
-
-        What arrives at one address of a host says nothing of another with the same port.
-        """
-        wanted: dict[Spot, list[tuple[int, int]]] = {}
-        for sighting in lost:
-            wanted.setdefault(_spot(sighting), []).extend(sighting.ports)
-        captures = {}
-        for (protocol, address), ranges in wanted.items():
-            number = next(self._fleet.order_ids)
-            name, _, ip_protocol = protocol.partition("/")
-            reply = await self._agent.request({
-                "t": "capture", "id": number, "proto": name,
-                "addrs": [] if address is None else [address],
-                "number": int(ip_protocol) if ip_protocol else None,
-                "ports": [list(entry) for entry in port_sets.normalise(ranges)],
-            })  # fmt: skip
-            if reply.get("failure") is None:
-                captures[protocol, address] = number
-        return captures
-
-    async def _stop(self, captures: dict[Spot, int]) -> dict[Spot, dict[str, Any]]:
-        return {
-            spot: await self._agent.request({"t": "captured", "id": number})
-            for spot, number in captures.items()
-        }
+    async def _way_back(self, sighting: Sighting) -> Sighting:
+        """Whether the destination's routing table has a way back to a source that hears nothing."""
+        if not _lost(sighting):
+            return sighting
+        for address in sorted(own_addresses(sighting.task.source)):
+            if family_of(address) != sighting.task.family:
+                continue
+            try:
+                route = await self._agent.route(address, None)
+            except AgentError:
+                return sighting
+            if route.get("failure") is not None:
+                witness = sighting.witness or Witness()
+                return replace(sighting, witness=replace(witness, reply_failure=route["failure"]))
+        return sighting
 
     async def _walked(self, sightings: list[Sighting]) -> list[Sighting]:
         """Walk once for each source, address and protocol, on the first silent port."""
-        keys = {
-            _walk_key(sighting): sighting for sighting in reversed(sightings) if _lost(sighting)
-        }
+        keys = {_walk_key(one): one for one in reversed(sightings) if _wants_walk(one)}
         traces = await asyncio.gather(*(self._walk(sighting) for sighting in keys.values()))
         by_key = dict(zip(keys, traces, strict=True))
         return [
-            replace(sighting, trace=by_key.get(_walk_key(sighting)))
-            if _lost(sighting)
-            else sighting
-            for sighting in sightings
+            replace(one, trace=by_key.get(_walk_key(one))) if _wants_walk(one) else one
+            for one in sightings
         ]
 
     async def _walk(self, sighting: Sighting) -> Trace | None:
         task = sighting.task
-        if task.protocol not in WALKED:
-            return None
         message = {
             "t": "walk", "proto": task.protocol, "dst": task.address,
             "port": sighting.ports[0][0] if sighting.ports else 0,
@@ -129,12 +116,12 @@ def _trace(reply: dict[str, Any], address: str) -> Trace | None:
 def _lost(sighting: Sighting) -> bool:
     """Whether the source got no word, and the packet is not known to have stayed at home."""
     outcome = sighting.outcome
-    if outcome is None or outcome.left_host is False or _arrived(sighting):
+    if outcome is None or outcome.left_host is False or _proven(sighting):
         return False
     return sighting.silent or (outcome.failure is None and outcome.answer is None)
 
 
-def _wants_capture(sighting: Sighting) -> bool:
+def _wants_look(sighting: Sighting) -> bool:
     """Silence, and every answer that our own listener should have given and did not."""
     if _lost(sighting):
         return True
@@ -145,22 +132,30 @@ def _wants_capture(sighting: Sighting) -> bool:
     return refused or outcome.answer in ("silent", "closed", "reset", "other")
 
 
+def _wants_walk(sighting: Sighting) -> bool:
+    """A walk shows how far requests come; where they arrived there is nothing to ask."""
+    return _lost(sighting) and not _arrived(sighting) and sighting.task.protocol in WALKED
+
+
 def _arrived(sighting: Sighting) -> bool:
     return sighting.witness is not None and sighting.witness.socket
+
+
+def _proven(sighting: Sighting) -> bool:
+    """One-way packets need no answer: the listener's word is all there is to have."""
+    outcome = sighting.outcome
+    one_way = outcome is not None and outcome.failure is None
+    return one_way and _arrived(sighting)
 
 
 def _walk_key(sighting: Sighting) -> tuple[str, str, str]:
     return (sighting.task.source.name, sighting.task.address, sighting.task.protocol)
 
 
-def _spot(sighting: Sighting) -> Spot:
-    # Where the host lacks the probed address, packets arrive at one that we do not know.
-    translated = sighting.listener.nat
-    return (sighting.task.protocol, None if translated else sighting.task.address)
-
-
-def _joined(first: Sighting, second: Sighting, seen: dict[Spot, dict[str, Any]]) -> Sighting:
-    """The later look with the packets of both counted, and what the capture saw of it."""
+def _joined(
+    first: Sighting, second: Sighting, captures: tuple[Capture, Capture, Capture]
+) -> Sighting:
+    """The later look, with the packets of both counted, and what the captures saw of it."""
     outcome = second.outcome
     if outcome is None or first.outcome is None:
         return replace(first, ports=second.ports)
@@ -170,30 +165,19 @@ def _joined(first: Sighting, second: Sighting, seen: dict[Spot, dict[str, Any]])
         packets=_sum(outcome.packets, first.outcome.packets),
         forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
     )
-    captured = seen.get(_spot(first))
-    if captured is None or _arrived(second) or not _wants_capture(second):
-        return replace(second, outcome=counted)
-    saw, sender = _saw(second, captured)
-    witness = replace(second.witness or Witness(), capture=saw, seen_from=sender)
-    return replace(second, outcome=counted, witness=witness)
+    second = replace(second, outcome=counted)
+    if not _wants_look(second):
+        return second
+    request, left, arrived = (capture.saw(second) for capture in captures)
+    witness = replace(
+        second.witness or Witness(),
+        capture=request.seen,
+        answer_left=left.seen,
+        answer_arrived=arrived.seen,
+        seen_from=request.sender,
+    )
+    return replace(second, witness=witness)
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return left + right if left is not None and right is not None else left or right
-
-
-def _saw(sighting: Sighting, captured: dict[str, Any]) -> tuple[bool | None, str | None]:
-    """Whether the capture saw this probe, and from which address where that is a strange one."""
-    own = own_addresses(sighting.task.source)
-    for sender, _, port, _, order in captured["items"]:
-        if sighting.ports and not _holds(sighting.ports, port):
-            continue
-        if order == sighting.order or sender in own:
-            return True, None if sender in own else sender
-    if captured.get("truncated"):
-        return None, None
-    return False, None
-
-
-def _holds(ports: Ports, port: int) -> bool:
-    return any(first <= port <= last for first, last in ports)

@@ -6,7 +6,13 @@ import functools
 
 from netprobe.agent import wire
 from netprobe.protocols.base import Reading, Transport, unknown
-from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template, tunnel_reading
+from netprobe.protocols.inner import (
+    NETWORK_ID,
+    inner_frame,
+    marked_template,
+    scapy_without_files,
+    tunnel_reading,
+)
 
 _HEADER_BYTES = 8
 _ETHERNET_BYTES = 14
@@ -42,6 +48,7 @@ class Geneve:
 @functools.cache
 def _request() -> bytes:
     """Build it; neither the control nor the critical bit is set, since there are no options."""
-    from scapy.contrib.geneve import GENEVE
+    with scapy_without_files():
+        from scapy.contrib.geneve import GENEVE
 
     return bytes(GENEVE(proto=_ETHERNET, vni=NETWORK_ID) / inner_frame())

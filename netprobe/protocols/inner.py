@@ -7,7 +7,10 @@ it on, and the port is discard. scapy is imported late: it takes longer than all
 
 from __future__ import annotations
 
+import contextlib
+import os
 import typing
+from collections.abc import Iterator
 
 from netprobe.agent import wire
 from netprobe.protocols.base import Reading
@@ -28,10 +31,26 @@ SOURCE_PORT = 20048
 NETWORK_ID = 0xFFFFFE
 
 
+@contextlib.contextmanager
+def scapy_without_files() -> Iterator[None]:
+    """Import scapy inside this, else it writes a cache and settings into the user's home."""
+    nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
+    before = {name: os.environ.get(name) for name in nowhere}
+    os.environ.update(nowhere)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
 def inner_packet() -> Packet:
     """Make IPv4, UDP (checksum 0: none, since holes are filled later) and the marked payload."""
-    from scapy.layers.inet import IP, UDP
-    from scapy.packet import Raw
+    with scapy_without_files():
+        from scapy.layers.inet import IP, UDP
+        from scapy.packet import Raw
 
     ip = IP(src=SOURCE_ADDRESS, dst=DESTINATION_ADDRESS, ttl=1, id=0, flags="DF")
     return ip / UDP(sport=SOURCE_PORT, dport=DISCARD_PORT, chksum=0) / Raw(MARK)
@@ -39,7 +58,8 @@ def inner_packet() -> Packet:
 
 def inner_frame() -> Packet:
     """Make the same packet in Ethernet, as an overlay of layer 2 carries it."""
-    from scapy.layers.l2 import Ether
+    with scapy_without_files():
+        from scapy.layers.l2 import Ether
 
     return Ether(src=SOURCE_MAC, dst=DESTINATION_MAC) / inner_packet()
 

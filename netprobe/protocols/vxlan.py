@@ -6,7 +6,13 @@ import functools
 
 from netprobe.agent import wire
 from netprobe.protocols.base import Reading, Transport, unknown
-from netprobe.protocols.inner import NETWORK_ID, inner_frame, marked_template, tunnel_reading
+from netprobe.protocols.inner import (
+    NETWORK_ID,
+    inner_frame,
+    marked_template,
+    scapy_without_files,
+    tunnel_reading,
+)
 
 _HEADER_BYTES = 8
 _ETHERNET_BYTES = 14
@@ -39,6 +45,7 @@ class Vxlan:
 
 @functools.cache
 def _request() -> bytes:
-    from scapy.layers.vxlan import VXLAN
+    with scapy_without_files():
+        from scapy.layers.vxlan import VXLAN
 
     return bytes(VXLAN(flags="Instance", vni=NETWORK_ID) / inner_frame())

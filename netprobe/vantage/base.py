@@ -22,13 +22,15 @@ class Way:
     """One kind of vantage.
 
     ``argv(host, script, folder)`` is the command that runs the shell script on the host; ``folder``
-    is private to this run. ``hop(host)`` names what its starts have in common (None: nothing).
-    ``explain(host, status, said)`` reads the exit status and the last lines of stderr.
+    is private to this run, and None where the kind does not say ``needs_folder``. ``hop(host)``
+    names what its starts have in common (None: nothing). ``explain(host, status, said)`` reads the
+    exit status and the last lines of stderr.
     """
 
-    argv: Callable[[Host, str, Path], list[str]]
+    argv: Callable[[Host, str, Path | None], list[str]]
     hop: Callable[[Host], Awaitable[str | None]]
     explain: Callable[[Host, int, Sequence[str]], Trouble]
+    needs_folder: bool = False
 
 
 async def no_hop(_host: Host) -> str | None:

@@ -12,7 +12,7 @@ from netprobe.model.inventory import Host
 from netprobe.vantage.base import Trouble, Way, ended_words, no_hop
 
 
-def argv(host: Host, script: str, _folder: Path) -> list[str]:
+def argv(host: Host, script: str, _folder: Path | None) -> list[str]:
     """The prefix, then the script; no shell reads the prefix."""
     return [*host.vantage.command, "sh", "-c", script]
 

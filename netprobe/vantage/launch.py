@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 
 from netprobe.agent.wire import SILENCE_S
@@ -17,6 +13,7 @@ from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
 from netprobe.vantage.base import Way
 from netprobe.vantage.command import COMMAND
+from netprobe.vantage.folder import PrivateFolder
 from netprobe.vantage.handshake import Handshake, Hello, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.local import LOCAL
@@ -27,10 +24,10 @@ VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
 START_TIMEOUT_S = 30.0
 STARTS_PER_HOP = 8
+# Over all hops: the start's timeout is a host's own time, not that of waiting for our processor.
+STARTS_AT_ONCE = 128
 TRIES = 3
 RETRY_S = 1.0
-# A Unix socket's path has room for 107 bytes: folder, "/", 40 of %C, and 17 that ssh adds.
-LONGEST_FOLDER = 40
 
 Password = str | Callable[[], str | None] | None
 
@@ -53,16 +50,15 @@ class Launcher:
         self.retry_s = retry_s
         self.beats = Beats(interval_s=silence_s / 6, silence_s=silence_s)
         self._ask = become_password if callable(become_password) else None
-        self._secret = Secret(become_password) if isinstance(become_password, str) else None
+        text = become_password if isinstance(become_password, str) else None
+        self._secret = Secret(text) if text else None
         self._password_lock = asyncio.Lock()
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._folder: Path | None = None
+        self._hops: dict[str, str | None] = {}
+        self.starts = asyncio.Semaphore(STARTS_AT_ONCE)
+        self.folder = PrivateFolder()
 
     async def __aenter__(self) -> Launcher:
-        base = os.environ.get("XDG_RUNTIME_DIR", "") or tempfile.gettempdir()
-        if len(base) + len("/npXXXXXXXX") > LONGEST_FOLDER or not os.access(base, os.W_OK):
-            base = "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix="np", dir=base))
         return self
 
     async def __aexit__(
@@ -71,17 +67,14 @@ class Launcher:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        folder = self.folder
-        try:
-            await ssh.leave(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        await self.folder.close()
 
-    @property
-    def folder(self) -> Path:
-        """The private folder of this run's ssh connections."""
-        assert self._folder is not None, "use `async with Launcher(...)`"
-        return self._folder
+    async def hop(self, host: Host, way: Way) -> str | None:
+        """The first hop of a host, looked up once. Raises FileNotFoundError without ssh."""
+        if host.name not in self._hops:
+            async with self.starts:
+                self._hops[host.name] = await way.hop(host)
+        return self._hops[host.name]
 
     def slot(self, hop: str | None, host: str) -> asyncio.Semaphore:
         """What limits the starts in progress through one first hop."""
@@ -144,14 +137,14 @@ async def _start_in_turn(
 ) -> AgentLink:
     """Start, at most 8 at once per first hop, again where the connection itself failed."""
     try:
-        slot = launcher.slot(await way.hop(host), host.name)
+        slot = launcher.slot(await launcher.hop(host, way), host.name)
     except FileNotFoundError as error:
         raise AgentError(
             "no-vantage", f"{host.name}: {error.filename} is not installed here"
         ) from None
     for attempt in range(TRIES):
         try:
-            async with slot:
+            async with slot, launcher.starts:
                 process, hello = await _start_once(host, way, launcher, password, sudo=sudo)
                 return AgentLink(host.name, process, hello, launcher.beats, cost)
         except _TryAgain as again:
@@ -168,7 +161,8 @@ async def _start_once(
 ) -> tuple[AgentProcess, Hello]:
     token = new_token()
     become = "" if not sudo else sudo_asking(token) if password is not None else sudo_silent()
-    argv = way.argv(host, agent_script(become), launcher.folder)
+    folder = await launcher.folder.path() if way.needs_folder else None
+    argv = way.argv(host, agent_script(become), folder)
     try:
         process = await AgentProcess.spawn(argv)
     except OSError as error:

@@ -9,7 +9,7 @@ from netprobe.model.inventory import Host
 from netprobe.vantage.base import Trouble, Way, ended_words, no_hop
 
 
-def argv(_host: Host, script: str, _folder: Path) -> list[str]:
+def argv(_host: Host, script: str, _folder: Path | None) -> list[str]:
     """The script, run here."""
     return ["sh", "-c", script]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,15 +60,15 @@ _FIXES = (
 )  # fmt: skip
 
 
-def argv(host: Host, script: str, folder: Path) -> list[str]:
+def argv(host: Host, script: str, folder: Path | None) -> list[str]:
     """ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged."""
     return [*_client(host, folder), "--", _target(host).host, f"exec sh -c {shlex.quote(script)}"]
 
 
-def _client(host: Host, folder: Path) -> list[str]:
+def _client(host: Host, folder: Path | None) -> list[str]:
     target = _target(host)
     words = ["ssh", "-T", "-a", "-x", *target.options]
-    for name, value in (*OPTIONS, ("ControlPath", f"{folder}/%C")):
+    for name, value in (*OPTIONS, ("ControlPath", f"{folder}/%C" if folder else "none")):
         words += ["-o", f"{name}={value}"]
     if target.port is not None:
         words += ["-p", str(target.port)]
@@ -84,7 +83,7 @@ def _target(host: Host) -> Ssh:
 
 async def first_hop(host: Host) -> str | None:
     """The first machine that ssh goes through, as the whole configuration says (``ssh -G``)."""
-    words = [*_client(host, Path("/")), "-G", "--", _target(host).host]
+    words = [*_client(host, None), "-G", "--", _target(host).host]
     process = await asyncio.create_subprocess_exec(
         *words,
         stdin=asyncio.subprocess.DEVNULL,
@@ -122,23 +121,4 @@ def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
     return Trouble(True, words)
 
 
-async def leave(folder: Path) -> None:
-    """End every master connection of this run at once, instead of after ``ControlPersist``."""
-    await asyncio.gather(*(_exit_master(f"{folder}/{name}") for name in os.listdir(folder)))
-
-
-async def _exit_master(path: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *("ssh", "-o", f"ControlPath={path}", "-O", "exit", "master"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        await asyncio.wait_for(process.wait(), 3.0)
-    except TimeoutError:
-        process.kill()
-
-
-SSH = Way(argv, first_hop, explain)
+SSH = Way(argv, first_hop, explain, needs_folder=True)

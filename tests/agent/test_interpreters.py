@@ -42,17 +42,13 @@ def _interpreters() -> dict[str, str]:
         done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
         if done.returncode == 0 and tuple(map(int, done.stdout.split("."))) >= (3, 6):
             found.setdefault(done.stdout.strip(), path)
-    return found
-
-
-def _minor(version: str) -> int:
-    return int(version.split(".")[1])
+    return dict(sorted(found.items(), key=lambda item: int(item[0].split(".")[1])))
 
 
 INTERPRETERS = _interpreters()
 
 
-@pytest.mark.parametrize("version", sorted(INTERPRETERS, key=_minor))
+@pytest.mark.parametrize("version", INTERPRETERS)
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
     """Hello, listen, nonces over TCP and UDP, witness, holders, route, names, close, stop."""
     host = with_python(tmp_path / "bin", INTERPRETERS[version])

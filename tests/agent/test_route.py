@@ -17,6 +17,7 @@ def test_a_host_reaches_itself_over_loopback(address: str) -> None:
         "source": address,
         "dev": "lo",
         "mtu": 65536,
+        "dev_mtu": 65536,
         "gateway": None,
         "failure": None,
     }

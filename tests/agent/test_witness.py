@@ -179,9 +179,9 @@ async def test_a_capture_of_icmp_and_of_a_protocol(pair: Pair) -> None:
         order = {"t": "capture", "id": number, "proto": proto, "ports": [], "number": 253}
         await pair.destination.request(order)
     for order_id, proto in ((1, "icmp"), (2, "ipproto")):
-        order: dict[str, Any] = probe(order_id, proto, destination, [])
-        order["blocks"][0].update(mode="send", template=2)
-        await outcomes(pair.source, {**order, "number": 253})
+        probing: dict[str, Any] = probe(order_id, proto, destination, [])
+        probing["blocks"][0].update(mode="send", template=2)
+        await outcomes(pair.source, {**probing, "number": 253})
     icmp = (await pair.destination.request({"t": "captured", "id": 701}))["items"]
     raw = (await pair.destination.request({"t": "captured", "id": 702}))["items"]
     assert {(item[0], item[4]) for item in icmp} == {(ADDRESSES[4][0], None)}

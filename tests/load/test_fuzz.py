@@ -33,11 +33,11 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 KEYS = st.sampled_from(
     ["schema", "name", "title", "document", "roles", "settings", "requirements", "override",
-     "waive", "local", "implies", "description", "type", "values", "default", "id", "from",
-     "to", "tcp", "udp", "icmp", "ipproto", "when", "unless", "optional", "expect", "probe", "warnings", "text",
-     "setting", "reason", "until", "hosts", "defaults", "address", "addresses", "vantage",
-     "command", "ssh", "host", "user", "port", "options", "become", "source_addresses",
-     "proxy", "no_proxy", "node", "master", "cni", "etcd", "zzz", "<<"]
+     "waive", "local", "implies", "description", "type", "values", "default", "id", "from", "to",
+     "tcp", "udp", "icmp", "ipproto", "when", "unless", "optional", "expect", "probe",
+     "warnings", "text", "setting", "reason", "until", "hosts", "defaults", "address",
+     "addresses", "vantage", "command", "ssh", "host", "user", "port", "options", "become",
+     "source_addresses", "proxy", "no_proxy", "node", "master", "cni", "etcd", "zzz", "<<"]
 )  # fmt: skip
 VALUES = st.recursive(
     WORDS | st.none() | st.booleans() | st.integers(-5, 70000) | st.floats(),

@@ -231,7 +231,7 @@ def test_ansible_problems() -> None:
     write(
         "hosts",
         "a ansible_host=10.0.0.300\nb ansible_port=ssh\nc ansible_host='{{ x }}'\n"
-        "d ansible_ssh_common_args='\"'\n",
+        "d ansible_ssh_common_args='\"'\ne ansible_user=-oProxyCommand\n",
     )
 
     with pytest.raises(FileErrors) as caught:
@@ -244,6 +244,7 @@ def test_ansible_problems() -> None:
         'hosts: host c: the address "{{ x }}" is a template, expected its value',
         "hosts: host d: ansible_ssh_common_args does not parse (No closing quotation), "
         "expected words as in a shell",
+        'hosts: host e: "-oProxyCommand" does not fit, expected a word without - before it',
     ]
 
 

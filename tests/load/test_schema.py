@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from netprobe.errors import RequestError
 from netprobe.load.bundled import bundled_names, bundled_path

@@ -40,7 +40,7 @@ def test_says_what_there_is() -> None:
     assert "  # The CNI.\n  # one of: cilium, flannel\n  cni: cilium\n" in text
     assert '  version: "4.20"' in text or "  version: '4.20'" in text
     assert "  modules: [openvpn, metallb]\n" in text
-    assert "netprobe run --matrix base -i inventory.yaml" in text
+    assert "netprobe run --matrix FILE -i inventory.yaml" in text
 
 
 def test_several_matrices(tmp_path: Path) -> None:

@@ -69,10 +69,6 @@ class Sshd:
         """How many logins it accepted."""
         return self.log.read_text().count("Accepted publickey")
 
-    def denials(self) -> int:
-        """How many logins it did not accept."""
-        return self.log.read_text().count("closed by authenticating user")
-
 
 def client_config(folder: Path, *servers: Sshd, lines: str = "") -> Path:
     """A client configuration that knows these servers by name and trusts their keys."""

@@ -1,8 +1,9 @@
 """What can be known of each case: derived from what is done where, not from netprobe's judge.
 
-Every rule cites the section of the network facts that it follows (docs/accuracy.md repeats them in
-short). A rule says what has to be in ``where`` (``must``) and what may be (``may``): the place of the
-cause, and every place whose cause would look the same. Where they are equal, one answer is right.
+Every rule cites the section of the network facts that it follows; docs/accuracy.md repeats them
+in short. A rule says what has to be in ``where`` (``must``) and what may be (``may``): the place of
+the cause, and every place whose cause would look the same. Where both are equal, only one answer
+is right.
 """
 
 from __future__ import annotations
@@ -279,11 +280,12 @@ RULES: tuple[Rule, ...] = (
          "kernel; nobody rejects",
          lambda q: _is(q, "down"), lambda q: _blocked("host", {"host-down"}, "unreachable")),
     Rule("1: the source's own routing table fails at once",
-         lambda q: _is(q, "route-source"), lambda q: _blocked("source", {"no-route"}, "unreachable")),
+         lambda q: _is(q, "route-source"),
+         lambda q: _blocked("source", {"no-route"}, "unreachable")),
     Rule("1: the source's own OUTPUT drops: TCP_INFO, EPERM; silent for IPv6 echo",
          lambda q: _is(q, "source-out") and q.case.action == "drop", _dropped_by_source),
-    Rule("1 and 2: the source's own OUTPUT rejects: the offender is its own address; its resets come "
-         "without a packet leaving the interface",
+    Rule("1 and 2: the source's own OUTPUT rejects: the offender is its own address; its resets "
+         "come without a packet leaving the interface",
          lambda q: _is(q, "source-out"), _by_source),
     Rule("1: a router rejects, or has no route: it is the offender",
          lambda q: _is(q, "router-1", "router-2", "route-router-1") and _rejects(q), _by_router),

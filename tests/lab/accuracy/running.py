@@ -16,8 +16,9 @@ from tests.lab.accuracy.topology import CONTROL_PORT, PORT, SOURCE, Chain, build
 from tests.lab.cli import netprobe
 from tests.lab.netlab import Lab
 
-# One case and protocol → what netprobe said, or another program's word for it.
-Answers = dict[tuple[Case, str], Any]
+# One case and protocol → its address, and what was said of it in netprobe's words.
+Answers = dict[tuple[Case, str], tuple[str, dict[str, Any] | None]]
+Ask = Callable[[Chain, list[Case], str], Answers]
 
 UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -51,10 +52,7 @@ def chains(cases: Iterable[Case], count: int) -> Iterator[list[tuple[Chain, list
         ]
 
 
-def everywhere(
-    built: Sequence[tuple[Chain, list[list[Case]]]],
-    ask: Callable[[Chain, list[Case], str], Answers],
-) -> Answers:
+def everywhere(built: Sequence[tuple[Chain, list[list[Case]]]], ask: Ask) -> Answers:
     """Ask about every batch, all chains at once; gives all answers."""
 
     def one(item: tuple[Chain, list[list[Case]]]) -> Answers:
@@ -86,7 +84,7 @@ def ask_netprobe(
         if result["requirement"] != "control"
     }
     return {
-        (case, protocol): said.get((chain.cases[case], protocol))
+        (case, protocol): (chain.cases[case], said.get((chain.cases[case], protocol)))
         for case in cases
         for protocol in case.protocols
     }

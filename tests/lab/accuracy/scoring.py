@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.lab.accuracy.cases import ROUTES, Case
 from tests.lab.accuracy.expected import Expectation, Question, expected
+from tests.lab.accuracy.running import Answers
 
 Score = Literal["right", "less", "wrong"]
 SCORES: tuple[Score, ...] = ("right", "less", "wrong")
@@ -51,37 +52,49 @@ def question_of(case: Case, protocol: str, address: str, captures: bool) -> Ques
     return Question(case, protocol, address, captures, answers_anything(case))
 
 
-def scores(answers: Answers, address: Callable[[Case], str], captures: bool) -> list[Scored]:
-    """Every answer with its score, in the order of the cases."""
+Verdict = tuple[Score, str] | None
+Check = Callable[[Expectation, str | None, dict[str, Any]], Verdict]
+
+
+def scores(answers: Answers, captures: bool, *, words: bool = True) -> list[Scored]:
+    """Every answer with its score, in the order of the cases.
+
+    ``words``: the words for state, reason, proof and last hop count too.
+    """
     return [
-        judge(question_of(case, protocol, address(case), captures), got)
-        for (case, protocol), got in sorted(answers.items(), key=lambda item: item[0])
+        _judge(question_of(case, protocol, address, captures), got, words)
+        for (case, protocol), (address, got) in sorted(answers.items(), key=lambda item: item[0])
     ]
 
 
-def judge(question: Question, got: dict[str, Any] | None) -> Scored:
-    """Score one answer."""
+def _judge(question: Question, got: dict[str, Any] | None, words: bool) -> Scored:
     want = expected(question)
-    score, because = _score(want, question.truth, got)
+    score, because = _score(want, question.truth, got, words)
     return Scored(question, want, got, score, because)
 
 
-def _score(want: Expectation, truth: str | None, got: dict[str, Any] | None) -> tuple[Score, str]:
+def _score(
+    want: Expectation, truth: str | None, got: dict[str, Any] | None, words: bool
+) -> tuple[Score, str]:
     if got is None:
         return "less", "no result"
-    for check in (_verdict, _place, _rejecter, _hop):
+    checks: list[Check] = [_verdict, _place, _rejecter]
+    if words:
+        checks += [_hop, _words]
+    for check in checks:
         found = check(want, truth, got)
         if found is not None:
             return found
+    return "right", ""
+
+
+def _words(want: Expectation, truth: str | None, got: dict[str, Any]) -> Verdict:
     for key, allowed in (
         ("state", want.states), ("reason", want.reasons), ("proof", want.proofs)
     ):  # fmt: skip
         if got[key] not in allowed:
             return "less", f"{key} {got[key]}, not {' or '.join(sorted(allowed))}"
-    return "right", ""
-
-
-Verdict = tuple[Score, str] | None
+    return None
 
 
 def _verdict(want: Expectation, truth: str | None, got: dict[str, Any]) -> Verdict:
@@ -133,24 +146,51 @@ def _short(got: dict[str, Any] | None) -> str:
     return " ".join((*words, *named))
 
 
-def table(scored: Iterable[Scored]) -> Iterator[str]:
+def table(scored: Sequence[Scored]) -> Iterator[str]:
     """The score table: a row for each protocol, family and place, then the sum."""
     rows: dict[str, Counter[Score]] = {}
-    total: Counter[Score] = Counter()
     for one in scored:
         case = one.question.case
         place = f"lan {case.place}" if case.lan else case.place
         key = f"{one.question.protocol:5} v{case.family}  {place}"
         rows.setdefault(key, Counter())[one.score] += 1
-        total[one.score] += 1
-    yield from _lines(rows, total)
-
-
-def _lines(rows: dict[str, Counter[Score]], total: Counter[Score]) -> Iterator[str]:
+    rows = dict(sorted(rows.items())) | {"all": Counter(one.score for one in scored)}
     yield f"{'':36}" + "".join(f"{score:>7}" for score in SCORES)
-    for key, counts in sorted(rows.items()):
+    for key, counts in rows.items():
         yield f"{key:36}" + "".join(f"{counts[score]:7}" for score in SCORES)
-    yield f"{'all':36}" + "".join(f"{total[score]:7}" for score in SCORES)
-    share = 100 * total["right"] / max(1, total.total())
-    yield f"{total.total()} cases: {share:.1f} % right, {total['wrong']} wrong"
+    yield summary(scored)
 
+
+def summary(scored: Sequence[Scored]) -> str:
+    """One line: how many cases, how many exactly right, how many with the right verdict, wrong."""
+    verdicts = sum(one.got is not None and one.got["verdict"] == one.expectation.verdict
+                   for one in scored)  # fmt: skip
+    counts = Counter(one.score for one in scored)
+    share = 100 * counts["right"] / max(1, len(scored))
+    return (
+        f"{len(scored)} cases: {counts['right']} exactly right ({share:.1f} %), "
+        f"{counts['less']} less, {counts['wrong']} wrong; {verdicts} with the right verdict"
+    )
+
+
+def false_blocks(scored: Iterable[Scored]) -> list[Scored]:
+    """Ways that are open and were called blocked."""
+    return [
+        one
+        for one in scored
+        if one.expectation.verdict == "pass" and one.got and one.got["verdict"] == "blocked"
+    ]
+
+
+def share_right(scored: Sequence[Scored]) -> float:
+    """How many are exactly right, from 0 to 1."""
+    return sum(one.score == "right" for one in scored) / max(1, len(scored))
+
+
+def expectations(cases: Iterable[Case], captures: bool) -> Iterator[str]:
+    """Every case with what can be known of it, and the rule that says so."""
+    for case in cases:
+        for protocol in case.protocols:
+            want = expected(question_of(case, protocol, "ADDRESS", captures))
+            must, may = (",".join(sorted(some)) or "-" for some in (want.must, want.may))
+            yield f"{protocol:4} {case.name}: {want.verdict} {must} .. {may}; {want.words}"

@@ -1,4 +1,4 @@
-"""A live service for the lab: accepts TCP, and answers every DNS query over UDP with REFUSED.
+"""A live service for the lab: accepts TCP, answers DNS over UDP with REFUSED, and echoes the rest.
 
 python service.py PORT '["10.0.0.1", "fd00::1"]'
 """
@@ -47,8 +47,7 @@ def handle(chosen: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
             chosen.register(ready.accept()[0], selectors.EVENT_READ, "connection")
         elif key.data == "datagrams":
             query, sender = ready.recvfrom(4096)
-            if len(query) >= 12:
-                ready.sendto(refused(query), sender)
+            ready.sendto(refused(query) if len(query) >= 12 else query + b"?", sender)
         elif not ready.recv(4096):
             chosen.unregister(ready)
             ready.close()

@@ -1,0 +1,203 @@
+"""What the user asked of ``diagnose konnectivity``, checked before anything is sent."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from netprobe.errors import RequestError
+from netprobe.model.inventory import Host
+from netprobe.protocols.connect import ProxyUrl, parse_proxy
+from netprobe.protocols.no_proxy import decide, split
+from netprobe.protocols.tls import Identity, check_files
+
+Publishing = Literal["route", "nodeport", "loadbalancer"]
+Flavour = Literal["hypershift", "k0s"]
+
+ROUTE_PORT = 443
+AGENT_PORTS = {"k0s": 8132}
+AGENT_PORT = 8091
+# grpc-go closes a handshake that is not finished after exactly 120 s.
+MOST_HOLD_S = 115
+# With a finished handshake the server keeps the connection; this is for the user's own good.
+MOST_HOLD_AUTHENTICATED_S = 3600
+DEFAULT_REPEAT = 4
+
+_NAME = re.compile(r"(?!-)[A-Za-z0-9_.-]{1,253}")
+
+
+@dataclass(frozen=True, slots=True)
+class Via:
+    """How one worker gets there: ``proxy`` None is directly; ``said`` names what decided."""
+
+    proxy: ProxyUrl | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnel:
+    """Where the tunnel goes and with what. ``sni`` None: no server name is sent, as Go does it."""
+
+    host: str
+    port: int
+    publishing: Publishing
+    flavour: Flavour | None = None
+    sni: str | None = None
+    ca: str | None = None
+    identity: Identity | None = field(default=None, repr=False)
+    repeat: int = DEFAULT_REPEAT
+    hold_s: float = 0.0
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the server was given as an address."""
+        return is_address(self.host)
+
+    @property
+    def asks_for_certificate(self) -> bool | None:
+        """Whether the agent port should ask for a client certificate; None: not known."""
+        return None if self.flavour is None else self.flavour == "hypershift"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options as they were given."""
+
+    server: str
+    publishing: Publishing
+    flavour: Flavour | None = None
+    hostname: str | None = None
+    ca: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    repeat: int = DEFAULT_REPEAT
+    hold_s: float = 0.0
+
+
+def make_tunnel(options: Options) -> Tunnel:
+    """Check the options. Raises RequestError with the reason."""
+    host, port = split_server(options.server)
+    identity = _identity(options)
+    check_files(options.ca, identity)
+    sni = options.hostname or (None if is_address(host) else host)
+    if options.publishing == "route" and sni is None:
+        raise RequestError(
+            f"--server {options.server}: a route is found by the server name in the ClientHello, "
+            "and for an IP address no name is sent (Go sends none either), so the router can never "
+            "route it; give the route's host name as --server, or add --hostname NAME"
+        )
+    if sni is not None and (is_address(sni) or not _NAME.fullmatch(sni)):
+        raise RequestError(f"--hostname {sni}: expected a DNS name")
+    return Tunnel(
+        host=host,
+        port=_port(port, options),
+        publishing=options.publishing,
+        flavour=options.flavour,
+        sni=sni,
+        ca=options.ca,
+        identity=identity,
+        repeat=options.repeat,
+        hold_s=_hold_s(options, identity),
+    )
+
+
+def split_server(text: str) -> tuple[str, int | None]:
+    """``HOST[:PORT]``; an IPv6 address with a port stands in brackets."""
+    wrong = RequestError(f"--server {text}: expected HOST, HOST:PORT or [IPV6]:PORT")
+    if is_address(text):
+        return text, None
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host, port = text, ""
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if not is_address(host):
+            raise wrong
+    elif text.startswith("[") and text.endswith("]") and is_address(text[1:-1]):
+        return text[1:-1], None
+    if not (is_address(host) or _NAME.fullmatch(host)):
+        raise wrong
+    if not colon:
+        return host, None
+    if not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise wrong
+    return host, int(port)
+
+
+def is_address(text: str) -> bool:
+    """Whether this is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _port(port: int | None, options: Options) -> int:
+    if port is not None:
+        return port
+    if options.publishing == "nodeport":
+        raise RequestError(
+            f"--server {options.server}: --publishing nodeport needs HOST:PORT. 8091 is the port of "
+            "the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
+            "konnectivity-server, or --proxy-server-port of the DaemonSet konnectivity-agent"
+        )
+    if options.publishing == "route":
+        return ROUTE_PORT
+    return AGENT_PORTS.get(options.flavour or "", AGENT_PORT)
+
+
+def _identity(options: Options) -> Identity | None:
+    if options.client_cert is None and options.client_key is None:
+        return None
+    if options.client_cert is None or options.client_key is None:
+        raise RequestError("--client-cert and --client-key belong together: give both or neither")
+    return Identity(options.client_cert, options.client_key)
+
+
+def _hold_s(options: Options, identity: Identity | None) -> float:
+    if identity is None and options.flavour != "k0s" and options.hold_s > MOST_HOLD_S:
+        raise RequestError(
+            f"--hold {options.hold_s:g}: without a client certificate the hold happens in the "
+            "middle of a handshake, which the server itself ends after 120 s; give at most "
+            f"{MOST_HOLD_S}, or --client-cert and --client-key"
+        )
+    if options.hold_s > MOST_HOLD_AUTHENTICATED_S:
+        raise RequestError(f"--hold {options.hold_s:g}: at most {MOST_HOLD_AUTHENTICATED_S}")
+    return options.hold_s
+
+
+def choose_via(tunnel: Tunnel, wanted: str, host: Host, environment: Mapping[str, str]) -> Via:
+    """How a worker gets there, by Go's rules: HTTPS_PROXY and NO_PROXY only.
+
+    ``wanted`` is ``none``, ``env`` or a URL. ``env``: for a host of the inventory its ``proxy:``, for
+    this machine the environment of this process.
+    """
+    if wanted == "none":
+        return Via(None, "direct (--proxy none)")
+    if wanted != "env":
+        proxy = parse_proxy(wanted, "--proxy")
+        return _decided(tunnel, proxy, (), "--proxy")
+    if host.proxy is not None:
+        given = host.proxy.https_proxy
+        if not given:
+            return Via(None, "direct (the inventory's proxy has no https_proxy)")
+        proxy = parse_proxy(given, f"{host.name}: proxy.https_proxy")
+        return _decided(tunnel, proxy, host.proxy.no_proxy, "https_proxy of the inventory")
+    if host.vantage.kind != "local":
+        return Via(None, "direct (the inventory names no proxy)")
+    given = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
+    if not given:
+        return Via(None, "direct (HTTPS_PROXY is not set)")
+    entries = split(environment.get("NO_PROXY") or environment.get("no_proxy") or "")
+    return _decided(tunnel, parse_proxy(given, "HTTPS_PROXY"), entries, "HTTPS_PROXY")
+
+
+def _decided(tunnel: Tunnel, proxy: ProxyUrl, entries: tuple[str, ...], what: str) -> Via:
+    decision = decide(tunnel.host, tunnel.port, entries)
+    if decision.proxied:
+        return Via(proxy, f"proxy {proxy} ({what})")
+    return Via(None, f"direct (NO_PROXY: {decision.entry})")

@@ -1,0 +1,83 @@
+"""What a try looked like, in one word, so that tables can decide; numbers stay in the evidence."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from netprobe.model.stream import Opened
+from netprobe.protocols.tls_talk import Attempt
+
+# A connect:
+TcpSight = Literal[
+    "opened", "refused", "rejected", "host-down", "no-route", "own-firewall", "silent", "other"
+]
+# A ClientHello:
+#   answered  TLS came back                   closed    ended at once, no byte
+#   reset     reset at once, no byte          late-3s   ended after about 3 s, no byte
+#   late      ended later, no byte            lost      our bytes are not acknowledged
+#   gap       later bytes came, first did not mute      acknowledged, and nothing
+#   rejected  an ICMP error came instead      foreign   an answer that is no TLS
+#   unopened  the connection did not open     none      not tried
+HelloSight = Literal[
+    "answered", "closed", "reset", "late-3s", "late", "lost", "gap", "mute", "rejected", "foreign",
+    "unopened", "none",
+]  # fmt: skip
+TCP_SIGHTS: tuple[TcpSight, ...] = get_args(TcpSight)
+HELLO_SIGHTS: tuple[HelloSight, ...] = get_args(HelloSight)
+
+# An edge without an endpoint closes within milliseconds of the hello. HAProxy's dead back end takes
+# 3 tries 1 s apart; a black-holed one 15 s or more. Between them lies a round trip.
+AT_ONCE_MS = 1500.0
+REFUSED_MS = 4500.0
+# A neighbour that does not answer shows after 3.06 s; a router that refuses, after one round trip.
+DEAD_NEIGHBOUR_MS = 500.0
+
+
+def tcp_sight(opened: Opened) -> TcpSight:
+    """What a connect looked like."""
+    failure = opened.failure
+    if failure is None:
+        return "opened"
+    if failure == "not-permitted" or (failure == "no-answer" and opened.left is False):
+        return "own-firewall"
+    if failure == "no-answer" or failure == "timed-out":
+        return "silent"
+    if opened.left is False:
+        return "no-route"
+    if failure == "host-unreachable" and opened.elapsed_ms > DEAD_NEIGHBOUR_MS:
+        return "host-down"
+    if opened.icmp is not None:
+        return "rejected"
+    if failure == "refused":
+        return "refused"
+    # Kernels before 5.8 give no ICMP facts of TCP: the errno is what is left.
+    return "rejected" if failure.endswith("-unreachable") else "other"
+
+
+def hello_sight(attempt: Attempt | None) -> HelloSight:
+    """What a ClientHello looked like."""
+    if attempt is None:
+        return "none"
+    if attempt.failure is not None and attempt.first == "failed":
+        return "unopened"
+    if attempt.seen.foreign is not None:
+        return "foreign"
+    if attempt.first == "bytes" and not attempt.stalled:
+        return "answered"
+    if attempt.icmp is not None:
+        return "rejected"
+    if attempt.first in ("fin", "reset"):
+        return _ended(attempt)
+    return _silent(attempt)
+
+
+def _ended(attempt: Attempt) -> HelloSight:
+    if attempt.first_ms < AT_ONCE_MS:
+        return "reset" if attempt.first == "reset" else "closed"
+    return "late-3s" if attempt.first_ms < REFUSED_MS else "late"
+
+
+def _silent(attempt: Attempt) -> HelloSight:
+    if attempt.tcp.get("unacked"):
+        return "lost"
+    return "gap" if attempt.tcp.get("rcv_ooopack") else "mute"

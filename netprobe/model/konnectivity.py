@@ -1,0 +1,108 @@
+"""What a diagnosis of the Konnectivity tunnel says, worker by worker; read by reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# In the order in which they are looked at; the columns of the table over several workers.
+STAGES = (
+    "names",
+    "route",
+    "tcp",
+    "proxy",
+    "tls-small",
+    "tls-agent-size",
+    "mtu",
+    "identity",
+    "control-sni",
+    "http2",
+    "fan-out",
+    "hold",
+)
+
+Status = Literal["ok", "warn", "fail", "skipped"]
+# ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
+Outcome = Literal["ok", "fault", "unsure", "not-tested"]
+# Whose business a fault is. ``credentials`` and ``certificate`` are no faults of the network.
+Kind = Literal[
+    "none",
+    "names",
+    "routing",
+    "firewall",
+    "mtu",
+    "inspection",
+    "proxy",
+    "edge",
+    "server",
+    "certificate",
+    "credentials",
+    "request",
+]
+
+Facts = Mapping[str, Any]  # Any: JSON values, as the agents gave them
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage: ``said`` is one sentence with the evidence, ``facts`` the same for programs."""
+
+    name: str
+    status: Status
+    said: str
+    facts: Facts = field(default_factory=dict)
+    elapsed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One worker's verdict. ``stage`` is the first that failed, None where none did.
+
+    ``because`` is the evidence in a sentence, ``title`` the cause without this worker's numbers,
+    so that workers with one cause share it; ``fine`` lists what is proven to work, ``open`` what
+    this run could not prove; ``logs`` is the line by which konnectivity-agent complains of it.
+    """
+
+    worker: str
+    code: str
+    outcome: Outcome
+    kind: Kind
+    stage: str | None
+    title: str
+    because: str
+    remedy: str
+    logs: str = ""
+    via: str = "direct"
+    evidence: Facts = field(default_factory=dict)
+    fine: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Workers that share one cause, of how many."""
+
+    code: str
+    outcome: Outcome
+    title: str
+    remedy: str
+    workers: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelReport:
+    """A whole run of ``diagnose konnectivity``."""
+
+    server: str
+    port: int
+    publishing: str
+    flavour: str | None
+    hostname: str | None
+    started_at: str
+    elapsed_s: float
+    diagnoses: tuple[Diagnosis, ...]
+    causes: tuple[Cause, ...]
+    interrupted: bool = False
