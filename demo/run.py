@@ -1,7 +1,8 @@
 """`make demo`: build a small cluster, run netprobe on it, and check that it found what is blocked.
 
 As root it uses network namespaces as they are, else those of a user namespace; where the kernel
-allows neither, it says so and probes loopback addresses of this machine.
+allows neither, it says so and probes loopback addresses of this machine. ``--reduced`` does that
+anywhere.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SHOWN = 10
 def main() -> int:
     """Run the demo that this machine allows; 0 when netprobe's answer was exactly right."""
     signal.signal(signal.SIGTERM, _end)
-    reason = _missing_program()
+    reason = "asked for" if "--reduced" in sys.argv[1:] else _missing_program()
     if reason is None and os.geteuid() != 0:
         reason = userns.why_not()
         if reason is None:

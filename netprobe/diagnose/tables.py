@@ -154,7 +154,8 @@ class IdentityRow:
 WHO = ("konnectivity", "trusted", "router", "kas", "ignition", "foreign", "none")
 # Names in the certificate request: Konnectivity's signer, others, none named; or no request.
 REQUEST = ("signer", "other", "unnamed", "none")
-ALPN = ("h2", "http/1.1", "none", "refused")
+# ``unknown``: the handshake did not get so far (TLS 1.2 without a client certificate).
+ALPN = ("h2", "http/1.1", "none", "refused", "unknown")
 # The first words after the handshake: a complaint about the missing certificate, another alert,
 # HTTP/2 settings, an end, other bytes, nothing. Where no certificate is asked for, the unknown
 # method's call is made: the service's own words, another gRPC server's, HTTP's, nothing.
@@ -191,17 +192,17 @@ IDENTITY: tuple[IdentityRow, ...] = (
         "{alpn} instead of h2",
     ),
     IdentityRow(
-        _OURS, _ASKS, ("none", "refused"), ("alert", "ended", "not-asked", "http"),
-        "ALPN_H2_REFUSED", "{subject} asks for a client certificate, and ALPN gives {alpn}",
+        _OURS, _ASKS, ("none", "refused"), ANY, "ALPN_H2_REFUSED",
+        "{subject} asks for a client certificate, and ALPN gives {alpn}",
     ),
     IdentityRow(
-        ("konnectivity", "trusted", "foreign"), ("signer",), ("h2", "none"),
+        ("konnectivity", "trusted", "foreign"), ("signer",), ("h2", "unknown"),
         ("certificate-required",), "KONN_REACHED_MTLS",
         "{subject}, issued by {issuer}, asks for a certificate of {authorities} and says that ours "
         "is missing (alert {alert})",
     ),
     IdentityRow(
-        _OURS, ("other", "unnamed"), ("h2", "none"), ("certificate-required",),
+        _OURS, ("other", "unnamed"), ("h2", "unknown"), ("certificate-required",),
         "KONN_REACHED_MTLS",
         "{subject}, issued by {issuer}, asks for a client certificate and says that ours is missing "
         "(alert {alert})",

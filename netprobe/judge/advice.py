@@ -26,10 +26,8 @@ def kind_and_title(members: Sequence[Result]) -> tuple[str, str]:
         return "source", f"{_names(sources)} itself stops what it sends to {_names(destinations)}"
     kind = _kind(sources, destinations)
     if first.rejected_by is not None and first.where == ("path",):
-        return "router", (
-            f"{first.rejected_by} rejects {what} from {_names(sources)} to {_names(destinations)}"
-        )
-    return kind, f"{what} from {_names(sources)} to {_names(destinations)} is blocked"
+        return "router", f"{first.rejected_by} rejects {what} {_between(sources, destinations)}"
+    return kind, f"{what} {_between(sources, destinations)} is blocked"
 
 
 def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
@@ -52,7 +50,9 @@ def advice(members: Sequence[Result]) -> str:
         return f"Bind the service on {ends[1]} to loopback only, or close {what} in its firewall."
     if first.reason == "name-not-resolved":
         return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
-    rule = f"{what} from {ends[0]} to {ends[1]}"
+    sources = _unique(member.source for member in members)
+    destinations = _unique(member.destination for member in members)
+    rule = f"{what} {_between(sources, destinations)}"
     return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
                                           address=first.address, router=first.rejected_by or
                                           "the firewall on the way")
@@ -94,6 +94,13 @@ def _entries(protocol: str, entries: Sequence[tuple[int, int]]) -> str:
     shown = [str(a) if a == b else f"{a}-{b}" for a, b in entries[:PORTS_SHOWN]]
     rest = len(entries) - PORTS_SHOWN
     return f"{protocol} {', '.join(shown)}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def _between(sources: Sequence[str], destinations: Sequence[str]) -> str:
+    """``from a to b``, or ``between a, b`` where it is the same in both directions."""
+    if len(sources) > 1 and set(sources) == set(destinations):
+        return f"between {_names(sorted(sources))}"
+    return f"from {_names(sources)} to {_names(destinations)}"
 
 
 def _unique(names: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ Fit = Literal["fits", "limited", "black-hole", "not-measured"]
 
 @dataclass(frozen=True, slots=True)
 class MtuRow:
-    """One line of the table; ``because`` may use ``{path}``, ``{needed}``, ``{how}``, ``{router}``."""
+    """One line of the table; ``because`` may use the names of ``PathMtu``."""
 
     verdict: Verdict
     state: State
@@ -28,32 +28,34 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "open",
         "full-size",
         (),
-        "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive ({how})",
+        "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive "
+        "({how})",
     ),
     "limited": MtuRow(
         "blocked",
         "filtered",
         "mtu-too-small",
         ("path",),
-        "the path carries {path} bytes, the source's interface {needed} ({how}): {router} says that "
-        "its next link carries {limit}; lower the overlay's MTU so that its packets fit, or raise that link's",
+        "the path carries {path} bytes, the source's interface {needed} ({how}): {router} says "
+        "that its next link carries {limit}; lower the overlay's MTU so that its packets fit, or "
+        "raise that link's",
     ),
     "black-hole": MtuRow(
         "blocked",
         "filtered",
         "mtu-black-hole",
         ("destination", "path"),
-        "unfragmented packets above {path} bytes vanish without a word, the source's interface sends "
-        "up to {needed} ({how}): allow ICMP fragmentation-needed (IPv6: packet-too-big) on the way, "
-        "or lower the overlay's MTU so that its packets fit",
+        "unfragmented packets above {path} bytes vanish without a word, the source's interface "
+        "sends up to {needed} ({how}): allow ICMP fragmentation-needed (IPv6: packet-too-big) on "
+        "the way, or lower the overlay's MTU so that its packets fit",
     ),
     "not-measured": MtuRow(
         "inconclusive",
         "unknown",
         "mtu-not-measured",
         ("destination", "path", "return-path", "source"),
-        "neither the overlay's own packets nor any other UDP flow nor echo gets through, so no size "
-        "could be tried",
+        "neither the overlay's own packets nor any other UDP flow nor echo gets through, so no "
+        "size could be tried",
     ),
 }
 

@@ -29,7 +29,7 @@ A result is what the source saw (*sight*), held against what was at the destinat
 | place | means |
 |---|---|
 | `source` | the source's own firewall (either direction) or routing table |
-| `path` | between the hosts; `rejected_by` names a router that refused, `last_hop` the last that answered |
+| `path` | between the hosts; `rejected_by`: who refused, `last_hop`: the last that answered |
 | `destination` | the destination's own firewall |
 | `return-path` | the way back, also a wrong route back on the destination |
 | `host` | the destination is down, or the address is not on it |
@@ -40,13 +40,13 @@ A result is what the source saw (*sight*), held against what was at the destinat
 | `ours` | our listener was bound and self-dialled |
 | `live` | a service held the port, so it was left alone and probed |
 | `loopback` | a service holds the port on loopback only |
-| `closed` | an agent looked, and nothing listens (no permission, `--no-listen`, NodePorts under a kubelet) |
+| `closed` | an agent looked: nothing listens (no permission, `--no-listen`, NodePorts) |
 | `unknown` | no agent is there, or it was lost meanwhile |
 
 | witness | means |
 |---|---|
 | `socket` | the probe reached a socket of our agent (a half-open connection counts) |
-| `captured` | a packet capture there saw it, no socket did: a capture sees packets before the firewall |
+| `captured` | a packet capture there, before the firewall, saw it; no socket did |
 | `not-captured` | the capture never saw it |
 | `unseen` | our listener never saw it, and no capture ran |
 | `answered` | (denied ports only) the same address answered the same source on other ports |

@@ -324,6 +324,13 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{elapsed}): the host is down, or the address is not on it",
     ),
     _row(
+        "host-known-down | * | * | *",
+        "blocked unreachable host-down none",
+        "host",
+        "{look}; other probes of {source} were told that nobody on its network answers for "
+        "{address}",
+    ),
+    _row(
         "no-route | * | * | *",
         "blocked unreachable no-route none",
         "source",
@@ -541,7 +548,7 @@ DENIED: Final[tuple[Row, ...]] = (
         "{failure}: refused, as it must be",
     ),
     _row(
-        "router-no-route host-down no-route name-not-resolved | * | * | *",
+        "router-no-route host-down host-known-down no-route name-not-resolved | * | * | *",
         "inconclusive unreachable {failure} none",
         "host path source",
         "{address} cannot be reached at all, which says nothing of the port",

@@ -9,9 +9,11 @@ from netprobe.model.evidence import Icmp, Outcome
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
-    "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind", "port-unreach", "proto-unreach",
+    "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
+    "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
-    "router-no-route", "host-down", "no-route", "stuck", "silence", "silence-maybe-stuck",
+    "router-no-route", "host-down", "host-known-down", "no-route", "stuck",
+    "silence", "silence-maybe-stuck",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
 ]  # fmt: skip
 
@@ -61,8 +63,19 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
-def sight(outcome: Outcome, protocol: str) -> Sight:
-    """One word for an outcome. Total: every outcome has one."""
+SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+
+
+def sight(outcome: Outcome, protocol: str, host_down: bool = False) -> Sight:
+    """One word for an outcome. Total: every outcome has one.
+
+    ``host_down``: other probes of this source were told that nobody answers for the address.
+    """
+    word = _sight(outcome, protocol)
+    return "host-known-down" if host_down and word in SILENT else word
+
+
+def _sight(outcome: Outcome, protocol: str) -> Sight:
     if outcome.answer is not None:
         return _OPEN[outcome.answer]
     if outcome.failure is None:

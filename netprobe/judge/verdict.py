@@ -104,7 +104,7 @@ def find_row(evidence: Evidence, outcome: Outcome) -> Row:
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
     seen = _denied_witness(evidence) if denied else witness_word(evidence)
-    key = (sight(outcome, block.protocol), protocol, state, seen)
+    key = (sight(outcome, block.protocol, evidence.host_down), protocol, state, seen)
     for row in DENIED if denied else ALLOWED:
         if row.matches(key):
             return row
@@ -138,7 +138,7 @@ def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
 
 
 def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
-    """What is known of the answer: its errno, whether it left, whether it came (network-facts 6)."""
+    """What is known of the answer: its errno, whether it left, whether it came."""
     if witness.answer_arrived:
         return ("source",)
     if witness.answer_arrived is False:

@@ -11,7 +11,7 @@ from netprobe.model.result import Proof
 
 # What came back on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
-#   reflected  our own bytes came back                service    what ``probe:`` asked for answered rightly
+#   reflected  our own bytes came back                service    what ``probe:`` asks for answered
 #   other      something answered, not that service   silent     it opened, then said nothing
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
@@ -77,8 +77,8 @@ class Outcome:
 class Listener:
     """What is known of the destination's port while it was probed.
 
-    ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the probed
-    address · ``loopback`` a service holds it on loopback only · ``closed`` an agent looked and nothing
+    ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the
+    probed address · ``loopback`` on loopback only · ``closed`` an agent looked and nothing
     listens · ``lost`` our listener was there but its agent died meanwhile · ``unknown`` no agent.
     """
 
@@ -138,7 +138,9 @@ class Evidence:
     """Everything seen of one flow on these ports; all of them share it.
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
-    name resolved). ``untested`` is (reason, words) where nobody could look; then outcome is None.
+    name resolved). ``control_answered``: the address answered this source something in this
+    run; ``host_down``: it never did, and other probes were told that nobody answers for it.
+    ``untested`` is (reason, words) where nobody could look; then outcome is None.
     """
 
     flow: Flow
@@ -149,6 +151,7 @@ class Evidence:
     witness: Witness | None = None
     trace: Trace | None = None
     control_answered: bool = False
+    host_down: bool = False
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()

@@ -65,9 +65,9 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All hosts in file order, and the settings that the file carries (raw, checked by each matrix).
+    """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
-    ``setting_places`` says where each setting stands, ``notes`` what a reader should know of the hosts.
+    ``setting_places`` says where each setting stands, ``notes`` what a reader should know.
     """
 
     hosts: tuple[Host, ...]

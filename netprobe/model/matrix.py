@@ -27,7 +27,7 @@ class Setting:
     """Something the user says of the installation.
 
     ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
-    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, ``bool`` for boolean.
+    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """A sentence that results of a requirement carry while ``when`` holds. It never changes a verdict."""
+    """A sentence on the results while ``when`` holds. It never changes a verdict."""
 
     text: str
     when: Condition = Condition()

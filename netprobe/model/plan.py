@@ -19,8 +19,8 @@ from netprobe.model.ports import count as count_ports
 class Block:
     """One requirement × its hosts, for one protocol and one family.
 
-    ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; ``ports`` is empty for the last two. Its
-    ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
+    ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; ``ports`` is empty for the last two.
+    Its ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
     ``family`` is None where the destinations are names: the source resolves them.
     """
 
@@ -90,7 +90,7 @@ class PlannedMatrix:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a run will send. ``notes`` are sentences for the reader (unknown roles ...)."""
+    """Everything that a run will send. ``notes`` are sentences for the reader."""
 
     matrices: tuple[PlannedMatrix, ...]
     blocks: tuple[Block, ...]

@@ -1,6 +1,6 @@
 """Port sets as sorted, disjoint ranges; no object per port.
 
-A ``Ports`` value is a tuple of ``(first, last)`` pairs, both ends included, sorted, with a gap of at
+A ``Ports`` value is a tuple of ``(first, last)`` pairs, both ends included, sorted, a gap of at
 least one port between neighbours.
 """
 

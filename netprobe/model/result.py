@@ -71,7 +71,7 @@ class Result:
 class Finding:
     """Failures with one likely cause, reported as one.
 
-    ``kind`` names the common factor (``destination-port``, ``source``, ``destination``, ``zone`` ...),
+    ``kind`` names the common factor (``pair``, ``source``, ``destination``, ``zone`` ...),
     ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds.
     """
 
@@ -105,7 +105,7 @@ class Summary:
 class HostReport:
     """What one host's agent could do, for the report: ``cost`` lists what missing rights cost.
 
-    ``state`` is ``agent``, ``none`` (declared destination only) or ``failed``; ``words`` holds ssh's own
+    ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
     words and the fix where it failed.
     """
 

@@ -51,6 +51,10 @@ class Destination:
         tasks = join(wants, resolved.addresses)
         sightings = await self._denied([task for task in tasks if task.denied])
         sightings += await self._allowed([task for task in tasks if not task.denied])
+        for sighting in sightings:
+            if sighting.outcome is not None:
+                source, address = sighting.task.source.name, sighting.task.address
+                self._answered.note(source, address, sighting.outcome)
         on_final()
         self._emit_all(wants, sightings, resolved)
 
@@ -129,7 +133,7 @@ class Destination:
         ports: Ports = port_sets.intersect(sighting.ports, entries) if entries else ()
         if entries and not ports:
             return None
-        answered = self._answered.has(want.flow.source.name, sighting.task.address)
+        pair = (want.flow.source.name, sighting.task.address)
         return Evidence(
             want.flow,
             sighting.task.address,
@@ -138,7 +142,8 @@ class Destination:
             sighting.listener,
             sighting.witness,
             sighting.trace,
-            answered,
+            self._answered.has(*pair),
+            self._answered.is_down(*pair),
             sighting.mtu,
             sighting.untested,
         )

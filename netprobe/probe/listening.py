@@ -191,6 +191,9 @@ def states(block: dict[str, Any]) -> Iterator[tuple[Ports, Listener]]:
     rest = port_sets.subtract(up, undialled)
     if rest or block.get("up_raw"):
         yield rest, Listener("ours", nat=nat)
+    skipped = _ports(block.get("skipped", ()))
+    if skipped:
+        yield skipped, Listener("closed", note="a kubelet runs there: NodePorts are NAT rules")
     denied = _ports(block["denied"])
     if denied:
         yield denied, Listener("closed", note="the agent may not bind ports below 1024 there")

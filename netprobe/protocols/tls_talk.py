@@ -6,7 +6,7 @@ something: what the kernel knows of our own bytes decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,15 +30,19 @@ class Patience:
 
     ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.
     ``gap_s``: later bytes of the server arrived, earlier ones did not. ``silent_s``: the server's
-    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s.
+    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s. ``enough`` says
+    that something else has answered the question meanwhile.
     """
 
     lost_s: float = 9.0
     gap_s: float = 3.0
     silent_s: float = 36.0
+    enough: Callable[[], bool] | None = None
 
     def over(self, event: Event) -> bool:
         """Whether waiting longer would tell nothing more."""
+        if self.enough is not None and self.enough():
+            return True
         waited_s = (event.since_sent_ms or event.elapsed_ms) / 1000
         if event.tcp.get("unacked"):
             return waited_s >= self.lost_s

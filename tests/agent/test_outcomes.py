@@ -58,7 +58,7 @@ def test_kinds_are_sent_once_and_have_all_keys() -> None:
     assert message["id"] == 9
     assert [found["failure"] for found in message["kinds"]] == ["refused", None]
     assert set(message["kinds"][0]) == {
-        "op", "failure", "icmp", "left", "answer", "by", "data", "ttl", "elapsed_ms", "syns",
+        "op", "failure", "icmp", "left", "answer", "by", "data", "ttl", "elapsed_ms", "mtu", "syns",
     }  # fmt: skip
     assert message["runs"] == [[1, 1, 0, 1000, 1], [2, 2, 1, 1000, 1], [3, 3, 0, 1000, 1]]
 

@@ -11,14 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tests.lab.accuracy.cases import RESET, ROUTES, Case
+from tests.lab.accuracy.cases import REJECTS, RESET, ROUTES, Case
 from tests.lab.accuracy.topology import ROUTER_1, ROUTER_2, SOURCE
 
 Places = frozenset[str]
-
-# The kernel ends a half-open connection on these: a reset, and the two ICMP codes that it takes as
-# final (tcp_v4_err, tcp_req_err). Then no SYN_RECV entry is left that an agent could see.
-_ENDS_HALF_OPEN = (RESET, "net-unreachable", "host-unreachable", "no-route", "addr-unreachable")
 
 _REASONS = {
     "net-unreachable": {"net-unreach"},
@@ -55,7 +51,7 @@ EVERYWHERE = places("destination path return-path source")
 class Question:
     """One case under one protocol, and what the lab knows of it besides.
 
-    ``captures``: the destination's agent has CAP_NET_RAW. ``answered``: the address answers this
+    ``captures``: the agents, at one end or both, have CAP_NET_RAW. ``answered``: the address answers this
     source on something in the same run, so it is known to be up.
     """
 
@@ -89,7 +85,7 @@ class Question:
 class Expectation:
     """What can be known. ``rejecters`` and ``hops`` hold None where naming nobody is right.
 
-    ``words`` is the rule, with its section.
+    ``also`` are verdicts that are as good. ``words`` is the rule, with its section.
     """
 
     verdict: str
@@ -100,6 +96,7 @@ class Expectation:
     proofs: frozenset[str] = frozenset(("none",))
     rejecters: frozenset[str | None] = frozenset((None,))
     hops: frozenset[str | None] | None = None
+    also: frozenset[str] = frozenset()
     words: str = ""
 
 
@@ -194,53 +191,75 @@ def _hops(question: Question) -> frozenset[str | None]:
 
 
 def _nobody_there(question: Question) -> Expectation:
+    if question.captures and question.truth == "source":
+        return _answer_at_the_door(question)
+    places_left = EVERYWHERE - {"source"} if question.captures else EVERYWHERE
     if question.case.place == "router-1":
         # Only router 1 answers the walk (section 5), so whoever knows the distance knows the place.
         must = places("path")
     elif question.case.lan:
-        must = places("destination source")
+        must = places_left - {"path", "return-path"}
     else:
-        must = EVERYWHERE
+        must = places_left
     host = frozenset() if question.answered else places("host")
-    one = _silent(question, must, EVERYWHERE | host)
+    one = _silent(question, must, places_left | host)
     if question.protocol != "udp":
         return one
-    return replace(
-        one, verdict="inconclusive", may=one.may | {"service"}, states=frozenset(("open|filtered",))
-    )
+    # A capture of datagrams does not see the ICMP error that a closed port answers.
+    more = places("service source" if question.case.listener == "closed" else "service")
+    states = frozenset(("open|filtered",))
+    return replace(one, verdict="inconclusive", may=one.may | more, states=states)
+
+
+def _answer_at_the_door(question: Question) -> Expectation:
+    one = _silent(question, places("source"), places("source"))
+    if question.protocol != "udp":
+        return one
+    states = frozenset(("filtered", "open|filtered"))
+    one = replace(one, states=states, also=frozenset(("inconclusive",)))
+    if question.case.listener == "closed":
+        host = frozenset() if question.answered else places("host")
+        return replace(one, may=EVERYWHERE | {"service"} | host)
+    return one
+
+
+def _ends_half_open(case: Case) -> tuple[str, ...]:
+    """Refusals of a SYN-ACK that the kernel takes as final (tcp_v4_err, tcp_v6_err): then no
+    SYN_RECV entry is left that an agent without rights could see."""
+    four = (RESET, "net-unreachable", "host-unreachable", "none", "unreachable")
+    return four if case.family == 4 else (RESET, *REJECTS[6], "none", "unreachable", "prohibit")
+
+
+def _unseen(question: Question) -> Places:
+    """What stays possible where nothing reached a socket and nobody may capture."""
+    return places("destination path") if question.protocol == "udp" else EVERYWHERE
 
 
 def _stopped_on_the_way(question: Question) -> Expectation:
     if not question.captures:
-        unseen = places("destination path") if question.protocol == "udp" else EVERYWHERE
-        return _silent(question, places("path"), unseen)
-    # Echo that the source's own OUTPUT drops is silent in IPv6 (section 1).
-    quiet = question.protocol == "icmp" and question.case.family == 6
-    return _silent(question, places("path"), places("path source" if quiet else "path"))
+        return _silent(question, places("path"), _unseen(question))
+    # IPv6 echo that the source's own OUTPUT drops is silent (section 1), and a router that throws
+    # away before it counts the TTL leaves no hop that would tell.
+    blind = question.protocol == "icmp" and question.case.family == 6
+    hidden = blind and question.case.place == "route-router-1"
+    return _silent(question, places("path"), places("path source" if hidden else "path"))
 
 
 def _dropped_by_destination(question: Question) -> Expectation:
-    if not question.captures:
-        unseen = places("destination path") if question.protocol == "udp" else EVERYWHERE
-        return _silent(question, places("destination"), unseen)
-    if question.protocol == "udp":
-        return _silent(question, places("destination"), places("destination"))
-    return _silent(question, places("destination"), places("destination return-path source"))
+    may = places("destination") if question.captures else _unseen(question)
+    return _silent(question, places("destination"), may)
 
 
 def _answer_lost(question: Question) -> Expectation:
     assert question.truth is not None
     must = places(question.truth)
-    beyond = places("destination return-path source")
+    if question.captures or (question.protocol == "udp" and question.truth == "destination"):
+        return _silent(question, must, must)
     if question.protocol == "udp":
-        may = must if question.truth == "destination" else places("return-path source")
-    elif question.captures:
-        may = beyond
-    elif question.protocol == "icmp" or question.case.action in _ENDS_HALF_OPEN:
-        may = EVERYWHERE
-    else:
-        may = beyond
-    return _silent(question, must, may)
+        return _silent(question, must, places("return-path source"))
+    if question.protocol == "icmp" or question.case.action in _ends_half_open(question.case):
+        return _silent(question, must, EVERYWHERE)
+    return _silent(question, must, places("destination return-path source"))
 
 
 def _no_way_back(question: Question) -> Expectation:
@@ -297,7 +316,8 @@ RULES: tuple[Rule, ...] = (
          "listener waits, or in a way that no Linux stack answers by itself",
          lambda q: _is(q, "destination-in") and q.case.action != "drop", _by_destination),
     Rule("3 and 5: silence with nobody at the other end: all places stay, and the host unless its "
-         "address answered something; silent UDP may be a silent service",
+         "address answered something; silent UDP may be a silent service; a source that may capture "
+         "sees the answers that its own INPUT drops (1)",
          lambda q: not q.agent, _nobody_there),
     Rule("6: nothing arrived; a capture tells the way there from the destination's INPUT, and "
          "without one a half-open connection may have been ended before it was looked at",
@@ -307,6 +327,7 @@ RULES: tuple[Rule, ...] = (
     Rule("6: the destination has no route back, which its own kernel says when asked",
          lambda q: _is(q, "route-destination"), _no_way_back),
     Rule("6: it arrived and the answer did not: EPERM from the listener's own answer names its "
-         "OUTPUT for UDP; a way back and the source's INPUT look the same",
+         "OUTPUT for UDP; captures see where the answer ends, without them a way back and the "
+         "source's INPUT look the same",
          lambda q: True, _answer_lost),
 )  # fmt: skip

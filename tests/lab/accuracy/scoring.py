@@ -99,7 +99,7 @@ def _words(want: Expectation, truth: str | None, got: dict[str, Any]) -> Verdict
 
 def _verdict(want: Expectation, truth: str | None, got: dict[str, Any]) -> Verdict:
     verdict = got["verdict"]
-    if verdict == want.verdict:
+    if verdict == want.verdict or verdict in want.also:
         return None
     unsure = verdict in ("inconclusive", "not-tested")
     if unsure and (truth is None or truth in got["where"]):

@@ -1,0 +1,145 @@
+"""Stages 2 and 3: the worker's route, connects, and CONNECT where a proxy stands between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from netprobe.diagnose.findings import Found, Log, found, icmp_words
+from netprobe.diagnose.reach import Reach
+from netprobe.diagnose.sights import TcpSight, tcp_sight
+from netprobe.diagnose.tables import decide_tcp, fill
+from netprobe.model.stream import Opened
+from netprobe.protocols.connect import Answer, connect
+from netprobe.vantage.stream import open_stream
+
+CONNECTS = 3
+_AUTHENTICATE = 407
+_FORBIDDEN = 403
+
+
+async def look_at_route(reach: Reach, log: Log) -> Found | None:
+    """What the worker's routing table says; no packet is sent."""
+    reply = await reach.link.request({"t": "route", "dst": reach.address, "src": reach.source})
+    facts = {key: reply.get(key) for key in ("source", "dev", "mtu", "gateway")}
+    if reply["failure"] is None:
+        gateway = f" by {facts['gateway']}" if facts["gateway"] else ""
+        said = f"from {facts['source']} over {facts['dev']}{gateway}, MTU {facts['mtu']}"
+        log.add("route", "ok", said, facts, f"the worker has a route to {reach.address} ({said})")
+        return None
+    evidence = {"address": reach.address, "failure": reply["failure"], "to": reach.to}
+    because = "the worker's routing table gives no way to {address}: {failure}"
+    log.add("route", "fail", fill(because, evidence), evidence)
+    return found("NO_ROUTE", because, evidence)
+
+
+async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
+    """Three connects at once. Where only some fail, the stage is a warning and the run goes on."""
+    opened = await asyncio.gather(*(_connect(reach) for _ in range(CONNECTS)))
+    sights = [tcp_sight(one) for one in opened]
+    good = [one for one in opened if one.failure is None]
+    if good and len(good) < len(opened):
+        bad = next(sight for sight in sights if sight != "opened")
+        words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
+        log.add("tcp", "warn", words, {"sights": sights})
+        return None
+    sight = sights[0] if len(set(sights)) == 1 else "other"
+    evidence = _evidence(reach, sight, opened)
+    row = decide_tcp(sight)
+    said = fill(row.because, evidence)
+    if row.verdict is None:
+        log.add("tcp", "ok", said, evidence, said)
+        return None
+    log.add("tcp", "fail", said, evidence)
+    if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
+        return Found("PROXY_UNREACHABLE", said, evidence)
+    return Found(row.verdict, said, evidence)
+
+
+async def _connect(reach: Reach) -> Opened:
+    async with open_stream(reach.link, reach.target()) as stream:
+        return stream.opened
+
+
+def _evidence(reach: Reach, sight: TcpSight, opened: list[Opened]) -> dict[str, Any]:
+    one = opened[-1] if sight == "opened" else opened[0]
+    times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
+    evidence: dict[str, Any] = {
+        "address": reach.address,
+        "port": reach.port,
+        "to": place_of(reach),
+        "tries": len(opened),
+        "sight": sight,
+        "rtt": round(times[len(times) // 2], 1),
+        "failure": one.failure,
+        "syns": sum(each.syns or 0 for each in opened),
+        "local": one.local,
+        "offender": "an ICMP error of an unknown host",
+    }
+    if one.tcp and sight == "opened":
+        evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
+    return evidence | icmp_words(one.icmp)
+
+
+def place_of(reach: Reach) -> str:
+    """What TCP dials: with a proxy the proxy."""
+    return reach.to.rpartition(" through ")[2]
+
+
+async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
+    """CONNECT through the proxy, if there is one."""
+    if reach.proxy is None:
+        return None
+    tunnel = reach.tunnel
+    async with open_stream(reach.link, reach.target()) as stream:
+        if stream.opened.failure is not None:
+            answer = Answer(ended=stream.opened.failure)
+        else:
+            answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
+    evidence = _proxy_evidence(reach, answer)
+    code = _proxy_code(answer)
+    said = _proxy_words(evidence, answer)
+    if code is None:
+        fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
+        log.add("proxy", "ok", said, evidence, fine)
+        return None
+    log.add("proxy", "fail", said, evidence)
+    return Found(code, said, evidence)
+
+
+def _proxy_code(answer: Answer) -> str | None:
+    if answer.foreign is not None:
+        return "PROXY_NOT_HTTP"
+    if answer.status is None:
+        return "PROXY_SILENT" if answer.ended == "timeout" else "PROXY_NOT_HTTP"
+    if 200 <= answer.status < 300:
+        return None
+    exact = {_AUTHENTICATE: "PROXY_407", _FORBIDDEN: "PROXY_403"}
+    return exact.get(answer.status, "PROXY_5XX" if answer.status >= 500 else "PROXY_REFUSED")
+
+
+def _proxy_evidence(reach: Reach, answer: Answer) -> dict[str, Any]:
+    return {
+        "host": reach.tunnel.host,
+        "port": reach.tunnel.port,
+        "proxy": str(reach.proxy),
+        "status": answer.status,
+        "reason": answer.reason,
+        "proxy_server": answer.server,
+        "authentication": list(answer.schemes),
+        "body": answer.body,
+        "ended": answer.ended,
+        "foreign": answer.foreign,
+        "to": reach.to,
+    }
+
+
+def _proxy_words(evidence: dict[str, Any], answer: Answer) -> str:
+    asked = f"CONNECT {evidence['host']}:{evidence['port']} through {evidence['proxy']}"
+    if answer.foreign is not None:
+        return f"{asked} is answered by: {answer.foreign}"
+    if answer.status is None:
+        return f"{asked} is not answered ({answer.ended})"
+    more = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
+    server = f", {answer.server}" if answer.server else ""
+    return f"{asked}: HTTP {answer.status} {answer.reason}{server}{more}"

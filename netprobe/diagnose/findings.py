@@ -1,0 +1,136 @@
+"""What a stage found: a stage of the report, and where it fails a verdict with its evidence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from netprobe.diagnose.tables import fill
+from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.model.konnectivity import Diagnosis, Stage, Status
+from netprobe.model.stream import IcmpFact
+from netprobe.protocols.tls_talk import Attempt
+
+# The words of ICMP errors by family, type and code (RFC 792, 1812, 4443).
+_ICMP = {
+    (4, 3, 0): "network unreachable",
+    (4, 3, 1): "host unreachable",
+    (4, 3, 2): "protocol unreachable",
+    (4, 3, 3): "port unreachable",
+    (4, 3, 9): "network prohibited",
+    (4, 3, 10): "host prohibited",
+    (4, 3, 13): "administratively prohibited",
+    (6, 1, 0): "no route",
+    (6, 1, 1): "administratively prohibited",
+    (6, 1, 3): "address unreachable",
+    (6, 1, 4): "port unreachable",
+    (6, 1, 5): "source address failed policy",
+    (6, 1, 6): "route rejected",
+}
+_TCP_SHOWN = (
+    "snd_mss", "advmss", "pmtu", "unacked", "bytes_acked", "bytes_received", "total_retrans",
+    "rcv_ooopack", "segs_out", "segs_in",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A verdict with its evidence; ``because`` is filled from it already."""
+
+    code: str
+    because: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def found(code: str, because: str, evidence: Mapping[str, Any]) -> Found:
+    """A verdict whose sentence still has its words in braces."""
+    return Found(code, fill(because, evidence), evidence)
+
+
+class Log:
+    """The stages of one address, in order, and what they prove."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.fine: list[str] = []
+        self.open: list[str] = []
+        self._began = _now()
+
+    def add(
+        self,
+        name: str,
+        status: Status,
+        said: str,
+        facts: Mapping[str, Any] | None = None,
+        fine: str = "",
+    ) -> None:
+        """Write a stage down; ``fine`` is what it proves, if it proves something."""
+        elapsed_ms = round((_now() - self._began) * 1000)
+        self.stages.append(Stage(name, status, said, dict(facts or {}), elapsed_ms))
+        self._began = _now()
+        if fine:
+            self.fine.append(fine)
+
+    def skip(self, why: str, *names: str) -> None:
+        """Stages that are not looked at, and why."""
+        done = {stage.name for stage in self.stages}
+        self.stages += [Stage(name, "skipped", why) for name in names if name not in done]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
+    """The verdict with all its words filled."""
+    verdict = VERDICTS[what.code]
+    words = what.evidence
+    return Diagnosis(
+        worker=worker,
+        code=what.code,
+        outcome=verdict.outcome,
+        kind=verdict.kind,
+        stage=verdict.stage,
+        title=fill(verdict.title, words),
+        because=what.because,
+        remedy=fill(verdict.remedy, words),
+        logs=fill(verdict.logs, words),
+        via=via,
+        evidence=dict(words),
+        fine=tuple(log.fine),
+        open=tuple(log.open),
+        stages=tuple(log.stages),
+    )
+
+
+def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:
+    """An ICMP error for a sentence: ``icmp`` and ``offender``."""
+    if fact is None:
+        return {}
+    kind, code, offender, ttl = fact
+    family = 6 if ":" in offender else 4
+    words = _ICMP.get((family, kind, code), "an ICMP error")
+    return {"icmp": f"ICMP {kind}/{code} ({words})", "offender": offender, "icmp_ttl": ttl}
+
+
+def facts_of(attempt: Attempt) -> dict[str, Any]:
+    """One try for programs: what was sent, what came first and when, and the kernel's numbers."""
+    seen = attempt.seen
+    facts: dict[str, Any] = {
+        "server_name": attempt.hello.server_name,
+        "alpn_offered": list(attempt.hello.alpn),
+        "hello_bytes": seen.hello_bytes,
+        "first": attempt.first,
+        "first_ms": round(attempt.first_ms, 1),
+        "handshake": seen.done,
+        "version": seen.version,
+        "alpn": seen.alpn,
+        "alert": seen.alert,
+        "certificate_request": None if seen.authorities is None else list(seen.authorities),
+        "end": attempt.end,
+        "failure": attempt.failure,
+        "tcp": {name: attempt.tcp[name] for name in _TCP_SHOWN if name in attempt.tcp},
+    }
+    return facts | icmp_words(attempt.icmp)

@@ -1,0 +1,118 @@
+"""Stage 1: which addresses the worker gets for a name, and if none, what each resolver says."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from base64 import b64encode, b64decode
+from typing import Any
+
+from netprobe.diagnose.findings import Found, Log, found
+from netprobe.diagnose.konnectivity_request import is_address
+from netprobe.protocols.dns_names import TYPES, question, read_answer
+from netprobe.vantage.link import AgentLink
+
+DNS_PORT = 53
+LOOK_MS = 2000
+LOOKS = 2
+MOST_SERVERS = 4
+PRIVATE_ZONE = ".hypershift.local"
+
+# Orders and templates of these questions; a run's own count from 1 and never get there.
+_IDS = itertools.count(1 << 30)
+
+
+async def look_up(
+    link: AgentLink, host: str, log: Log, *, proxy: bool = False
+) -> tuple[tuple[str, ...], Found | None]:
+    """The addresses, or why there are none. ``proxy``: the name is that of the worker's proxy."""
+    if is_address(host):
+        log.add("names", "ok", f"{host} is an address")
+        return (host,), None
+    answer = await link.request({"t": "resolve", "name": host})
+    addresses = tuple(answer["addresses"])
+    if addresses:
+        said = f"{host} is {', '.join(addresses)}"
+        log.add("names", "ok", said, {"addresses": list(addresses)}, f"the worker resolves {said}")
+        return addresses, None
+    what = await _why(link, host, str(answer.get("words") or ""), proxy)
+    log.add("names", "fail", what.because, what.evidence)
+    return (), what
+
+
+async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Found:
+    reply = await link.request({"t": "nameservers"})
+    servers = list(reply["servers"])[:MOST_SERVERS]
+    asked = await asyncio.gather(*(_ask_server(link, server, host) for server in servers))
+    answers = dict(zip(servers, asked, strict=True))
+    evidence = {
+        "host": host,
+        "resolver_words": words,
+        "servers": ", ".join(servers) or "none configured",
+        "answers": answers,
+    }
+    said = "; ".join(f"{server}: {_phrase(each)}" for server, each in answers.items())
+    hint = ""
+    if host.endswith(PRIVATE_ZONE):
+        hint = f"; names below {PRIVATE_ZONE} exist in a private zone only"
+    because = f"the worker's resolver says: {words or 'nothing'}; {said or 'no resolver'}{hint}"
+    return found("PROXY_NAME_NOT_RESOLVED" if proxy else _code(answers), because, evidence)
+
+
+def _code(answers: dict[str, dict[str, str]]) -> str:
+    """The worst that all resolvers agree on."""
+    codes = {code for each in answers.values() for code in each.values()}
+    if not codes:
+        return "NAME_NOT_RESOLVED"
+    if codes <= {"no answer", "refused"}:
+        return "NAME_SERVERS_SILENT"
+    if "NXDOMAIN" in codes:
+        return "NAME_NOT_FOUND"
+    if codes & {"SERVFAIL", "REFUSED"}:
+        return "NAME_SERVER_FAILURE"
+    return "NAME_NOT_RESOLVED"
+
+
+def _phrase(answers: dict[str, str]) -> str:
+    if len(set(answers.values())) == 1:
+        return f"{next(iter(answers.values()))} to all questions"
+    return ", ".join(f"{kind} {code}" for kind, code in answers.items())
+
+
+async def _ask_server(link: AgentLink, server: str, host: str) -> dict[str, str]:
+    """What one resolver answers to A and AAAA over UDP and TCP."""
+    ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
+    answers = await asyncio.gather(
+        *(_ask(link, server, host, kind, proto) for kind, proto in ways)
+    )
+    return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
+
+
+async def _ask(link: AgentLink, server: str, host: str, kind: str, proto: str) -> str:
+    tcp = proto == "tcp"
+    template, order = next(_IDS), next(_IDS)
+    request = b64encode(question(host, kind, tcp)).decode("ascii")
+    item = {"request": request, "nonce_at": None, "mac_at": None, "answer": None}
+    link.send({"t": "templates", "items": {str(template): item}})
+    block = {"ports": [[DNS_PORT, DNS_PORT]], "mode": "bytes", "template": template}
+    message: dict[str, Any] = {
+        "t": "probe", "id": order, "proto": proto, "dst": server, "src": None, "blocks": [block],
+        "first_ms": None, "look_ms": LOOK_MS, "looks": LOOKS, "pace": None, "min_ttl": None,
+        "host": None,
+    }  # fmt: skip
+    said = "no answer"
+    async for frame in link.stream(message):
+        for one in frame.get("kinds", ()):
+            said = _said(one, tcp)
+    return said
+
+
+def _said(outcome: dict[str, Any], tcp: bool) -> str:
+    if outcome.get("data"):
+        answer = read_answer(b64decode(outcome["data"]), tcp)
+        if answer is None:
+            return "no DNS"
+        return answer.rcode if answer.rcode != "NOERROR" or answer.addresses else "no record"
+    if outcome.get("failure") == "refused":
+        return "refused"
+    return "no answer"

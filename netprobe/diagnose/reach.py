@@ -1,0 +1,161 @@
+"""Tries: one connection each from a worker to the server, through its proxy where it has one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from netprobe.diagnose.konnectivity_request import Tunnel
+from netprobe.diagnose.sights import HelloSight, hello_sight
+from netprobe.protocols.connect import ProxyUrl, connect
+from netprobe.protocols.tls import Hello, Seen
+from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
+from netprobe.vantage.link import AgentLink
+from netprobe.vantage.stream import Target, open_stream
+
+# Every path has it: 576 bytes is the least that IPv4 hosts must take, 1,280 that of IPv6.
+LEAST_MSS = 536
+# A second try begins while the first is still silent: both together cost the time of one.
+SECOND_AFTER_S = 1.5
+SEGMENTED_AFTER_S = 4.0
+SEGMENTED = Patience(4.0, 4.0, 4.0)
+
+Then = Callable[[TlsTalk], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One way from one worker: ``address`` and ``port`` are what TCP dials, a proxy's included."""
+
+    link: AgentLink
+    tunnel: Tunnel
+    address: str
+    port: int
+    proxy: ProxyUrl | None = None
+    source: str | None = None
+
+    @property
+    def to(self) -> str:
+        """Where it leads, for sentences."""
+        end = place(self.address, self.port)
+        if self.proxy is None:
+            return end
+        return f"{place(self.tunnel.host, self.tunnel.port)} through {end}"
+
+    @property
+    def header_bytes(self) -> int:
+        """IP and TCP header without options: a segment's packet is so much larger than the MSS."""
+        return 60 if ":" in self.address else 40
+
+    def target(self, mss: int | None = None) -> Target:
+        """What the agent is to dial."""
+        return Target(self.address, self.port, self.source, mss)
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Tries of one hello. ``sight`` None: they do not agree. ``segmented`` are those with small
+    segments, made only where silence needs them."""
+
+    tries: tuple[Attempt, ...]
+    sight: HelloSight | None
+    segmented: tuple[Attempt, ...] = ()
+    segmented_sight: HelloSight = "none"
+
+    @property
+    def first(self) -> Attempt:
+        """A try that stands for all: the first that looks as the verdict says."""
+        return next((one for one in self.tries if hello_sight(one) == self.sight), self.tries[0])
+
+
+def place(host: str, port: int) -> str:
+    """``host:port``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def attempt(
+    reach: Reach,
+    hello: Hello,
+    patience: Patience,
+    mss: int | None = None,
+    then: Then | None = None,
+) -> Attempt:
+    """One connection and one ClientHello; ``then`` goes on where the handshake is done."""
+    async with open_stream(reach.link, reach.target(mss)) as stream:
+        failure = stream.opened.failure
+        if failure is not None:
+            return Attempt(hello, Seen(), first="failed", failure=failure)
+        if reach.proxy is not None:
+            tunnel = reach.tunnel
+            answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
+            if answer.status is None or not 200 <= answer.status < 300:
+                words = f"proxy-{answer.status or answer.ended}"
+                return Attempt(hello, Seen(), first="failed", failure=words)
+        talk = TlsTalk(stream, hello)
+        await talk.shake(patience)
+        if then is not None and talk.usable:
+            await then(talk)
+        return talk.attempt
+
+
+async def look(reach: Reach, hello: Hello) -> Tries:
+    """Try a hello: once where it is answered, else until two tries agree, of three at most.
+
+    Silence is asked a second question meanwhile: whether small segments get an answer.
+    """
+    enough = asyncio.Event()
+    patience = replace(Patience(), enough=enough.is_set)
+    tries = asyncio.create_task(_agreeing(reach, hello, patience))
+    early: tuple[Attempt, ...] = ()
+    try:
+        await asyncio.wait({tries}, timeout=SEGMENTED_AFTER_S)
+        if not tries.done():
+            early = await _pair(reach, hello, SEGMENTED, LEAST_MSS)
+            if agree(early) == "answered":
+                enough.set()
+        found = await tries
+    finally:
+        tries.cancel()
+    sight = agree(found)
+    if sight is None or sight in ("answered", "unopened"):
+        return Tries(found, sight)
+    segmented = early or await _pair(reach, hello, SEGMENTED, LEAST_MSS)
+    return Tries(found, sight, segmented, agree(segmented) or "unopened")
+
+
+async def repeat(reach: Reach, hello: Hello, count: int) -> tuple[Attempt, ...]:
+    """So many tries at once."""
+    tries = (attempt(reach, hello, Patience()) for _ in range(count))
+    return tuple(await asyncio.gather(*tries))
+
+
+async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Attempt, ...]:
+    first = asyncio.create_task(attempt(reach, hello, patience))
+    try:
+        await asyncio.wait({first}, timeout=SECOND_AFTER_S)
+        if first.done() and hello_sight(first.result()) == "answered":
+            return (first.result(),)
+        second = await attempt(reach, hello, patience)
+        tries = (await first, second)
+    finally:
+        first.cancel()
+    if agree(tries) is None and "answered" not in map(hello_sight, tries):
+        return (*tries, await attempt(reach, hello, patience))
+    return tries
+
+
+async def _pair(
+    reach: Reach, hello: Hello, patience: Patience, mss: int
+) -> tuple[Attempt, ...]:
+    tries = (attempt(reach, hello, patience, mss) for _ in range(2))
+    return tuple(await asyncio.gather(*tries))
+
+
+def agree(tries: Sequence[Attempt]) -> HelloSight | None:
+    """What all tries look like, or two of three; None where they do not agree."""
+    sights = [hello_sight(one) for one in tries]
+    if len(set(sights)) == 1:
+        return sights[0]
+    often = [sight for sight in sights if sights.count(sight) > 1]
+    return often[0] if often and "answered" not in sights else None

@@ -1,0 +1,39 @@
+"""`make demo` does what the README says, in each way that a machine allows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.lab import userns
+from tests.lab.cli import ROOT
+
+DEMO = [sys.executable, str(ROOT / "demo" / "run.py")]
+
+
+def _run(command: list[str]) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_demo_finds_exactly_what_its_firewall_stops() -> None:
+    """In a user namespace, as people run it who are not root: all is well in the end."""
+    reason = userns.why_not()
+    if reason is not None:
+        pytest.skip(f"no user namespace: {reason}")
+    lines = _run(userns.command_inside(DEMO))
+
+    assert lines[-1].startswith("DEMO OK: the firewall stops 2041 required flows")
+
+
+@pytest.mark.slow
+def test_the_reduced_demo_says_that_it_is_one() -> None:
+    """Where no firewall can be built, the demo says so first and still checks every answer."""
+    lines = _run([*DEMO, "--reduced"])
+
+    assert lines[0].startswith("DEMO REDUCED: ")
+    assert lines[-1].startswith("DEMO OK (reduced): all 7 answers")
