@@ -37,6 +37,8 @@ quietly() {
 clean() {
     status=$?
     trap '' INT TERM HUP
+    # A signal may have come while a command's output went to the log.
+    exec 1>&3 2>&4
     if [ -n "${child:-}" ]; then kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; fi
     if [ -n "$started" ]; then
         if [ "$status" -ne 0 ]; then docker compose logs --no-color --tail 20 2>&1; fi
@@ -93,6 +95,7 @@ if [ -n "$(docker compose ps --quiet)" ]; then
 fi
 
 work=$(mktemp -d)
+exec 3>&1 4>&2
 trap clean EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
@@ -100,7 +103,7 @@ trap 'exit 143' TERM HUP
 echo "compose: engine $(docker version --format '{{.Server.Version}}'), compose $(docker compose version --short)"
 quietly "building the images" docker compose build
 started=yes
-quietly "starting the machines" docker compose up --wait
+quietly "starting the machines" docker compose up --wait --no-build
 netprobe_finds deckhouse-nodes
 netprobe_finds hypershift-hcp
 echo

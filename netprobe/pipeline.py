@@ -21,6 +21,7 @@ from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
+from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.probe import checkup
 from netprobe.probe.collect import STOPPED, collect
@@ -81,6 +82,9 @@ def run(
 
     ``done`` are ports of which an earlier run has final results; they are not probed again.
     """
+    words = None
+    if probing.sample is not None:
+        plan, words = sample(plan, probing.sample)
     _refuse_too_much(plan, probing)
     started = datetime.now(UTC)
     begin = time.monotonic()
@@ -96,6 +100,7 @@ def run(
         notes=plan.notes,
         planned_flows=plan.flow_count(),
         interrupted=stopped,
+        sample=words,
     )
 
 

@@ -20,7 +20,7 @@ ABOUT_PACKET_TYPE = 0xFFFFF000 + 4
 PACKET_HOST, PACKET_OUTGOING = 0, 4
 ETH_P_IP, ETH_P_IPV6 = 0x0800, 0x86DD
 IPV6_HEADER = 40
-SYN, ACK = 0x02, 0x10
+SYN, RST, ACK = 0x02, 0x04, 0x10
 ECHO_REQUEST, ECHO_REQUEST_V6 = 8, 128
 ECHO_REPLY, ECHO_REPLY_V6 = 0, 129
 WHOLE_PACKET = 0xFFFF
@@ -97,8 +97,11 @@ def _transport(wanted):
     if wanted.proto == "tcp":
         steps = [
             (LD_BYTE_AT_X, 13, None, None),
+            # A closed port answers with a reset.
+            (ANY_BIT, RST if wanted.answers else 0, "tcp", None),
             (AND, SYN | ACK, None, None),
             (EQUAL, SYN | ACK if wanted.answers else SYN, None, "no"),
+            ("tcp", 0, None, None),
         ]
     if wanted.ports:
         steps += [

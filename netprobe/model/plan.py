@@ -6,7 +6,7 @@ destinations. Its flows are walked, never listed: 1,000 hosts make millions of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netprobe.model.inventory import Address, Family, Host
@@ -22,6 +22,7 @@ class Block:
     ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; ``ports`` is empty for the last two.
     Its ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
     ``family`` is None where the destinations are names: the source resolves them.
+    ``chosen`` holds for each source the places of its destinations where only a sample is probed.
     """
 
     index: int
@@ -35,16 +36,35 @@ class Block:
     local: bool = False
     warnings: tuple[str, ...] = ()
     waiver: Waiver | None = None
+    chosen: tuple[tuple[int, ...], ...] | None = None
+
+    def has_flow(self, source: int, destination: int) -> bool:
+        """Whether the hosts at these places are two, or the matrix is ``local``."""
+        return self.local or (self.sources[source].name != self.destinations[destination][0].name)
+
+    def has_pair(self, source: int, destination: int) -> bool:
+        """Whether the source at this place probes the destination at that place."""
+        if self.chosen is not None:
+            return destination in self.chosen[source]
+        return self.has_flow(source, destination)
+
+    def peers(self, source: int) -> Iterable[int]:
+        """The places of the destinations that the source at this place probes."""
+        if self.chosen is not None:
+            return self.chosen[source]
+        return (place for place in range(len(self.destinations)) if self.has_flow(source, place))
 
     def flows(self) -> Iterator[Flow]:
         """Every flow of the block, sources first, in plan order."""
-        for source in self.sources:
-            for destination, address in self.destinations:
-                if self.local or destination.name != source.name:
-                    yield Flow(self, source, destination, address)
+        for place, source in enumerate(self.sources):
+            for peer in self.peers(place):
+                destination, address = self.destinations[peer]
+                yield Flow(self, source, destination, address)
 
     def pair_count(self) -> int:
         """How many (source, destination address) pairs there are, without walking them."""
+        if self.chosen is not None:
+            return sum(len(peers) for peers in self.chosen)
         total = len(self.sources) * len(self.destinations)
         if self.local:
             return total

@@ -24,16 +24,23 @@ class Saw:
 
 NOTHING = Saw(None)
 
+# Protocol and address; None: any address.
+Spot = tuple[str, str | None]
+
 
 class Capture:
-    """What one agent captures, by protocol; without permission it sees nothing and says so."""
+    """What one agent captures; without permission it sees nothing and says so.
+
+    One capture a protocol and address: what comes to one address of a host says nothing of another
+    that is asked on the same port.
+    """
 
     def __init__(self, agent: Agent, fleet: Fleet, **options: Any) -> None:
         self._agent = agent
         self._fleet = fleet
         self._options = options
-        self._numbers: dict[str, int] = {}
-        self._seen: dict[str, dict[str, Any]] = {}
+        self._numbers: dict[Spot, int] = {}
+        self._seen: dict[Spot, dict[str, Any]] = {}
 
     @property
     def allowed(self) -> bool:
@@ -44,22 +51,22 @@ class Capture:
         """Capture what these sightings' probes would be seen as. Never raises."""
         if not self.allowed:
             return
-        for protocol, ports in _by_protocol(about).items():
+        for spot, ports in _by_spot(about).items():
             number = next(self._fleet.order_ids)
-            reply = await self._ask(self._order(number, protocol, ports, about))
+            reply = await self._ask(self._order(number, spot, ports))
             if reply is not None and reply.get("failure") is None:
-                self._numbers[protocol] = number
+                self._numbers[spot] = number
 
     async def stop(self) -> None:
         """End it, and keep what it saw. Never raises."""
-        for protocol, number in self._numbers.items():
+        for spot, number in self._numbers.items():
             reply = await self._ask({"t": "captured", "id": number})
             if reply is not None:
-                self._seen[protocol] = reply
+                self._seen[spot] = reply
 
     def saw(self, sighting: Sighting) -> Saw:
         """Whether it saw a probe of this sighting (or its answer)."""
-        captured = self._seen.get(sighting.task.protocol)
+        captured = self._seen.get(_spot(sighting))
         if captured is None:
             return NOTHING
         own = own_addresses(sighting.task.source)
@@ -68,19 +75,21 @@ class Capture:
                 continue
             if order == sighting.order or asker in own:
                 return Saw(True, None if asker in own else asker)
-        return NOTHING if captured.get("truncated") else Saw(False)
+        return NOTHING if captured.get("truncated") or self._overlooks(sighting) else Saw(False)
 
-    def _order(
-        self, number: int, protocol: str, ports: Ports, about: list[Sighting]
-    ) -> dict[str, Any]:
+    def _overlooks(self, sighting: Sighting) -> bool:
+        """Whether the answer may be an ICMP error, which a capture of datagrams does not see."""
+        answers = bool(self._options.get("answers"))
+        told = sighting.listener.state in ("ours", "live")
+        return answers and sighting.task.protocol == "udp" and not told
+
+    def _order(self, number: int, spot: Spot, ports: Ports) -> dict[str, Any]:
+        protocol, address = spot
         name, _, ip_protocol = protocol.partition("/")
-        # Where the host lacks the probed address, packets arrive at one that we do not know.
-        translated = any(sighting.listener.nat for sighting in about)
-        addresses = {sighting.task.address for sighting in about}
         return {
             "t": "capture", "id": number, "proto": name,
             "number": int(ip_protocol) if ip_protocol else None,
-            "addrs": [] if translated else sorted(addresses),
+            "addrs": [] if address is None else [address],
             "ports": [list(entry) for entry in ports],
             **self._options,
         }  # fmt: skip
@@ -93,11 +102,17 @@ class Capture:
             return None
 
 
-def _by_protocol(about: Iterable[Sighting]) -> dict[str, Ports]:
-    wanted: dict[str, list[tuple[int, int]]] = {}
+def _by_spot(about: Iterable[Sighting]) -> dict[Spot, Ports]:
+    wanted: dict[Spot, list[tuple[int, int]]] = {}
     for sighting in about:
-        wanted.setdefault(sighting.task.protocol, []).extend(sighting.ports)
-    return {protocol: port_sets.normalise(ranges) for protocol, ranges in wanted.items()}
+        wanted.setdefault(_spot(sighting), []).extend(sighting.ports)
+    return {spot: port_sets.normalise(ranges) for spot, ranges in wanted.items()}
+
+
+def _spot(sighting: Sighting) -> Spot:
+    # Where the host lacks the probed address, packets arrive at one that we do not know.
+    translated = sighting.listener.nat
+    return (sighting.task.protocol, None if translated else sighting.task.address)
 
 
 def _holds(ports: Ports, port: int) -> bool:

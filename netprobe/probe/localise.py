@@ -13,6 +13,7 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Trace, Witness
 from netprobe.probe.captures import Capture
 from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.halfopen import with_half_open
 from netprobe.probe.listening import Round
 from netprobe.probe.settings import MAX_TTL
 from netprobe.probe.sighting import Prober, Sighting, own_addresses, source_address
@@ -37,6 +38,7 @@ class Localiser:
         found = [sighting for sighting in sightings if not _wants_look(sighting)]
         found += await self._look_again(lost, round_)
         if round_ is not None:
+            found = await with_half_open(found, self._prober, round_)
             found = list(await asyncio.gather(*(self._way_back(sighting) for sighting in found)))
         return await self._walked(found)
 
@@ -69,11 +71,15 @@ class Localiser:
         """Whether the destination's routing table has a way back to a source that hears nothing."""
         if not _lost(sighting):
             return sighting
+        # Routes may depend on the address that answers; a kernel asked about one that it does not
+        # have says what it says of a blackhole.
+        local = sighting.listener.state == "ours" and not sighting.listener.nat
+        answering = sighting.task.address if local else None
         for address in sorted(own_addresses(sighting.task.source)):
             if family_of(address) != sighting.task.family:
                 continue
             try:
-                route = await self._agent.route(address, None)
+                route = await self._agent.route(address, answering)
             except AgentError:
                 return sighting
             if route.get("failure") is not None:

@@ -82,13 +82,12 @@ class Work:
         """Every flow towards the destination, in plan order."""
         for block, end_index, address in self._by_destination[destination.name]:
             for source_index, source in enumerate(block.sources):
-                if block.local or source.name != destination.name:
-                    want = self._want(
-                        Flow(block, source, destination, address),
-                        (block.index, source_index, end_index),
-                    )
-                    if address.family is None or want.left(address.text) is not None:
-                        yield want
+                if not block.has_pair(source_index, end_index):
+                    continue
+                flow = Flow(block, source, destination, address)
+                want = self._want(flow, (block.index, source_index, end_index))
+                if address.family is None or want.left(address.text) is not None:
+                    yield want
 
     def _want(self, flow: Flow, order: Order) -> Want:
         block = flow.block

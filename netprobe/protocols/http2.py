@@ -34,6 +34,7 @@ class CallFacts:
     unanswered: bool = False
     ended: str | None = None
     failure: str | None = None
+    alert: int | None = None
     acks: int = 0
 
     @property

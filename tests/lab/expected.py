@@ -19,6 +19,8 @@ from tests.lab.netlab import family_of
 MATRICES = Path(__file__).parents[2] / "matrices"
 ONE_WAY_PROBES = ("vxlan", "geneve")
 ANY_PORT = (0, 65535)
+# netprobe's own requirement: an overlay's pairs must carry full-size packets. No matrix has it.
+PATH_MTU = "path-mtu"
 
 
 class Flow(NamedTuple):

@@ -51,8 +51,8 @@ EVERYWHERE = places("destination path return-path source")
 class Question:
     """One case under one protocol, and what the lab knows of it besides.
 
-    ``captures``: the agents, at one end or both, have CAP_NET_RAW. ``answered``: the address answers this
-    source on something in the same run, so it is known to be up.
+    ``captures``: the agents, at one end or both, have CAP_NET_RAW. ``answered``: the address
+    answers this source on something in the same run, so it is known to be up.
     """
 
     case: Case
@@ -205,10 +205,9 @@ def _nobody_there(question: Question) -> Expectation:
     one = _silent(question, must, places_left | host)
     if question.protocol != "udp":
         return one
-    # A capture of datagrams does not see the ICMP error that a closed port answers.
-    more = places("service source" if question.case.listener == "closed" else "service")
-    states = frozenset(("open|filtered",))
-    return replace(one, verdict="inconclusive", may=one.may | more, states=states)
+    # A capture of datagrams does not see the ICMP error that a closed port may have answered.
+    may = one.may | {"service", "source"}
+    return replace(one, verdict="inconclusive", may=may, states=frozenset(("open|filtered",)))
 
 
 def _answer_at_the_door(question: Question) -> Expectation:
@@ -316,8 +315,8 @@ RULES: tuple[Rule, ...] = (
          "listener waits, or in a way that no Linux stack answers by itself",
          lambda q: _is(q, "destination-in") and q.case.action != "drop", _by_destination),
     Rule("3 and 5: silence with nobody at the other end: all places stay, and the host unless its "
-         "address answered something; silent UDP may be a silent service; a source that may capture "
-         "sees the answers that its own INPUT drops (1)",
+         "address answered something; silent UDP may be a silent service; a source that may "
+         "capture sees the answers that its own INPUT drops (1)",
          lambda q: not q.agent, _nobody_there),
     Rule("6: nothing arrived; a capture tells the way there from the destination's INPUT, and "
          "without one a half-open connection may have been ended before it was looked at",

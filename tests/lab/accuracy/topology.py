@@ -13,7 +13,7 @@ from tests.lab.accuracy.cases import RESET, ROUTES, Case
 from tests.lab.netlab import Lab, Namespace
 
 PORT = 7000
-# On destinations without an agent this port is never touched by a rule: it shows that they live.
+# No rule touches this port. On ``closed`` destinations a service answers it: they are known to live.
 CONTROL_PORT = 7001
 SOURCE = ("10.201.0.2", "fd01::2")
 ROUTER_1 = frozenset(("10.201.0.1", "fd01::1", "10.211.0.1", "fd11::1"))
@@ -172,17 +172,19 @@ def _addresses(chain: Chain, part: str) -> None:
                      if ":" in text else f"address add {text}/32 dev {device}"
                      for text in mine.values()))  # fmt: skip
     serve(chain[part], [text for case, text in mine.items() if case.listener == "live"])
+    closed = [text for case, text in mine.items() if case.listener == "closed"]
+    serve(chain[part], closed, CONTROL_PORT)
 
 
-def serve(host: Namespace, addresses: Iterable[str]) -> None:
-    """A service on the port of every case, over TCP and UDP; returns when it is up."""
+def serve(host: Namespace, addresses: Iterable[str], port: int = PORT) -> None:
+    """A service on a port of these addresses, over TCP and UDP; returns when it is up."""
     wanted = list(addresses)
     if not wanted:
         return
-    words = (sys.executable, "-I", "-S", str(_SERVICE), str(PORT), json.dumps(wanted))
+    words = (sys.executable, "-I", "-S", str(_SERVICE), str(port), json.dumps(wanted))
     host.spawn(*words)
     host.wait_until_listening(
-        *(f"{kind} [{text}]:{PORT}" if ":" in text else f"{kind} {text}:{PORT}"
+        *(f"{kind} [{text}]:{port}" if ":" in text else f"{kind} {text}:{port}"
           for text in wanted for kind in ("tcp", "udp"))
     )  # fmt: skip
 

@@ -1,0 +1,122 @@
+"""The last stage: an idle connection is kept, and then must still work; ``open`` is no evidence.
+
+Without a client certificate it is held in the middle of the handshake (a router has long decided
+where it goes by then), with one or with tokens as an idle HTTP/2 connection. Two are held at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+from netprobe.diagnose.reach import Reach
+from netprobe.model.stream import Event
+from netprobe.protocols.connect import connect
+from netprobe.protocols.http2 import Http2Talk
+from netprobe.protocols.tls import Hello, TlsClient
+from netprobe.protocols.tls_talk import Patience, TlsTalk
+from netprobe.vantage.stream import Stream, open_stream
+
+HOLDS = 2
+FLIGHT_S = 5.0
+# As long as grpc-go waits for the acknowledgement of its own PING.
+PROOF_S = 20.0
+# A PING sooner than 30 s after the last one is answered by GOAWAY too_many_pings.
+LEAST_PING_S = 31.0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How one hold ended. ``how``: ``alive``, ``fin``, ``reset``, ``silent``, ``goaway``, ``unheld``."""
+
+    how: str
+    held_s: float
+    goaway: str = ""
+    pings: int = 0
+
+
+VERDICT_OF = {
+    "fin": "HOLD_CUT_FIN",
+    "reset": "HOLD_CUT_RESET",
+    "silent": "HOLD_CUT_SILENTLY",
+    "goaway": "HOLD_GOAWAY",
+}
+
+
+async def hold(reach: Reach, hello: Hello, http2: bool) -> tuple[Held, ...]:
+    """Hold two connections for the tunnel's ``hold_s``."""
+    one = _hold_http2 if http2 else _hold_handshake
+    return tuple(await asyncio.gather(*(_with_stream(reach, hello, one) for _ in range(HOLDS))))
+
+
+async def _with_stream(reach: Reach, hello: Hello, one: Any) -> Held:
+    async with open_stream(reach.link, reach.target()) as stream:
+        if stream.opened.failure is not None:
+            return Held("unheld", 0.0)
+        if reach.proxy is not None:
+            tunnel = reach.tunnel
+            answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
+            if answer.status is None or answer.status >= 300:
+                return Held("unheld", 0.0)
+        held: Held = await one(stream, replace(hello, padding=0), reach)
+        return held
+
+
+async def _hold_handshake(stream: Stream, hello: Hello, reach: Reach) -> Held:
+    """Take the server's flight, answer nothing for the time, then finish: it must complain."""
+    client = TlsClient(hello)
+    await stream.send(client.start())
+    answer = b""
+    event = await stream.receive(FLIGHT_S)
+    while event.kind == "data" and not answer:
+        answer = client.feed(event.data)
+        if not answer:
+            event = await stream.receive(FLIGHT_S)
+    if not answer:
+        return Held("unheld", 0.0)
+    event = await stream.receive(reach.tunnel.hold_s)
+    while event.kind == "data":
+        event = await stream.receive(reach.tunnel.hold_s)
+    if event.over:
+        return Held(_how(event), _idle_s(event))
+    held_s = _idle_s(event)
+    await stream.send(answer)
+    return Held(_how(await stream.receive(PROOF_S)), held_s)
+
+
+async def _hold_http2(stream: Stream, hello: Hello, reach: Reach) -> Held:
+    """Keep HTTP/2 open without a stream, then one PING; the server's own PINGs are answered."""
+    tls = TlsTalk(stream, hello)
+    await tls.shake(Patience())
+    if not tls.usable:
+        return Held("unheld", 0.0)
+    http = Http2Talk(tls)
+    facts = await http.begin(tls.attempt.greeting)
+    begun = asyncio.get_running_loop().time()
+    until = begun + max(reach.tunnel.hold_s, LEAST_PING_S)
+    while facts.ended is None and (left := until - asyncio.get_running_loop().time()) > 0:
+        await http.wait(left)
+    alive = facts.ended is None and await http.ping()
+    # Measured by the agent where it ended: the time of the last event on the stream.
+    held_s = round(http.last_ms / 1000, 1)
+    goaway = "" if facts.goaway is None else f"{facts.goaway[0]} {facts.goaway[1]}".strip()
+    if goaway:
+        return Held("goaway", held_s, goaway)
+    return Held("alive" if alive else _ended(facts.ended), held_s)
+
+
+def _ended(how: str | None) -> str:
+    return how if how in ("fin", "reset") else "fin" if how == "closed" else "silent"
+
+
+def _how(event: Event) -> str:
+    if event.kind == "data":
+        return "alive"
+    return event.kind if event.kind in ("fin", "reset") else "silent"
+
+
+def _idle_s(event: Event) -> float:
+    """How long the connection had been idle, as the agent measured it."""
+    known = [ms for ms in (event.since_received_ms, event.since_sent_ms) if ms is not None]
+    return round(min(known, default=event.elapsed_ms) / 1000, 1)

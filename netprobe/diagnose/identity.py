@@ -1,0 +1,229 @@
+"""Stage 7: who answered: its certificate, what it asks for, ALPN, and its first words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from netprobe.diagnose.reach import Reach, attempt
+from netprobe.protocols.connect import Answer, get
+from netprobe.protocols.http2 import CallFacts, Http2Talk
+from netprobe.protocols.tls import Hello, Identity
+from netprobe.protocols.tls_certificates import Certificate, names_host, read_certificate
+from netprobe.protocols.tls_talk import BRIEF, Attempt, Patience, TlsTalk
+
+# The commonName of Konnectivity's own signer in HyperShift; its serving certificates carry it.
+SIGNER = "konnectivity-signer"
+SERVER = "konnectivity-server"
+ROUTER_SIGNER = "ingress-operator@"
+KAS_NAMES = ("kubernetes.default.svc", "kubernetes.default")
+# OpenShift's router says this where it has no route for a name, whatever certificate it shows.
+ROUTER_PAGE = "Application is not available"
+# A server that misses the client's certificate: certificate_required (TLS 1.3), bad_certificate
+# (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
+MISSING = frozenset((116, 42, 40))
+NO_APPLICATION_PROTOCOL = 120
+AGENT_SIZE = 1700
+CONTROL_NAME = "netprobe-control.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The words of the identity table, and what they rest on."""
+
+    who: str
+    request: str
+    alpn: str
+    reply: str
+    certificate: Certificate | None
+    attempt: Attempt
+    call: CallFacts | None = None
+    page: Answer | None = None
+
+
+def small_hello(sni: str | None) -> Hello:
+    """About 517 bytes: one segment."""
+    return Hello(sni)
+
+
+def agent_size_hello(sni: str | None) -> Hello:
+    """As large as that of the real agent (1,518 bytes and more): two segments."""
+    return Hello(sni, padding=AGENT_SIZE)
+
+
+def leaf(one: Attempt) -> Certificate | None:
+    """The server's own certificate."""
+    return read_certificate(one.seen.chain[0]) if one.seen.chain else None
+
+
+def who_is(certificate: Certificate | None, trusted: bool = False) -> str:
+    """Whose certificate it is, by its names and its issuer."""
+    if certificate is None:
+        return "none"
+    names = (*certificate.names, certificate.common_name)
+    if certificate.issuer_name == SIGNER or certificate.common_name == SERVER:
+        return "konnectivity"
+    if certificate.issuer_name.startswith(ROUTER_SIGNER):
+        return "router"
+    if certificate.common_name == "ignition-server":
+        return "ignition"
+    if certificate.common_name == "kubernetes" or set(KAS_NAMES) & set(names):
+        return "kas"
+    return "trusted" if trusted else "foreign"
+
+
+def is_missing_certificate(one: Attempt) -> bool:
+    """Whether the server asked for a certificate and says that it got none."""
+    return one.seen.authorities is not None and one.seen.alert in MISSING
+
+
+async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt | None) -> Who:
+    """Everything that the table of identities wants to know."""
+    alpn = await _alpn(reach, seen)
+    shown = alpn[1] if not seen.seen.chain else seen
+    certificate = leaf(shown)
+    who = who_is(certificate, trusted)
+    request = request_word(shown.seen.authorities)
+    call = page = None
+    if request == "none" and alpn[0] == "h2":
+        call = await call_unknown(reach, seen.hello)
+    if request == "none" and alpn[0] != "h2" and who == "foreign":
+        page = await _page(reach, seen.hello)
+        if ROUTER_PAGE in page.body and control is not None and _same(control, shown):
+            who = "router"
+    return Who(who, request, alpn[0], _reply(shown, call), certificate, shown, call, page)
+
+
+def request_word(authorities: Sequence[str] | None) -> str:
+    """Whose certificates the server asks for."""
+    if authorities is None:
+        return "none"
+    if not authorities:
+        return "unnamed"
+    return "signer" if any(f"CN={SIGNER}" in name for name in authorities) else "other"
+
+
+async def call_unknown(
+    reach: Reach, hello: Hello, identity: Identity | None = None
+) -> CallFacts:
+    """Handshake, HTTP/2, and the call that registers nothing."""
+    facts = CallFacts(ended="no handshake")
+    tunnel = reach.tunnel
+
+    async def talk(tls: TlsTalk) -> None:
+        nonlocal facts
+        http = Http2Talk(tls)
+        facts = await http.begin(tls.attempt.greeting)
+        if facts.ended is None:
+            facts = await http.call(f"{tunnel.sni or tunnel.host}:{tunnel.port}")
+
+    tried = await attempt(reach, replace(hello, identity=identity, padding=0), Patience(), None, talk)
+    if facts.ended == "no handshake":
+        facts.ended = tried.end or facts.ended
+    facts.alert = tried.seen.alert
+    return facts
+
+
+async def ask_control(reach: Reach, name: str | None) -> Attempt:
+    """The same address with a name that nobody routes, or with none."""
+    return await attempt(reach, Hello(name), BRIEF)
+
+
+def same_certificate(first: Attempt, second: Attempt) -> bool:
+    """Whether both were answered with one certificate."""
+    return _same(first, second)
+
+
+def _same(first: Attempt, second: Attempt) -> bool:
+    return bool(first.seen.chain) and first.seen.chain[:1] == second.seen.chain[:1]
+
+
+async def _alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
+    """What ALPN gives; where it is not h2, also when http/1.1 is offered beside it."""
+    if seen.seen.alpn == "h2":
+        return "h2", seen
+    refused = seen.seen.alert == NO_APPLICATION_PROTOCOL
+    if not seen.seen.done and not refused:
+        return "unknown", seen
+    both = replace(seen.hello, alpn=("h2", "http/1.1"), padding=0)
+    second = await attempt(reach, both, BRIEF)
+    if second.seen.alpn == "http/1.1":
+        return "http/1.1", second
+    return ("refused" if refused else "none"), seen
+
+
+async def _page(reach: Reach, hello: Hello) -> Answer:
+    answer = Answer()
+
+    async def talk(tls: TlsTalk) -> None:
+        nonlocal answer
+        answer = await get(tls, reach.tunnel.sni or reach.tunnel.host)
+
+    offer = replace(hello, alpn=("http/1.1",), padding=0)
+    await attempt(reach, offer, BRIEF, None, talk)
+    return answer
+
+
+def _reply(shown: Attempt, call: CallFacts | None) -> str:
+    if is_missing_certificate(shown):
+        return "certificate-required"
+    if shown.seen.alert is not None:
+        return "alert"
+    if call is not None:
+        return call_word(call)
+    return "ended" if shown.end is not None else "not-asked"
+
+
+def call_word(call: CallFacts) -> str:
+    """What the unknown method got."""
+    if call.is_agent_service:
+        return "agent-service"
+    if call.grpc_status is not None:
+        return "other-grpc"
+    if call.status is not None:
+        return "http"
+    return "withheld" if call.unanswered else "ended"
+
+
+def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
+    """Who answered, for sentences and for programs."""
+    certificate, seen = who.certificate, who.attempt.seen
+    call = who.call
+    return {
+        "to": reach.to,
+        "who": {"ignition": "the ignition server"}.get(who.who, who.who),
+        "subject": "no certificate" if certificate is None else certificate.subject,
+        "issuer": "nobody" if certificate is None else certificate.issuer,
+        "names": ", ".join(certificate.names) if certificate else "",
+        "not_before": certificate.not_before if certificate else None,
+        "not_after": certificate.not_after if certificate else None,
+        "fingerprint": certificate.fingerprint if certificate else None,
+        "authorities": _authorities(seen.authorities),
+        "tls": seen.version,
+        "alpn": {"none": "no protocol", "refused": "alert 120"}.get(who.alpn, who.alpn),
+        "alert": seen.alert,
+        "reply": who.reply,
+        "grpc_status": call.grpc_status if call else None,
+        "grpc_message": call.grpc_message if call else None,
+        "status": call.status if call else None,
+        "ended": call.ended if call else None,
+        "page": _page_words(who.page),
+    }
+
+
+def names_tunnel(certificate: Certificate, reach: Reach) -> bool:
+    """Whether the certificate is valid for what the agent dials."""
+    return names_host(certificate.names, reach.tunnel.sni or reach.tunnel.host)
+
+
+def _authorities(names: Sequence[str] | None) -> str:
+    if names is None:
+        return "none"
+    return "; ".join(names) or "any signer"
+
+
+def _page_words(page: Answer | None) -> str:
+    if page is None or page.status is None:
+        return ""
+    return f"; GET / gives HTTP {page.status} {page.reason}".rstrip()
