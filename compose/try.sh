@@ -41,7 +41,7 @@ clean() {
     exec 1>&3 2>&4
     if [ -n "${child:-}" ]; then kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; fi
     if [ -n "$started" ]; then
-        if [ "$status" -ne 0 ]; then docker compose logs --no-color --tail 20 2>&1; fi
+        if [ "$status" -ne 0 ] && [ "$status" -lt 128 ]; then docker compose logs --no-color --tail 20 2>&1; fi
         docker compose down --volumes --remove-orphans --timeout 5 >"$work/log" 2>&1 || cat "$work/log"
         echo "compose: taken down (${SECONDS} s)"
     fi

@@ -130,7 +130,7 @@ def fold(entries):
 
 def _one_run(entries):
     # type: (List[Entry]) -> Optional[List[Optional[int]]]
-    """The run that all of these sorted entries are, if they are one: the usual case, and quicker."""
+    """The run that all of these sorted entries are, if they are one: the usual and quick case."""
     first, last = entries[0][0], entries[-1][0]
     if last - first + 1 != len(entries) or len({entry[1] for entry in entries}) != 1:
         return None

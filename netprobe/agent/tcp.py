@@ -288,8 +288,10 @@ class TcpEngine:
 
     def give_back(self, part, sock):
         # type: (Part, socket.socket) -> None
-        """An open connection is done with. A real service gets a FIN, as from any polite client; our
-        own listener gets a reset, so that no TIME_WAIT stays on either end.
+        """An open connection is done with.
+
+        A real service gets a FIN, as from any polite client; our own listener gets a reset, so that
+        no TIME_WAIT stays on either end.
         """
         if part.mode == "nonce":
             self._pool.recycle(part.order.shelf, sock)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.diagnose.reach import Reach
-from netprobe.model.stream import Event
+from netprobe.model.stream import Event, IdleClock
 from netprobe.protocols.connect import connect
 from netprobe.protocols.http2 import Http2Talk
 from netprobe.protocols.tls import Hello, TlsClient
@@ -75,12 +75,16 @@ async def _hold_handshake(stream: Stream, hello: Hello, reach: Reach) -> Held:
             event = await stream.receive(FLIGHT_S)
     if not answer:
         return Held("unheld", 0.0)
+    clock = IdleClock()
+    clock.note(event)
     event = await stream.receive(reach.tunnel.hold_s)
-    while event.kind == "data":
-        event = await stream.receive(reach.tunnel.hold_s)
+    clock.note(event)
+    held_s = round(clock.idle_ms / 1000, 1)
+    if event.kind == "data":
+        # Only the end has something to say here: close_notify, or a second part of the flight.
+        event = await stream.receive(max(0.1, reach.tunnel.hold_s - held_s))
     if event.over:
-        return Held(_how(event), _idle_s(event))
-    held_s = _idle_s(event)
+        return Held(_how(event), held_s)
     await stream.send(answer)
     return Held(_how(await stream.receive(PROOF_S)), held_s)
 
@@ -97,9 +101,8 @@ async def _hold_http2(stream: Stream, hello: Hello, reach: Reach) -> Held:
     until = begun + max(reach.tunnel.hold_s, LEAST_PING_S)
     while facts.ended is None and (left := until - asyncio.get_running_loop().time()) > 0:
         await http.wait(left)
+    held_s = round(http.clock.idle_ms / 1000, 1)
     alive = facts.ended is None and await http.ping()
-    # Measured by the agent where it ended: the time of the last event on the stream.
-    held_s = round(http.last_ms / 1000, 1)
     goaway = "" if facts.goaway is None else f"{facts.goaway[0]} {facts.goaway[1]}".strip()
     if goaway:
         return Held("goaway", held_s, goaway)
@@ -115,8 +118,3 @@ def _how(event: Event) -> str:
         return "alive"
     return event.kind if event.kind in ("fin", "reset") else "silent"
 
-
-def _idle_s(event: Event) -> float:
-    """How long the connection had been idle, as the agent measured it."""
-    known = [ms for ms in (event.since_received_ms, event.since_sent_ms) if ms is not None]
-    return round(min(known, default=event.elapsed_ms) / 1000, 1)

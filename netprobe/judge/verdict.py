@@ -132,9 +132,24 @@ def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
     places = row.where
     if evidence.control_answered:
         places = _less(places, "host")
+    if _left_the_source(row, evidence):
+        places = _less(places, "source")
     if evidence.witness is not None and "no-response" in row.reason:
         places = _by_witness(places, evidence.witness)
     return places
+
+
+def _left_the_source(row: Row, evidence: Evidence) -> bool:
+    """Whether silence that no capture saw arrive is known not to be the source's own firewall.
+
+    A hop that answered a walk proves it. So does IPv4 echo without an error: an OUTPUT chain that
+    drops it makes the send fail, and only for IPv6 it may not (network-facts section 1).
+    """
+    unseen = evidence.witness is not None and evidence.witness.capture is False
+    if not unseen or row.reason != "no-response":
+        return False
+    walked = evidence.trace is not None and evidence.trace.last_hop is not None
+    return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
 
 
 def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:

@@ -55,6 +55,21 @@ class Event:
         return self.kind in ("fin", "reset", "failed") or self.failure is not None
 
 
+class IdleClock:
+    """How long a stream had been idle when an event came: no byte either way, on the agent's clock."""
+
+    def __init__(self) -> None:
+        self.idle_ms = 0.0
+        self._heard_ms = 0.0
+
+    def note(self, event: Event) -> None:
+        """Take the next event of the stream."""
+        sent_ms = event.elapsed_ms - (event.since_sent_ms or 0.0) if event.since_sent_ms else 0.0
+        self.idle_ms = event.elapsed_ms - max(self._heard_ms, sent_ms)
+        if event.kind == "data":
+            self._heard_ms = event.elapsed_ms
+
+
 class Pipe(typing.Protocol):
     """A byte stream as protocols see it; an agent's stream is one."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netprobe.model.stream import IdleClock
 from netprobe.protocols.base import printable
 from netprobe.protocols.tls_talk import TlsTalk
 
@@ -54,6 +55,7 @@ class Http2Talk:
         self._tls = tls
         self._http = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         self._answered = False
+        self.clock = IdleClock()
 
     async def begin(self, greeting: bytes) -> CallFacts:
         """Send preface and settings, take what the server said already, wait for its settings."""
@@ -91,6 +93,7 @@ class Http2Talk:
     async def _more(self, limit_s: float, idle: bool = False) -> bool:
         """One more event; whether it is worth waiting on."""
         data, event = await self._tls.receive(limit_s)
+        self.clock.note(event)
         if data:
             await self._take(data)
         if event.kind == "timeout" and not event.over:

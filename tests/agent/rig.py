@@ -86,8 +86,8 @@ def order(ident: int, proto: str, dst: str, ports: list[list[int]], **more: Any)
 class TcpResponder:
     """Accepts and treats each request as told.
 
-    ``answer``, ``reflect``, ``mute``, ``noise``, ``banner`` (speaks first), ``close`` (at once), ``hangup``
-    (reads, then closes), ``reset`` (reads, then resets).
+    ``answer``, ``reflect``, ``mute``, ``noise``, ``banner`` (speaks first), ``close`` (at once),
+    ``hangup`` (reads, then closes), ``reset`` (reads, then resets).
     """
 
     def __init__(self, agent: Agent, address: str, how: str = "answer", host: int = HOST,

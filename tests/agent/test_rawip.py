@@ -87,7 +87,7 @@ def test_our_own_firewall_is_not_permitted(lab: None) -> None:
 @pytest.mark.lab
 @needs_root
 def test_errors_of_other_destinations_are_not_ours(lab: None) -> None:
-    """A raw socket hears the errors of every packet of its protocol; only our destination's count."""
+    """A raw socket hears errors of every packet of its protocol; our destination's count."""
     netlab.rule(DESTINATION, "input", f"ip daddr 10.66.3.2 meta l4proto {NUMBER} drop")
     agent = Agent()
     with inside(SOURCE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 from collections.abc import Iterator
@@ -213,7 +214,7 @@ def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: TcpEngine) -> N
 def test_few_descriptors_only_cost_time(agent: Agent, engine: TcpEngine) -> None:
     """With room for a handful of sockets every port still gets its true outcome."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = len(list(__import__("os").scandir("/proc/self/fd")))
+    taken = len(list(os.scandir("/proc/self/fd")))
     responder = TcpResponder(agent, "127.0.0.1", "mute")
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 10, hard))
     try:
@@ -228,8 +229,6 @@ def test_few_descriptors_only_cost_time(agent: Agent, engine: TcpEngine) -> None
 
 def test_many_orders_end_and_leave_no_socket(agent: Agent, engine: TcpEngine) -> None:
     """Orders interleave, each port is reported once, and idle sockets are closed at the end."""
-    import os
-
     before = len(os.listdir("/proc/self/fd"))
     for number in range(1, 41):
         engine.submit(order(number, "tcp", f"127.0.1.{number}", [[1, 200]]))
@@ -245,8 +244,6 @@ def test_many_orders_end_and_leave_no_socket(agent: Agent, engine: TcpEngine) ->
 @pytest.fixture(scope="module")
 def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
     """Every firewall case of both families, run at once: family -> port -> outcome."""
-    import os
-
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
     netlab.build()
@@ -345,7 +342,11 @@ def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, fai
     agent = Agent()
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        found = one(agent, engine, order(1, "tcp", net.split("/")[0].rstrip("0") + "1", [[80, 80]]))
+        found = one(
+            agent,
+            engine,
+            order(1, "tcp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", [[80, 80]]),
+        )
     engine.close()
 
     assert (found["op"], found["failure"]) == ("connect", failure)

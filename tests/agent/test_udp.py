@@ -309,7 +309,9 @@ def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, fai
     agent = Agent()
     with inside(SOURCE):
         engine = UdpEngine(agent)
-        message = order(1, "udp", net.split("/")[0].rstrip("0") + "1", [[80, 80]], mode="send")
+        message = order(
+            1, "udp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", [[80, 80]], mode="send"
+        )
         found = one(agent, engine, message)
     engine.close()
 

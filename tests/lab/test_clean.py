@@ -17,7 +17,7 @@ HOSTS = {"master-0": ["master"], "worker-0": ["node"], "worker-1": ["node"]}
 # An agent whose stdin ends has nothing to wait for; one that hears nothing gives up after 30 s.
 GONE_S = 5.0
 SILENCE_S = 45.0
-END_S = 15.0
+END_S = 60.0
 
 
 @pytest.fixture
@@ -47,9 +47,10 @@ def _environment(lab: Lab) -> dict[str, str]:
     return environment() | private
 
 
-def _start(lab: Lab) -> subprocess.Popen[str]:
+@pytest.fixture
+def process(lab: Lab) -> Iterator[subprocess.Popen[str]]:
     """A run whose listeners are open: it is in the middle of its work."""
-    process = subprocess.Popen(
+    running = subprocess.Popen(
         [*COMMAND, *_words(lab)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -57,9 +58,14 @@ def _start(lab: Lab) -> subprocess.Popen[str]:
         env=_environment(lab),
         cwd=lab.folder / "home",
     )
-    wait_for(lambda: lab["worker-1"].listening() or process.poll() is not None, "listeners")
-    assert process.poll() is None, process.communicate()
-    return process
+    try:
+        wait_for(lambda: lab["worker-1"].listening() or running.poll() is not None, "listeners")
+        assert running.poll() is None, running.communicate()
+        yield running
+    finally:
+        running.kill()
+        running.send_signal(signal.SIGCONT)
+        running.communicate(timeout=END_S)
 
 
 def _left(lab: Lab) -> list[str]:
@@ -126,9 +132,10 @@ def test_nothing_is_left_where_the_report_cannot_be_written(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_closes_and_reports(lab: Lab, number: signal.Signals) -> None:
+def test_an_interrupted_run_closes_and_reports(
+    lab: Lab, process: subprocess.Popen[str], number: signal.Signals
+) -> None:
     """Ctrl-C stops, closes everything and still reports what was measured: exit status 130."""
-    process = _start(lab)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=END_S)
 
@@ -138,9 +145,8 @@ def test_an_interrupted_run_closes_and_reports(lab: Lab, number: signal.Signals)
     _assert_nothing_left(lab)
 
 
-def test_a_second_interrupt_ends_at_once(lab: Lab) -> None:
+def test_a_second_interrupt_ends_at_once(lab: Lab, process: subprocess.Popen[str]) -> None:
     """Whoever presses Ctrl-C twice does not want to wait, and still nothing stays."""
-    process = _start(lab)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=END_S)
@@ -150,9 +156,8 @@ def test_a_second_interrupt_ends_at_once(lab: Lab) -> None:
     _assert_nothing_left(lab)
 
 
-def test_agents_end_with_a_killed_coordinator(lab: Lab) -> None:
+def test_agents_end_with_a_killed_coordinator(lab: Lab, process: subprocess.Popen[str]) -> None:
     """SIGKILL cannot be answered: the agents see the end of their stdin and close everything."""
-    process = _start(lab)
     process.kill()
     process.communicate(timeout=END_S)
 
@@ -160,18 +165,14 @@ def test_agents_end_with_a_killed_coordinator(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_agents_end_when_the_coordinator_falls_silent(lab: Lab) -> None:
+def test_agents_end_when_the_coordinator_falls_silent(
+    lab: Lab, process: subprocess.Popen[str]
+) -> None:
     """A coordinator that hangs sends no beat: after 30 s its agents close everything."""
-    process = _start(lab)
     process.send_signal(signal.SIGSTOP)
-    try:
-        hosts = [lab[name] for name in HOSTS]
-        wait_for(
-            lambda: not any(host.listening() or host.pids() for host in hosts),
-            "agents to give up",
-            SILENCE_S,
-        )
-    finally:
-        process.kill()
-        process.send_signal(signal.SIGCONT)
-        process.communicate(timeout=END_S)
+    hosts = [lab[name] for name in HOSTS]
+    wait_for(
+        lambda: not any(host.listening() or host.pids() for host in hosts),
+        "agents to give up",
+        SILENCE_S,
+    )

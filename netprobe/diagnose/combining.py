@@ -1,0 +1,79 @@
+"""Several addresses of one server, one verdict of one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netprobe.diagnose.findings import Found, Log, diagnosis, found
+from netprobe.diagnose.konnectivity_request import Tunnel
+from netprobe.diagnose.reach import Reach
+from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.model.konnectivity import STAGES, Diagnosis, Stage, Status
+
+Results = Sequence[tuple[Reach, tuple[Log, Found]]]
+
+_WORST: tuple[Status, ...] = ("fail", "warn", "ok", "skipped")
+
+
+def combine(
+    worker: str, via: str, tunnel: Tunnel, names: Log, results: Results
+) -> Diagnosis:
+    """One diagnosis of all addresses.
+
+    An address without a route (IPv6 on a host that has none) does not count where another works: no
+    program would use it either.
+    """
+    usable = [item for item in results if item[1][1].code != "NO_ROUTE"] or list(results)
+    log = Log()
+    log.stages = [*names.stages, *_stages(results)]
+    log.fine = [*names.fine, *_unique(results, "fine")]
+    log.open = _unique(results, "open")
+    codes = {item[1][1].code for item in usable}
+    bad = [item for item in usable if VERDICTS[item[1][1].code].outcome != "ok"]
+    if bad and len(bad) < len(usable):
+        return diagnosis(worker, via, log, _some_fail(tunnel, usable, bad))
+    what = usable[0][1][1] if not bad else bad[0][1][1]
+    if len(codes) > 1 and bad:
+        others = {reach.address: found.code for reach, (_, found) in usable}
+        what = Found(what.code, what.because, {**what.evidence, "addresses": others})
+    return diagnosis(worker, via, log, what)
+
+
+def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
+    evidence = {
+        "host": tunnel.host,
+        "count": len(usable),
+        "bad": ", ".join(reach.address for reach, _ in bad),
+        "addresses": {reach.address: what.code for reach, (_, what) in usable},
+        "to": usable[0][0].to,
+    }
+    said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in bad)
+    return found("FANOUT_ADDRESS_FAILS", said.replace("{", "(").replace("}", ")"), evidence)
+
+
+def _stages(results: Results) -> list[Stage]:
+    """Every stage once; where there are several addresses, each says its own."""
+    if len(results) == 1:
+        return results[0][1][0].stages
+    return [_joined(name, results) for name in STAGES[1:]]
+
+
+def _joined(name: str, results: Results) -> Stage:
+    found = [
+        (reach.address, stage)
+        for reach, (log, _) in results
+        for stage in log.stages
+        if stage.name == name
+    ]
+    statuses = {stage.status for _, stage in found}
+    status = next(each for each in _WORST if each in statuses)
+    telling = [(address, stage) for address, stage in found if stage.status != "skipped"]
+    said = "; ".join(f"{address}: {stage.said}" for address, stage in telling)
+    facts = {address: dict(stage.facts) for address, stage in telling}
+    elapsed_ms = max(stage.elapsed_ms for _, stage in found)
+    return Stage(name, status, said or found[0][1].said, facts, elapsed_ms)
+
+
+def _unique(results: Results, which: str) -> list[str]:
+    texts = [text for _, (log, _) in results for text in getattr(log, which)]
+    return list(dict.fromkeys(texts))

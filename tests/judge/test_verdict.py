@@ -1,0 +1,264 @@
+"""One evidence, one result: the cases that users act on, by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.judge.findings import fold
+from netprobe.judge.verdict import Rules, judge
+from netprobe.model.evidence import (
+    Evidence,
+    Icmp,
+    Listener,
+    Outcome,
+    PathMtu,
+    Trace,
+    Witness,
+)
+from netprobe.model.matrix import Waiver
+from netprobe.model.plan import Block, Flow
+from netprobe.model.result import Result
+
+from ..plan.conftest import host, requirement
+
+A = host("a", "node", addresses=("10.0.0.1",))
+B = host("b", "node", addresses=("10.0.0.2",))
+OURS = Listener("ours")
+SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
+OPEN = Outcome("connect", None, answer="unasked", rtt_ms=0.2)
+RESET = Outcome("connect", "refused")
+
+
+def evidence(
+    outcome: Outcome | None, protocol: str = "tcp", expect: str = "allowed", **facts: Any
+) -> Evidence:
+    wanted = requirement("etcd", "node", "node", expect=expect)
+    ports = () if protocol in ("icmp",) or "/" in protocol else ((6443, 6443),)
+    block = Block(0, "m", wanted, protocol, ports, 4, (A,), ((B, B.addresses[0]),))
+    flow = Flow(facts.pop("block", block), A, B, B.addresses[0])
+    return Evidence(flow, "10.0.0.2", ports, outcome, **facts)
+
+
+def one(some: Evidence, **rules: bool) -> Result:
+    (result,) = judge(some, (0, 0, 0), Rules(**rules))
+    return result
+
+
+def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Outcome:
+    return Outcome("connect", "host-unreachable", Icmp(type_, code, offender, origin), elapsed_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("some", "verdict", "state", "reason", "where"),
+    [
+        (evidence(Outcome("answer", None, answer="nonce"), listener=OURS),
+         "pass", "open", "nonce-answer", ()),
+        # A reset of the way back ends the half-open connection before anybody sees it.
+        (evidence(SILENT, listener=OURS, witness=Witness()), "blocked", "filtered", "no-response",
+         ("destination", "path", "return-path", "source")),
+        (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS, witness=Witness()),
+         "blocked", "filtered", "no-response", ("destination", "path")),
+        (evidence(SILENT, listener=OURS, witness=Witness(capture=False)),
+         "blocked", "filtered", "no-response", ("path",)),
+        (evidence(SILENT, listener=OURS, witness=Witness(capture=True)),
+         "blocked", "filtered", "no-response", ("destination", "return-path", "source")),
+        (evidence(SILENT, listener=OURS, witness=Witness(capture=True, answer_left=False)),
+         "blocked", "filtered", "no-response", ("destination",)),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True)),
+         "blocked", "filtered", "no-response", ("destination", "return-path", "source")),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_left=True)),
+         "blocked", "filtered", "no-response", ("return-path", "source")),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_left=False)),
+         "blocked", "filtered", "no-response", ("destination",)),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_arrived=True)),
+         "blocked", "filtered", "no-response", ("source",)),
+        (evidence(SILENT, listener=OURS,
+                  witness=Witness(capture=True, reply_failure="network-unreachable")),
+         "blocked", "filtered", "no-response", ("return-path",)),
+        (evidence(replace(SILENT, left_host=False), listener=OURS, witness=Witness()),
+         "blocked", "filtered", "local-firewall", ("source",)),
+        (evidence(SILENT), "blocked", "filtered", "no-response",
+         ("destination", "host", "path", "return-path", "source")),
+        (evidence(SILENT, control_answered=True), "blocked", "filtered", "no-response",
+         ("destination", "path", "return-path", "source")),
+        (evidence(SILENT, host_down=True), "blocked", "unreachable", "host-down", ("host",)),
+        (evidence(icmp(3, 13, "router")), "blocked", "filtered", "admin-prohibited", ("path",)),
+        (evidence(icmp(3, 13, "destination", "10.0.0.2")),
+         "blocked", "filtered", "admin-prohibited", ("destination",)),
+        (evidence(icmp(3, 13, "source", "10.0.0.1")),
+         "blocked", "filtered", "local-firewall", ("source",)),
+        (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3100)),
+         "blocked", "unreachable", "host-down", ("host",)),
+        (evidence(icmp(3, 1, "router")), "blocked", "filtered", "host-unreach", ("path",)),
+        (evidence(icmp(3, 0, "router")), "blocked", "unreachable", "net-unreach", ("path",)),
+        (evidence(Outcome("connect", "network-unreachable")),
+         "blocked", "unreachable", "no-route", ("source",)),
+        (evidence(RESET), "pass", "closed", "reset", ()),
+        (evidence(RESET, listener=Listener("closed")), "pass", "closed", "reset", ()),
+        (evidence(replace(RESET, forged=True)), "blocked", "filtered", "reset", ("path",)),
+        (evidence(replace(RESET, forged=False), listener=OURS),
+         "blocked", "filtered", "reset", ("destination",)),
+        (evidence(replace(RESET, forged=True, left_host=False)),
+         "blocked", "filtered", "local-firewall", ("source",)),
+        (evidence(RESET, listener=Listener("loopback", "etcd (pid 1) on 127.0.0.1")),
+         "blocked", "closed", "reset", ("service",)),
+        (evidence(replace(RESET, blind=True)),
+         "inconclusive", "closed", "reset", ("destination", "path", "source")),
+        (evidence(OPEN), "pass", "open", "syn-ack", ()),
+        (evidence(replace(OPEN, answer="intercepted", said="x")),
+         "inconclusive", "open", "false-open", ("path",)),
+        (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness()),
+         "inconclusive", "open", "false-open", ("path", "service")),
+        (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(capture=True)),
+         "pass", "open", "seen-at-destination", ()),
+        (evidence(Outcome("answer", "no-answer"), "udp"),
+         "inconclusive", "open|filtered", "no-response",
+         ("destination", "host", "path", "return-path", "service", "source")),
+        (evidence(Outcome("send", None), "udp", listener=OURS, witness=Witness(socket=True)),
+         "pass", "open", "seen-at-destination", ()),
+        (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS,
+                  witness=Witness(socket=True, reply_failure="not-permitted")),
+         "blocked", "filtered", "no-response", ("destination",)),
+        (evidence(Outcome("send", None), "udp", listener=Listener("live", "x"),
+                  witness=Witness(capture=True)),
+         "inconclusive", "open|filtered", "no-response", ("destination",)),
+        (evidence(Outcome("answer", "no-permission"), "icmp"),
+         "not-tested", "unknown", "no-permission", ("source",)),
+        (evidence(Outcome("resolve", "name-not-resolved", said="no such host")),
+         "blocked", "unknown", "name-not-resolved", ("source",)),
+        (evidence(None, untested=("no-python", "install python3")),
+         "not-tested", "unknown", "no-python", ("source",)),
+        (evidence(OPEN, expect="denied"), "exposed", "open", "syn-ack", ("destination",)),
+        (evidence(RESET, expect="denied"), "pass", "closed", "reset", ()),
+        (evidence(SILENT, expect="denied"), "inconclusive", "open|filtered", "no-response",
+         ("destination", "host", "path", "return-path", "source")),
+        (evidence(SILENT, expect="denied", control_answered=True),
+         "pass", "filtered", "no-response", ()),
+    ],
+)  # fmt: skip
+def test_what_is_concluded(
+    some: Evidence, verdict: str, state: str, reason: str, where: tuple[str, ...]
+) -> None:
+    """The verdict, and exactly the places that the facts still allow."""
+    result = one(some)
+
+    assert (result.verdict, result.state, result.reason, result.where) == (
+        verdict, state, reason, where,
+    )  # fmt: skip
+    assert result.because
+
+
+def test_strict_takes_no_refusal_and_no_handshake() -> None:
+    """With --strict neither proves anything; a denied port is not touched by it."""
+    assert one(evidence(RESET), strict=True).verdict == "inconclusive"
+    assert one(evidence(OPEN), strict=True).verdict == "inconclusive"
+    assert one(evidence(RESET, expect="denied"), strict=True).verdict == "pass"
+    assert one(evidence(Outcome("answer", None, answer="nonce")), strict=True).verdict == "pass"
+
+
+def test_live_calls_a_refusal_a_missing_service() -> None:
+    """With --live everything is supposed to run; a denied port is not touched by it."""
+    result = one(evidence(RESET), live=True)
+
+    assert (result.verdict, result.where) == ("blocked", ("service",))
+    assert one(evidence(RESET, expect="denied"), live=True).verdict == "pass"
+
+
+def test_because_counts_the_evidence() -> None:
+    """As in the contract: packets, what the other end saw, the last hop that answered."""
+    some = evidence(
+        SILENT, listener=OURS, witness=Witness(capture=False), trace=Trace("10.0.0.254", 1)
+    )
+
+    assert one(some).because == (
+        "6 SYNs, no answer; b's packet capture never saw it; last hop that answered: 10.0.0.254"
+    )
+
+
+def test_translation_of_the_source_is_a_warning() -> None:
+    """A listener that sees another source address says so, and the flow still passes."""
+    some = evidence(
+        Outcome("answer", None, answer="nonce"),
+        listener=OURS,
+        witness=Witness(socket=True, seen_from="192.0.2.9"),
+    )
+
+    assert one(some).verdict == "pass"
+    assert one(some).warnings == (
+        "the source address is translated: b saw it come from 192.0.2.9",
+    )
+
+
+@pytest.mark.parametrize(
+    ("mtu", "verdict", "reason", "where"),
+    [
+        (PathMtu(1500, 1500, "witness", "udp"), "pass", "full-size", ()),
+        (PathMtu(1400, 1500, "witness", "udp", "10.0.0.254", 1400), "blocked", "mtu-too-small",
+         ("path",)),
+        (PathMtu(1400, 1500, "service", "echo"), "blocked", "mtu-black-hole",
+         ("destination", "path")),
+        (PathMtu(None, 1500), "inconclusive", "mtu-not-measured",
+         ("destination", "path", "return-path", "source")),
+    ],
+)  # fmt: skip
+def test_path_mtu(mtu: PathMtu, verdict: str, reason: str, where: tuple[str, ...]) -> None:
+    """What fits passes; a limit names its router; without one it is a black hole."""
+    result = one(evidence(Outcome("path-mtu", None), "icmp", mtu=mtu))
+
+    assert (result.verdict, result.reason, result.where) == (verdict, reason, where)
+    assert result.path_mtu_bytes == mtu.path
+
+
+def failures(pairs: list[tuple[str, str]], **changes: Any) -> list[Result]:
+    result = one(evidence(SILENT, listener=OURS, witness=Witness(capture=False)))
+    return [
+        replace(result, order=(0, n, 0), source=source, destination=end, **changes)
+        for n, (source, end) in enumerate(pairs)
+    ]
+
+
+def test_one_port_blocked_for_all_is_one_finding() -> None:
+    """Forty rows of one cause are one block of lines."""
+    pairs = [(f"w{n}", "m") for n in range(40)]
+    (finding,) = fold(failures(pairs))
+
+    assert len(finding.members) == 40
+    assert finding.kind == "destination"
+    assert finding.title == "tcp 6443 from w0, w1, w2, w3 and 36 more to m is blocked"
+
+
+def test_ports_that_fail_between_the_same_hosts_share_a_finding() -> None:
+    """Zone to zone: the pairs are the common factor, not the port."""
+    pairs = [("a1", "b1"), ("a2", "b1"), ("a1", "b2"), ("a2", "b2")]
+    found = fold(failures(pairs) + failures(pairs, port=2380, end_port=2380))
+
+    assert [(finding.kind, len(finding.members)) for finding in found] == [("zone", 8)]
+
+
+def test_different_causes_are_different_findings() -> None:
+    """A router that refuses and a drop at the destination are not one thing."""
+    found = fold(
+        failures([("a", "b")])
+        + failures([("a", "c")], where=("destination",))
+        + failures([("a", "d")], rejected_by="10.0.0.254", reason="admin-prohibited")
+    )
+
+    assert [finding.kind for finding in found] == ["pair", "pair", "router"]
+
+
+def test_waived_and_optional_failures_stay_apart_and_last() -> None:
+    """What does not decide never hides what does."""
+    found = fold(failures([("a", "b")], waived="later") + failures([("a", "c")]))
+
+    assert [finding.members[0].destination for finding in found] == ["c", "b"]
+
+
+def test_a_waiver_is_on_the_result() -> None:
+    """The reason is reported, the verdict is what it is."""
+    block = replace(evidence(SILENT).flow.block, waiver=Waiver("etcd", "until Monday"))
+    result = one(evidence(SILENT, block=block))
+
+    assert (result.verdict, result.waived, result.decides) == ("blocked", "until Monday", False)

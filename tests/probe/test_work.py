@@ -1,0 +1,131 @@
+"""What is probed at a destination: joined where packets are the same, less what is known already."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.model import ports as port_sets
+from netprobe.model.inventory import Inventory
+from netprobe.model.plan import Plan
+from netprobe.plan.expand import make_plan
+from netprobe.probe.destination import restrict
+from netprobe.probe.listening import Spot, rounds, spots
+from netprobe.probe.work import Work, join
+from netprobe.protocols import protocol_for
+
+from ..plan.conftest import TODAY, chosen_matrix, host, requirement
+
+
+def plan_of(*wanted: object, **extra: object) -> Plan:
+    hosts = [
+        host("a", "node", addresses=("10.0.0.1",)),
+        host("b", "external", addresses=("10.0.0.2",)),
+        host("c", "external", addresses=("c.example.com",)),
+    ]
+    return make_plan([chosen_matrix(list(wanted), **extra)], Inventory(tuple(hosts)), TODAY)  # type: ignore[arg-type]
+
+
+def test_requirements_that_want_the_same_packets_share_a_task() -> None:
+    """Two requirements with overlapping ports are one set of probes."""
+    plan = plan_of(
+        requirement("x", "node", "external", tcp=((1, 5),)),
+        requirement("y", "node", "external", tcp=((4, 9),)),
+    )
+    work = Work(plan)
+    tasks = join(work.wants(work.destinations[0]), {})
+
+    assert [(task.address, task.ports, len(task.wants)) for task in tasks] == [
+        ("10.0.0.2", ((1, 9),), 2)
+    ]
+
+
+def test_denied_ports_are_tasks_of_their_own() -> None:
+    """They are looked at before any listener of ours is open."""
+    plan = plan_of(
+        requirement("x", "node", "external", tcp=((1, 5),)),
+        requirement("y", "node", "external", tcp=((4, 4),), expect="denied"),
+    )
+    work = Work(plan)
+    tasks = join(work.wants(work.destinations[0]), {})
+
+    assert [(task.denied, task.ports) for task in tasks] == [(False, ((1, 5),)), (True, ((4, 4),))]
+    assert [spot.ports for spot in spots(tasks)] == [((1, 5),)]
+
+
+def test_names_are_probed_at_every_address_that_the_source_resolved() -> None:
+    """Each address of a name is a task; a name without one has none."""
+    plan = plan_of(requirement("x", "node", "external"))
+    work = Work(plan)
+    named = work.destinations[1]
+
+    assert join(work.wants(named), {}) == []
+    resolved = {("a", "c.example.com"): ("192.0.2.1", "2001:db8::1")}
+    assert [task.address for task in join(work.wants(named), resolved)] == list(
+        resolved["a", "c.example.com"]
+    )
+
+
+def test_what_an_earlier_run_knows_is_not_probed() -> None:
+    """Resume: final ports are left out, and a flow that is whole is not there at all."""
+    plan = plan_of(requirement("x", "node", "external", tcp=((1, 9), (20, 20))))
+    key = ("m", "x", "a", "b", "10.0.0.2", "tcp")
+
+    (task,) = join(Work(plan, {key: ((2, 20),)}).wants(plan.blocks[0].destinations[0][0]), {})
+    assert task.ports == ((1, 1),)
+    work = Work(plan, {key: ((1, 20),)})
+    assert list(work.wants(plan.blocks[0].destinations[0][0])) == []
+
+
+def test_a_port_has_one_packet() -> None:
+    """Where two requirements want different packets on a port, its listener knows one of them."""
+    plan = plan_of(
+        requirement("x", "node", "external", udp=((53, 53),), probe="dns"),
+        requirement("y", "node", "external", udp=((50, 60),)),
+    )
+    work = Work(plan)
+    found = spots(join(work.wants(work.destinations[0]), {}))
+
+    assert [(spot.packet.name, spot.ports) for spot in found] == [
+        ("dns", ((53, 53),)),
+        ("plain", ((50, 52), (54, 60))),
+    ]
+
+
+ranges = st.lists(
+    st.tuples(st.integers(1, 60000), st.integers(0, 900)).map(lambda one: (one[0], sum(one))),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(ranges, st.integers(0, 3000))
+def test_rounds_hold_every_port_once_and_fit(
+    wanted: list[tuple[int, int]], descriptors: int
+) -> None:
+    """However few descriptors an agent has, every port has its round."""
+    ports = port_sets.normalise(wanted)
+    cut = rounds([Spot("tcp", "10.0.0.2", protocol_for(None), ports)], descriptors)
+    sizes = [sum(spot.size for spot in some) for some in cut]
+    entries = [entry for some in cut for spot in some for entry in spot.ports]
+
+    assert port_sets.normalise(entries) == ports
+    assert sum(sizes) == port_sets.count(ports)
+    assert max(sizes) <= max(16, descriptors - 512)
+
+
+def test_a_round_has_the_ports_that_it_listens_on() -> None:
+    """Tasks without ports go with the first round."""
+    plan = plan_of(
+        requirement("x", "node", "external", tcp=((1, 100),)),
+        requirement("y", "node", "external", icmp=True),
+    )
+    work = Work(plan)
+    tasks = join(work.wants(work.destinations[0]), {})
+    cut = rounds(spots(tasks), 512 + 60)
+    seen = [
+        [(task.protocol, task.ports) for task in restrict(tasks, some, first=number == 0)]
+        for number, some in enumerate(cut)
+    ]
+
+    assert seen == [[("tcp", ((1, 60),)), ("icmp", ())], [("tcp", ((61, 100),))]]
