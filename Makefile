@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& command -v $$p && break; done)
-# A virtual environment is good for one lock, one project file and one folder: scripts hold its path.
-STAMP := $(VENV)/stamp-$(shell { cat requirements.lock pyproject.toml; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
+# A virtual environment is good for one lock and one folder: its scripts hold its path.
+STAMP := $(VENV)/stamp-$(shell { cat requirements.lock; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
 ROOT := $(filter 0,$(shell id -u))
 
 .PHONY: help
@@ -20,7 +20,7 @@ help: ## this list
 .PHONY: setup
 setup: $(STAMP) ## virtual environment .venv, from the hash-pinned requirements.lock
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	@echo "setup: $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv --clear $(VENV)
@@ -50,6 +50,10 @@ lab: setup lab-packages ## only the tests with real firewalls
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
 	@sh tests/lab/packages.sh lab
+
+.PHONY: compose
+compose: ## the lab of docker-compose.yml: up, run, verdicts compared, down; SKIPPED without Docker
+	@compose/try.sh
 
 .PHONY: lint
 lint: setup ## format, rules, types, layers, and the agent's Python floor

@@ -24,6 +24,7 @@ from netprobe.cli_options import (
     request_options,
     set_option,
     start_options,
+    tunnel_options,
 )
 from netprobe.errors import FileErrors, NetprobeError
 
@@ -163,6 +164,26 @@ def diff(old: str, new: str) -> int:
     from netprobe.cli_report import diff_verb
 
     return diff_verb(old, new)
+
+
+@cli.group()
+def diagnose() -> None:
+    """Find out why something that should run does not: konnectivity."""
+
+
+@diagnose.command("konnectivity", epilog=EPILOG)
+@tunnel_options
+def diagnose_konnectivity(**options: Any) -> int:
+    """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an
+    inventory. It never registers as an agent.
+
+    \b
+      netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
+      netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
+    """
+    from netprobe.cli_diagnose import konnectivity_verb
+
+    return konnectivity_verb(options)
 
 
 @cli.command()

@@ -14,10 +14,13 @@ DEFAULT_JOBS: Final = 1
 DEFAULT_RETRIES: Final = 1
 DEFAULT_MAX_RESULTS: Final = 5_000_000
 
+DEFAULT_REPEAT: Final = 4
+
 RUN_FORMATS: Final = ("text", "wide", "json")
 PLAN_FORMATS: Final = ("text", "json")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 HOST_FORMATS: Final = ("text", "json")
+TUNNEL_FORMATS: Final = ("text", "json")
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
 # Any: click's decorators take and give whatever they stand on.
@@ -224,3 +227,67 @@ def output_option(formats: tuple[str, ...]) -> Decorator:
         shell_complete=_complete_format(formats),
         help=f"What to print, or to write to a file: {', '.join(formats)}. Repeatable.",
     )
+
+
+tunnel_options = together(
+    option(
+        "--server",
+        required=True,
+        metavar="HOST[:PORT]",
+        help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
+        "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
+    ),
+    option(
+        "--publishing",
+        required=True,
+        type=click.Choice(("route", "nodeport", "loadbalancer")),
+        help="How the server is published; nodeport needs the port.",
+    ),
+    option(
+        "--flavour",
+        type=click.Choice(("hypershift", "k0s")),
+        show_default="found out",
+        help="Whose Konnectivity it is: k0s has another port and tokens instead of certificates.",
+    ),
+    option(
+        "--hostname",
+        metavar="SNI",
+        show_default="HOST, or none for an address",
+        help="The server name in the ClientHello, by which a router finds its route.",
+    ),
+    option(
+        "--proxy",
+        default="env",
+        metavar="URL|env|none",
+        help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` of "
+        "a host of the inventory. A URL is used whatever NO_PROXY says.",
+    ),
+    option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
+    option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),
+    option("--client-key", metavar="FILE", help="Its key (PEM, without a password)."),
+    option(
+        "--repeat",
+        type=click.IntRange(1, 200),
+        default=DEFAULT_REPEAT,
+        metavar="N",
+        help="How many further connections must be answered: one of several servers may be dead.",
+    ),
+    option(
+        "--hold",
+        type=click.FloatRange(1, 3600),
+        metavar="SECONDS",
+        show_default="not held",
+        help="Keep idle connections so long and see whether they still work; without a client "
+        "certificate at most 115.",
+    ),
+    inventory_option,
+    option(
+        "--from",
+        "from_",
+        multiple=True,
+        metavar="ROLE|HOST",
+        show_default="hosts of role worker",
+        help="From which hosts of the inventory. Repeatable.",
+    ),
+    output_option(TUNNEL_FORMATS),
+)

@@ -146,7 +146,7 @@ def check_hosts_verb(options: Options) -> int:
     """Start and stop every agent; 3 where one cannot be started."""
     outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
     plan = pipeline.make_plan(request_of(options))
-    probing = pipeline.Probing(forks=options["forks"], become_password=_password(options))
+    probing = pipeline.Probing(forks=options["forks"], become_password=password_of(options))
     with progress(sys.stderr) as events:
         hosts = pipeline.check_hosts(plan, probing, events)
     formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
@@ -192,11 +192,11 @@ def _probing(options: Options) -> pipeline.Probing:
         live=options["live"],
         sample=options["sample"],
         max_results=options["max_results"],
-        become_password=_password(options),
+        become_password=password_of(options),
     )
 
 
-def _password(options: Options) -> str | None:
+def password_of(options: Options) -> str | None:
     """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
     given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
     if not options["ask_become_pass"]:

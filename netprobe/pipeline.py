@@ -89,7 +89,7 @@ def run(
     started = datetime.now(UTC)
     begin = time.monotonic()
     running = _Running(plan, probing, sink, events, done or {})
-    stopped = asyncio.run(_until_signal(running.go()))
+    stopped = asyncio.run(until_signal(running.go()))
     return RunInfo(
         started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         elapsed_s=round(time.monotonic() - begin, 3),
@@ -112,7 +112,7 @@ def check_hosts(plan: Plan, probing: Probing, events: Events) -> tuple[HostRepor
         async with Launcher(become_password=probing.become_password) as launcher:
             found.extend(await checkup.check_hosts(plan, launcher, events.host))
 
-    if asyncio.run(_until_signal(go())):
+    if asyncio.run(until_signal(go())):
         raise KeyboardInterrupt
     return tuple(found)
 
@@ -172,7 +172,7 @@ class _Running:
         self._events.host(report)
 
 
-async def _until_signal(work: Coroutine[None, None, None]) -> bool:
+async def until_signal(work: Coroutine[None, None, None]) -> bool:
     """Run the work; the first SIGINT or SIGTERM ends it in order, the second at once.
 
     Gives whether it was ended by a signal.

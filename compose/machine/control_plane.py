@@ -37,7 +37,9 @@ def main() -> None:
         konnectivity.set_alpn_protocols(["h2"])
         services: list[Callable[[], None]] = [
             lambda: Pages(6443, API_PAGES, api).serve_forever(),
-            lambda: Pages(443, REGISTRY_PAGES, _context(*authority.issue("registry"))).serve_forever(),
+            lambda: Pages(
+                443, REGISTRY_PAGES, _context(*authority.issue("registry"))
+            ).serve_forever(),
             lambda: Pages(8081, HEALTH_PAGES, None).serve_forever(),
             lambda: serve_konnectivity(8091, konnectivity),
         ]
@@ -95,8 +97,14 @@ API_PAGES: dict[str, Page] = {
         403,
         "application/json",
         json.dumps(
-            {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden",
-             "message": 'User "system:anonymous" cannot do this', "code": 403}  # fmt: skip
+            {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "status": "Failure",
+                "reason": "Forbidden",
+                "message": 'User "system:anonymous" cannot do this',
+                "code": 403,
+            }  # fmt: skip
         ),
     ),
 }

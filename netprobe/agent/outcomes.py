@@ -25,7 +25,8 @@ Kind = Tuple[
 Entry = Tuple[int, int, int, int]
 
 
-def kind(op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
+def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
+    op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
          elapsed_ms=None, mtu=None):  # fmt: skip
     # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int], Optional[int]) -> Kind
     """One kind of outcome; the keys are those of the wire document."""
@@ -131,6 +132,8 @@ def fold(entries):
 def _one_run(entries):
     # type: (List[Entry]) -> Optional[List[Optional[int]]]
     """The run that all of these sorted entries are, if they are one: the usual and quick case."""
+    if not entries:
+        return None
     first, last = entries[0][0], entries[-1][0]
     if last - first + 1 != len(entries) or len({entry[1] for entry in entries}) != 1:
         return None

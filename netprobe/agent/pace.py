@@ -115,7 +115,7 @@ class Answers:
 
     def learn(self, address, rtt_s):
         # type: (str, float) -> None
-        """The destination itself answered after ``rtt_s``; slow answers weigh more than fast ones."""
+        """The destination itself answered after ``rtt_s``; slow answers weigh more."""
         known = self._rtt_s.get(address)
         if known is None:
             self._rtt_s[address] = rtt_s

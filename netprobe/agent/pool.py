@@ -1,4 +1,4 @@
-"""The TCP engine's sockets: used ones connect again, and there are never more than the host allows."""
+"""The TCP engine's sockets: used ones connect again, and the host's limit is kept."""
 
 import select
 import socket
@@ -14,7 +14,7 @@ Shelf = List[socket.socket]
 
 
 class Pool:
-    """Sockets registered once with the engine's epoll descriptor, edge-triggered, and used again."""
+    """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
 
     def __init__(self, epoll):
         # type: (Any) -> None

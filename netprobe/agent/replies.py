@@ -34,7 +34,7 @@ class Question(NamedTuple):
 
 def read_reply(question, data):
     # type: (Question, bytes) -> Tuple[str, Optional[int]]
-    """Tell a complete message apart: the answer word, and the index of the host of ours that sent it."""
+    """Tell a complete message apart: the answer word, and which host of ours sent it."""
     template = question.template
     by = template.answering_host(question.key, question.nonce, data)
     if by is not None:
@@ -47,7 +47,7 @@ def read_reply(question, data):
 
 def read_stream(question, data):
     # type: (Question, bytes) -> Optional[Tuple[str, Optional[int]]]
-    """As ``read_reply`` for bytes of a stream so far; None while more may still make sense of them."""
+    """As ``read_reply`` for a stream so far; None while more may still make sense of it."""
     answer, by = read_reply(question, data)
     if answer != GARBLED:
         return answer, by

@@ -105,7 +105,7 @@ class Talks:
 
     def _hear(self, talk):
         # type: (Talk) -> None
-        """Send what is left of the request, then read until the answer is whole or nothing comes."""
+        """Send what is left of the request, then read until the answer is whole."""
         try:
             if talk.unsent:
                 talk.unsent = talk.unsent[talk.sock.send(talk.unsent) :]

@@ -223,13 +223,7 @@ class Walker:
         """Whether the destination itself answered: a handshake, a reset, a datagram, an echo."""
         assert hop.sock is not None
         if walk.proto == "tcp":
-            code = hop.sock.connect_ex(walk.target.sockaddr(walk.port))
-            if code == 0 or code in ENDED_AFTER_OPEN or name_of(code) == REFUSED:
-                hop.address, hop.reached = walk.target.address, True
-            elif code not in IN_PROGRESS:
-                # Failed without an ICMP error to read (before Linux 5.8): nobody to name.
-                self._close_hop(hop)
-                self._check(walk)
+            self._hear_handshake(walk, hop, hop.sock)
             return
         try:
             data, sender = hop.sock.recvfrom(65535)
@@ -245,6 +239,16 @@ class Walker:
         elif sender[1] != walk.port:
             return
         hop.address, hop.reached = walk.target.address, True
+
+    def _hear_handshake(self, walk, hop, sock):
+        # type: (Walk, Hop, socket.socket) -> None
+        code = sock.connect_ex(walk.target.sockaddr(walk.port))
+        if code == 0 or code in ENDED_AFTER_OPEN or name_of(code) == REFUSED:
+            hop.address, hop.reached = walk.target.address, True
+        elif code not in IN_PROGRESS:
+            # Failed without an ICMP error to read (before Linux 5.8): nobody to name.
+            self._close_hop(hop)
+            self._check(walk)
 
     # Ending
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.diagnose.findings import Found, Log, diagnosis, found
+from netprobe.diagnose.findings import Found, Log, diagnosis
 from netprobe.diagnose.konnectivity_request import Tunnel
 from netprobe.diagnose.reach import Reach
 from netprobe.diagnose.verdicts import VERDICTS
@@ -15,9 +15,7 @@ Results = Sequence[tuple[Reach, tuple[Log, Found]]]
 _WORST: tuple[Status, ...] = ("fail", "warn", "ok", "skipped")
 
 
-def combine(
-    worker: str, via: str, tunnel: Tunnel, names: Log, results: Results
-) -> Diagnosis:
+def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results) -> Diagnosis:
     """One diagnosis of all addresses.
 
     An address without a route (IPv6 on a host that has none) does not count where another works: no
@@ -34,7 +32,7 @@ def combine(
         return diagnosis(worker, via, log, _some_fail(tunnel, usable, bad))
     what = usable[0][1][1] if not bad else bad[0][1][1]
     if len(codes) > 1 and bad:
-        others = {reach.address: found.code for reach, (_, found) in usable}
+        others = {reach.address: one.code for reach, (_, one) in usable}
         what = Found(what.code, what.because, {**what.evidence, "addresses": others})
     return diagnosis(worker, via, log, what)
 
@@ -48,7 +46,7 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
         "to": usable[0][0].to,
     }
     said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in bad)
-    return found("FANOUT_ADDRESS_FAILS", said.replace("{", "(").replace("}", ")"), evidence)
+    return Found("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
 def _stages(results: Results) -> list[Stage]:

@@ -117,4 +117,3 @@ def _how(event: Event) -> str:
     if event.kind == "data":
         return "alive"
     return event.kind if event.kind in ("fin", "reset") else "silent"
-

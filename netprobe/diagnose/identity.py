@@ -104,9 +104,7 @@ def request_word(authorities: Sequence[str] | None) -> str:
     return "signer" if any(f"CN={SIGNER}" in name for name in authorities) else "other"
 
 
-async def call_unknown(
-    reach: Reach, hello: Hello, identity: Identity | None = None
-) -> CallFacts:
+async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = None) -> CallFacts:
     """Handshake, HTTP/2, and the call that registers nothing."""
     facts = CallFacts(ended="no handshake")
     tunnel = reach.tunnel
@@ -118,7 +116,9 @@ async def call_unknown(
         if facts.ended is None:
             facts = await http.call(f"{tunnel.sni or tunnel.host}:{tunnel.port}")
 
-    tried = await attempt(reach, replace(hello, identity=identity, padding=0), Patience(), None, talk)
+    tried = await attempt(
+        reach, replace(hello, identity=identity, padding=0), Patience(), None, talk
+    )
     if facts.ended == "no handshake":
         facts.ended = tried.end or facts.ended
     facts.alert = tried.seen.alert

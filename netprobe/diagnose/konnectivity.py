@@ -123,9 +123,8 @@ class _Tls:
         if code.startswith("PMTU_"):
             self._log.add(name, "fail", fill(_FAILED_HELLO, evidence), facts_of(failed.first))
             await self._bisect(failed, evidence)
-            self._log.add("mtu", "fail", str(evidence["bounds"]), {
-                key: evidence[key] for key in ("largest", "mss", "fails")
-            })  # fmt: skip
+            sizes = {key: evidence[key] for key in ("largest_bytes", "mss", "fails")}
+            self._log.add("mtu", "fail", str(evidence["bounds"]), sizes)
         else:
             self._log.add(name, "fail", fill(row.because, evidence), facts_of(failed.first))
         return found(code, row.because, evidence)
@@ -133,8 +132,9 @@ class _Tls:
     async def _bisect(self, failed: Tries, evidence: dict[str, Any]) -> None:
         bounds = await mtu.bisect(self._reach, failed.first.hello, failed.first)
         evidence["bounds"] = bounds.said
-        evidence["largest"] = bounds.packet
-        evidence["mss"] = bounds.passes
+        evidence["largest"] = f"{bounds.packet:,}"
+        evidence["mss"] = f"{bounds.passes:,}"
+        evidence["largest_bytes"] = bounds.packet
         evidence["fails"] = bounds.fails + bounds.header_bytes
 
     async def _hello_evidence(self, small: Tries, large: Tries | None) -> dict[str, Any]:
@@ -255,7 +255,9 @@ class _Tls:
         if control is not None:
             words = f"a name that nobody routes: {hello_sight(control)}"
         if words:
-            self._log.add("control-sni", "ok", words.lstrip("; "), facts_of(control) if control else {})
+            self._log.add(
+                "control-sni", "ok", words.lstrip("; "), facts_of(control) if control else {}
+            )
 
     # Behind TLS
 
@@ -322,7 +324,7 @@ class _Tls:
         held = await holding.hold(self._reach, hello, http2)
         ways = {one.how for one in held}
         evidence = self._where() | {
-            "held_s": held[0].held_s, "goaway": held[0].goaway, "how": sorted(ways),
+            "held_s": held[0].held_s, "held": round(held[0].held_s), "goaway": held[0].goaway, "how": sorted(ways),
         }  # fmt: skip
         if len(ways) > 1 or "unheld" in ways:
             self._log.add("hold", "warn", f"two holds do not agree: {sorted(ways)}", evidence)

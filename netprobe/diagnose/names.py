@@ -82,9 +82,7 @@ def _phrase(answers: dict[str, str]) -> str:
 async def _ask_server(link: AgentLink, server: str, host: str) -> dict[str, str]:
     """What one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
-    answers = await asyncio.gather(
-        *(_ask(link, server, host, kind, proto) for kind, proto in ways)
-    )
+    answers = await asyncio.gather(*(_ask(link, server, host, kind, proto) for kind, proto in ways))
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
 
 

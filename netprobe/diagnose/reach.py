@@ -145,9 +145,7 @@ async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Att
     return tries
 
 
-async def _pair(
-    reach: Reach, hello: Hello, patience: Patience, mss: int
-) -> tuple[Attempt, ...]:
+async def _pair(reach: Reach, hello: Hello, patience: Patience, mss: int) -> tuple[Attempt, ...]:
     tries = (attempt(reach, hello, patience, mss) for _ in range(2))
     return tuple(await asyncio.gather(*tries))
 

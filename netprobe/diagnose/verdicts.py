@@ -453,7 +453,7 @@ VERDICTS: dict[str, Verdict] = {
         "fault",
         "edge",
         "fan-out",
-        "some connections to {to} fail: {failed} of {tries}",
+        "some connections to {to} fail, others do not",
         "one of several back ends is dead and still gets connections: turn on health checks of the "
         "load balancer and compare its pool with the ready kube-apiserver pods",
         "cannot connect once ... EOF, in turn with 'duplicate server'",
@@ -469,7 +469,7 @@ VERDICTS: dict[str, Verdict] = {
         "unsure",
         "edge",
         "fan-out",
-        "tries at {to} do not agree: {failed} of {tries} failed",
+        "tries at {to} do not agree",
         "run again with --repeat 30: loss and a dead back end look alike in few tries",
     ),
     # Hold.
@@ -477,7 +477,7 @@ VERDICTS: dict[str, Verdict] = {
         "fault",
         "edge",
         "hold",
-        "an idle connection to {to} is closed after {held_s} s",
+        "an idle connection to {to} is closed after {held} s",
         "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's keepalive "
         "(HyperShift 30 s, k0s 1 h), or lower the keepalive",
         "could not read stream ... error reading from server: EOF",
@@ -486,7 +486,7 @@ VERDICTS: dict[str, Verdict] = {
         "fault",
         "edge",
         "hold",
-        "an idle connection to {to} is reset after {held_s} s",
+        "an idle connection to {to} is reset after {held} s",
         "a load balancer or a stateful firewall ends idle connections: raise its idle timeout above "
         "the agent's keepalive (HyperShift 30 s, k0s 1 h)",
         "could not read stream ... connection reset by peer",
@@ -495,7 +495,7 @@ VERDICTS: dict[str, Verdict] = {
         "fault",
         "firewall",
         "hold",
-        "a connection to {to} that was idle for {held_s} s is dead, and nobody said so",
+        "a connection to {to} that was idle for {held} s is dead, and nobody said so",
         "a stateful firewall, NAT or load balancer forgot the connection: raise its state timeout, or "
         "turn on its reset for idle connections; a new connection works",
         "keepalive ping failed to receive ACK within timeout",

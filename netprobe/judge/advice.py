@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from netprobe.model.result import Place, Result
+
+Name = TypeVar("Name")
 
 NAMES_SHOWN = 4
 PORTS_SHOWN = 6
@@ -26,8 +29,9 @@ def kind_and_title(members: Sequence[Result]) -> tuple[str, str]:
         return "source", f"{_names(sources)} itself stops what it sends to {_names(destinations)}"
     kind = _kind(sources, destinations)
     if first.rejected_by is not None and first.where == ("path",):
-        return "router", f"{first.rejected_by} rejects {what} {_between(sources, destinations)}"
-    return kind, f"{what} {_between(sources, destinations)} is blocked"
+        return "router", f"{first.rejected_by} rejects {what} {_between(members)}"
+    both = " in both directions" if _sides(members) is not None else ""
+    return kind, f"{what} {_between(members)} is blocked{both}"
 
 
 def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
@@ -50,9 +54,7 @@ def advice(members: Sequence[Result]) -> str:
         return f"Bind the service on {ends[1]} to loopback only, or close {what} in its firewall."
     if first.reason == "name-not-resolved":
         return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
-    sources = _unique(member.source for member in members)
-    destinations = _unique(member.destination for member in members)
-    rule = f"{what} {_between(sources, destinations)}"
+    rule = f"{what} {_between(members)}"
     return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
                                           address=first.address, router=first.rejected_by or
                                           "the firewall on the way")
@@ -96,14 +98,37 @@ def _entries(protocol: str, entries: Sequence[tuple[int, int]]) -> str:
     return f"{protocol} {', '.join(shown)}" + (f" and {rest} more" if rest > 0 else "")
 
 
-def _between(sources: Sequence[str], destinations: Sequence[str]) -> str:
-    """``from a to b``, or ``between a, b`` where it is the same in both directions."""
+def _between(members: Sequence[Result]) -> str:
+    """Who is cut off from whom: ``from a to b``, ``between a, b``, ``between zone and zone``."""
+    sides = _sides(members)
+    if sides is not None:
+        return f"between {_names(sides[0])} and {_names(sides[1])}"
+    sources = _unique(member.source for member in members)
+    destinations = _unique(member.destination for member in members)
     if len(sources) > 1 and set(sources) == set(destinations):
         return f"between {_names(sorted(sources))}"
     return f"from {_names(sources)} to {_names(destinations)}"
 
 
-def _unique(names: Iterable[str]) -> list[str]:
+def _sides(members: Sequence[Result]) -> tuple[list[str], list[str]] | None:
+    """The two zones, where every host of one fails towards every host of the other and back."""
+    reached: dict[str, dict[str, None]] = {}
+    for member in members:
+        reached.setdefault(member.source, {})[member.destination] = None
+    groups = _unique(tuple(sorted(ends)) for ends in reached.values())
+    if len(groups) != 2:
+        return None
+    left, right = groups
+    crossed = {source: tuple(sorted(ends)) for source, ends in reached.items()}
+    two_sided = all(crossed.get(name) == left for name in right) and all(
+        crossed.get(name) == right for name in left
+    )
+    return (
+        (list(right), list(left)) if two_sided and set(left) | set(right) == set(reached) else None
+    )
+
+
+def _unique(names: Iterable[Name]) -> list[Name]:
     return list(dict.fromkeys(names))
 
 

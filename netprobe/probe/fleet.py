@@ -16,12 +16,23 @@ from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 
 
+# Told of every order that an agent answered: the host's name, the order, the frames of the answer.
+Observe = Callable[[str, dict[str, Any], list[dict[str, Any]]], None]
+
+
+def nobody(host: str, order: dict[str, Any], frames: list[dict[str, Any]]) -> None:
+    """Observe nothing."""
+
+
 class Agent:
     """One host's agent: starting, ready, or lost. ``index`` is how its answers name it."""
 
-    def __init__(self, host: Host, index: int, templates: Templates) -> None:
+    def __init__(
+        self, host: Host, index: int, templates: Templates, observe: Observe = nobody
+    ) -> None:
         self.host = host
         self.index = index
+        self._observe = observe
         self.link: AgentLink | None = None
         self.error: AgentError | None = None
         self.settled = asyncio.Event()
@@ -58,13 +69,17 @@ class Agent:
         """Ask and wait for the answer; raises AgentError where the agent is gone."""
         link = await self.ready()
         self._teach(link)
-        return await link.request(message)
+        reply = await link.request(message)
+        self._observe(self.host.name, message, [reply])
+        return reply
 
     async def probe(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one probe order; gives its ``outcomes`` frames. Raises AgentError."""
         link = await self.ready()
         self._teach(link)
-        return [frame async for frame in link.stream(order) if frame["t"] == "outcomes"]
+        frames = [frame async for frame in link.stream(order) if frame["t"] == "outcomes"]
+        self._observe(self.host.name, order, frames)
+        return frames
 
     async def route(self, destination: str, source: str | None) -> dict[str, Any]:
         """The route to an address as the host's kernel sees it, asked once."""
@@ -85,18 +100,24 @@ class Agent:
 class Fleet:
     """Starts an agent on every host that has a way in, and ends all of them.
 
-    ``tell`` is called with every host's report, once it is known.
+    ``tell`` is called with every host's report, once it is known; ``observe`` with what the agents
+    are asked and answer.
     """
 
     def __init__(
-        self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
+        self,
+        hosts: Sequence[Host],
+        launcher: Launcher,
+        tell: Callable[[HostReport], None],
+        observe: Observe = nobody,
     ) -> None:
         self.templates = Templates()
         self.order_ids = itertools.count(1)
         self._launcher = launcher
         self._tell = tell
         self._agents = {
-            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
+            host.name: Agent(host, index, self.templates, observe)
+            for index, host in enumerate(hosts)
         }
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False

@@ -16,9 +16,9 @@ from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.halfopen import with_half_open
 from netprobe.probe.listening import Round
 from netprobe.probe.settings import MAX_TTL
-from netprobe.probe.sighting import Prober, Sighting, own_addresses, source_address
+from netprobe.probe.sighting import Prober, Sighting, source_address
+from netprobe.probe.wayback import with_routes_back
 from netprobe.probe.witnesses import with_witnesses
-from netprobe.probe.work import family_of
 
 WALKED = ("tcp", "udp", "icmp")
 
@@ -39,7 +39,9 @@ class Localiser:
         found += await self._look_again(lost, round_)
         if round_ is not None:
             found = await with_half_open(found, self._prober, round_)
-            found = list(await asyncio.gather(*(self._way_back(sighting) for sighting in found)))
+            silent = [sighting for sighting in found if _lost(sighting)]
+            found = [sighting for sighting in found if not _lost(sighting)]
+            found += await with_routes_back(silent, sightings, self._agent, self._fleet)
         return await self._walked(found)
 
     async def _look_again(self, lost: list[Sighting], round_: Round | None) -> list[Sighting]:
@@ -66,26 +68,6 @@ class Localiser:
             arrived = arriving[first.task.source.name]
             found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
         return found
-
-    async def _way_back(self, sighting: Sighting) -> Sighting:
-        """Whether the destination's routing table has a way back to a source that hears nothing."""
-        if not _lost(sighting):
-            return sighting
-        # Routes may depend on the address that answers; a kernel asked about one that it does not
-        # have says what it says of a blackhole.
-        local = sighting.listener.state == "ours" and not sighting.listener.nat
-        answering = sighting.task.address if local else None
-        for address in sorted(own_addresses(sighting.task.source)):
-            if family_of(address) != sighting.task.family:
-                continue
-            try:
-                route = await self._agent.route(address, answering)
-            except AgentError:
-                return sighting
-            if route.get("failure") is not None:
-                witness = sighting.witness or Witness()
-                return replace(sighting, witness=replace(witness, reply_failure=route["failure"]))
-        return sighting
 
     async def _walked(self, sightings: list[Sighting]) -> list[Sighting]:
         """Walk once for each source, address and protocol, on the first silent port."""

@@ -63,7 +63,7 @@ def test_pacer_says_when() -> None:
 
 
 def test_orders_to_one_destination_share_a_pacer() -> None:
-    """The bucket is the answering host's: two orders draw on one pacer; another host has its own."""
+    """The bucket is the answering host's: two orders draw on one; another host has its own."""
     answers = Answers()
 
     assert answers.pacer("a", None, (6, 1020)) is answers.pacer("a", None, (6, 1020))

@@ -377,7 +377,7 @@ def test_a_minimum_ttl_hears_only_near_resets(
 @pytest.mark.lab
 @pytest.mark.slow
 def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
-    """3,000 ports of which every tenth is dropped take two looks, and no other port is misjudged."""
+    """3,000 ports of which every tenth is dropped take two looks; no other port is misjudged."""
     netlab.rule(
         R1, "forward", "tcp dport { " + ", ".join(map(str, range(10, 3001, 10))) + " } drop"
     )

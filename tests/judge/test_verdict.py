@@ -238,6 +238,14 @@ def test_ports_that_fail_between_the_same_hosts_share_a_finding() -> None:
     assert [(finding.kind, len(finding.members)) for finding in found] == [("zone", 8)]
 
 
+def test_two_zones_are_named_as_such() -> None:
+    """A firewall between two zones cuts both directions: that is one finding with two sides."""
+    there = [(a, b) for a in ("a1", "a2", "a3") for b in ("b1", "b2")]
+    (finding,) = fold(failures(there + [(b, a) for a, b in there]))
+
+    assert finding.title == "tcp 6443 between a1, a2, a3 and b1, b2 is blocked in both directions"
+
+
 def test_different_causes_are_different_findings() -> None:
     """A router that refuses and a drop at the destination are not one thing."""
     found = fold(

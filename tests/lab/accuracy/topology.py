@@ -13,7 +13,7 @@ from tests.lab.accuracy.cases import RESET, ROUTES, Case
 from tests.lab.netlab import Lab, Namespace
 
 PORT = 7000
-# No rule touches this port. On ``closed`` destinations a service answers it: they are known to live.
+# No rule touches this port. On ``closed`` destinations a service answers it: they are alive.
 CONTROL_PORT = 7001
 SOURCE = ("10.201.0.2", "fd01::2")
 ROUTER_1 = frozenset(("10.201.0.1", "fd01::1", "10.211.0.1", "fd11::1"))

@@ -1,0 +1,1 @@
+"""Measurements side by side with nmap, masscan and fping: ``make bench`` or ``python -m bench``."""

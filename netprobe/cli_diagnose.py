@@ -1,0 +1,72 @@
+"""The verb ``diagnose konnectivity``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import click
+
+from netprobe.cli_options import TUNNEL_FORMATS
+from netprobe.diagnose.konnectivity_request import Options as TunnelOptions
+from netprobe.diagnose.konnectivity_request import make_tunnel
+from netprobe.diagnose.workers import LOCAL, Job, choose_hosts, run
+from netprobe.errors import RequestError
+from netprobe.load.inventories import load_inventory
+from netprobe.model.exit import BLOCKED, FAILED, PASS, UNKNOWN
+from netprobe.model.inventory import Host
+from netprobe.model.konnectivity import TunnelReport
+from netprobe.report.konnectivity import write_konnectivity_text
+from netprobe.report.konnectivity_json import write_konnectivity_json
+from netprobe.report.outputs import parse_outputs, write_outputs
+from netprobe.report.progress import progress
+from netprobe.vantage.launch import Launcher
+
+Options = Mapping[str, Any]  # Any: what click made of each option
+
+WRITERS = {"text": write_konnectivity_text, "json": write_konnectivity_json}
+
+
+def konnectivity_verb(options: Options) -> int:
+    """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
+    outputs = parse_outputs(options["outputs"], TUNNEL_FORMATS, "text")
+    tunnel = make_tunnel(
+        TunnelOptions(
+            server=options["server"],
+            publishing=options["publishing"],
+            flavour=options["flavour"],
+            hostname=options["hostname"],
+            ca=options["ca"],
+            client_cert=options["client_cert"],
+            client_key=options["client_key"],
+            repeat=options["repeat"],
+            hold_s=options["hold"] or 0.0,
+        )
+    )
+    job = Job(tunnel, _hosts(options), options["proxy"])
+    with progress(sys.stderr) as events:
+        report = run(job, Launcher(), events)
+
+    def render(format_: str, stream: TextIO) -> None:
+        WRITERS[format_](report, stream)
+
+    problems = write_outputs(outputs, render)
+    for problem in problems:
+        click.echo(f"netprobe: {problem}", err=True)
+    return FAILED if problems else _status(report)
+
+
+def _hosts(options: Options) -> tuple[Host, ...]:
+    if options["inventories"]:
+        return choose_hosts(load_inventory(options["inventories"]), options["from_"])
+    if options["from_"]:
+        raise RequestError("--from names hosts of an inventory: give one with -i FILE")
+    return (LOCAL,)
+
+
+def _status(report: TunnelReport) -> int:
+    outcomes = {one.outcome for one in report.diagnoses}
+    if "fault" in outcomes:
+        return BLOCKED
+    return PASS if outcomes == {"ok"} else UNKNOWN

@@ -1,0 +1,213 @@
+"""One flow as the user names it → a plan of this flow alone, made by the planner of every run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from netprobe.errors import RequestError
+from netprobe.load.addresses import parse_address
+from netprobe.load.inventories import load_inventory
+from netprobe.load.request import load_request
+from netprobe.load.words import nearest, unknown
+from netprobe.model.inventory import Host, Inventory, Vantage
+from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
+from netprobe.model.plan import Block, Plan
+from netprobe.plan.expand import make_plan
+from netprobe.plan.path_mtu import PATH_MTU
+
+# What a flow that no matrix is asked about belongs to.
+EXPLAIN = "explain"
+
+_EXPECTED = "expected a protocol and a port such as tcp/6443, udp/8472, icmp or ipproto/4"
+_WORDS = re.compile(r"(tcp|udp|ipproto)/(\d{1,5})")
+_TURNED = re.compile(r"(\d{1,5})/(tcp|udp)")
+_MOST = {"tcp": 65535, "udp": 65535, "ipproto": 255}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """``protocol`` as blocks have it: ``tcp``, ``udp``, ``icmp``, ``ipproto/4``."""
+
+    protocol: str
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """What the user asked to explain; without matrices the flow is plain."""
+
+    source: str
+    destination: str
+    wire: Wire
+    inventories: tuple[str, ...] = ()
+    matrices: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+
+
+def parse_wire(text: str) -> Wire:
+    """``tcp/6443``, ``6443/tcp``, ``icmp``, ``ipproto/4``. Raises RequestError."""
+    word = text.strip().lower()
+    if word in ("icmp", "icmp/echo"):
+        return Wire("icmp")
+    turned = _TURNED.fullmatch(word)
+    found = _WORDS.fullmatch(f"{turned[2]}/{turned[1]}" if turned else word)
+    if found is None:
+        raise RequestError(f"{text}: {_EXPECTED}")
+    protocol, number = found[1], int(found[2])
+    least = 0 if protocol == "ipproto" else 1
+    if not least <= number <= _MOST[protocol]:
+        raise RequestError(f"{text}: {number} is not between {least} and {_MOST[protocol]}")
+    return Wire(f"ipproto/{number}") if protocol == "ipproto" else Wire(protocol, number)
+
+
+def plan_flow(request: FlowRequest, today: date) -> Plan:
+    """The plan of the flow: a block for each family, each followed by one that measures its MTU.
+
+    Raises RequestError where there is no such flow.
+    """
+    chosen, inventory, notes = _load(request)
+    source = _source(request.source, inventory)
+    destination, why = _destination(request.destination, inventory)
+    if source.vantage.kind == "none":
+        raise RequestError(f"{source.name} is declared vantage: none, so no probe can start there")
+    plan = make_plan(chosen, _with(inventory, destination), today, notes)
+    blocks, told = _of_matrices(plan, source, destination, request.wire)
+    if not blocks:
+        told = [f"no requirement of {', '.join(request.matrices)} has this flow"] if chosen else []
+        blocks = _plain(source, destination, request.wire, today)
+    pairs = [one for block in blocks for one in (block, *_path_mtu(block))]
+    numbered = tuple(replace(block, index=index) for index, block in enumerate(pairs))
+    return replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
+
+
+def _load(
+    request: FlowRequest,
+) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
+    if request.matrices:
+        return load_request(request.matrices, request.inventories, request.sets)
+    if request.sets:
+        raise RequestError("--set: there is no matrix that has settings; give --matrix too")
+    inventory = load_inventory(request.inventories)
+    return (), inventory, inventory.notes
+
+
+def _source(name: str, inventory: Inventory) -> Host:
+    for host in inventory.hosts:
+        if host.name == name:
+            return host
+    names = [host.name for host in inventory.hosts]
+    raise RequestError(f"SOURCE: {unknown('host', name, names)}")
+
+
+def _destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
+    """A host of the inventory by name or by address, else an address without an agent."""
+    for host in inventory.hosts:
+        if host.name == text:
+            return host, []
+    try:
+        address = parse_address(text)
+    except ValueError as error:
+        raise RequestError(f"DESTINATION: {error}") from error
+    for host in inventory.hosts:
+        if address in host.addresses:
+            return replace(host, addresses=(address,)), [f"{text} is {host.name}'s address"]
+    near = nearest(text, [host.name for host in inventory.hosts])
+    # A word without a dot is rather a slip than a name that the source can resolve.
+    if near and address.family is None and "." not in text:
+        words = f"no host is called {text}, did you mean {' or '.join(near)}?"
+        raise RequestError(f"DESTINATION: {words} (to ask the source for the name: {text}.)")
+    note = f"{text} is not in the inventory: it is probed without an agent of its own"
+    return Host(text, (address,), (), Vantage("none")), [note]
+
+
+def _with(inventory: Inventory, destination: Host) -> Inventory:
+    """The inventory in which the destination is as it was asked for."""
+    hosts = tuple(
+        destination if host.name == destination.name else host for host in inventory.hosts
+    )
+    return replace(inventory, hosts=hosts)
+
+
+def _of_matrices(
+    plan: Plan, source: Host, destination: Host, wire: Wire
+) -> tuple[list[Block], list[str]]:
+    """The requirements' own blocks, cut down to this flow; the first of each family and address."""
+    found: list[Block] = []
+    told: list[str] = []
+    known = set()
+    for block in plan.blocks:
+        for one in _cut(block, source, destination, wire):
+            key = (one.family, one.destinations[0][1])
+            name = f"{one.matrix}: {one.requirement.id}"
+            if key not in known:
+                found.append(one)
+            elif name not in " ".join(told) and found[0].requirement != one.requirement:
+                told.append(f"also required by {name}")
+            known.add(key)
+    return found, told
+
+
+def _cut(block: Block, source: Host, destination: Host, wire: Wire) -> Iterator[Block]:
+    port = wire.port
+    if block.protocol != wire.protocol or block.requirement.probe == PATH_MTU:
+        return
+    if port is not None and not any(first <= port <= last for first, last in block.ports):
+        return
+    if source.name not in {host.name for host in block.sources}:
+        return
+    if source.name == destination.name and not block.local:
+        return
+    ports = ((port, port),) if port is not None else ()
+    for end in block.destinations:
+        if end[0].name == destination.name:
+            yield replace(block, ports=ports, sources=(source,), destinations=(end,))
+
+
+def _plain(source: Host, destination: Host, wire: Wire, today: date) -> list[Block]:
+    """The flow as a matrix of one requirement would ask for it."""
+    chosen = ChosenMatrix(_matrix(wire, source.name == destination.name), {})
+    if source.name == destination.name:
+        hosts: Sequence[Host] = (replace(source, roles=("source", "destination")),)
+    else:
+        hosts = (replace(source, roles=("source",)), replace(destination, roles=("destination",)))
+    plan = make_plan((chosen,), Inventory(tuple(hosts)), today)
+    if not plan.blocks:
+        raise RequestError(plan.skipped[0].reason)
+    return [
+        replace(block, destinations=(end,)) for block in plan.blocks for end in block.destinations
+    ]
+
+
+def _matrix(wire: Wire, local: bool) -> Matrix:
+    ports = ((wire.port, wire.port),) if wire.port is not None else ()
+    number = wire.protocol.partition("/")[2]
+    requirement = Requirement(
+        EXPLAIN,
+        ("source",),
+        ("destination",),
+        tcp=ports if wire.protocol == "tcp" else (),
+        udp=ports if wire.protocol == "udp" else (),
+        icmp=wire.protocol == "icmp",
+        ipproto=(int(number),) if number else (),
+    )
+    roles = {name: Role(name) for name in ("source", "destination")}
+    return Matrix(EXPLAIN, "One flow", roles, {}, (requirement,), local=local)
+
+
+def _path_mtu(block: Block) -> Iterator[Block]:
+    """The path's MTU beside the flow; it never decides, and a host has no path to itself."""
+    if block.sources[0].name == block.destinations[0][0].name:
+        return
+    requirement = Requirement(
+        PATH_MTU,
+        block.requirement.sources,
+        block.requirement.destinations,
+        icmp=True,
+        purpose="full-size packets",
+        optional=True,
+        probe=PATH_MTU,
+    )
+    yield replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)

@@ -1,0 +1,132 @@
+"""Every worker at once: start its agent, diagnose from there, and end it, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from netprobe.diagnose.causes import causes
+from netprobe.diagnose.findings import Found, Log, diagnosis
+from netprobe.diagnose.konnectivity import diagnose
+from netprobe.diagnose.konnectivity_request import Tunnel, Via, choose_via
+from netprobe.errors import AgentError, RequestError
+from netprobe.model.inventory import Host, Inventory, Vantage
+from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
+from netprobe.model.sink import Events
+from netprobe.probe.fleet import Fleet
+from netprobe.vantage.launch import Launcher
+
+LOCAL = Host("this host", (), (), Vantage("local"))
+WORKER = "worker"
+FORKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to look at, from where, and through which proxy (``none``, ``env`` or a URL)."""
+
+    tunnel: Tunnel
+    hosts: tuple[Host, ...]
+    proxy: str
+    forks: int = FORKS
+
+
+def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]:
+    """The hosts that ``--from`` names, by name or role; without it those of role ``worker``.
+
+    Raises RequestError where a word is unknown or nobody is left.
+    """
+    roles = sorted({role for host in inventory.hosts for role in host.roles})
+    known = {host.name for host in inventory.hosts} | set(roles)
+    for word in words:
+        if word not in known:
+            raise RequestError(
+                f"--from {word}: no host or role of that name; roles: {', '.join(roles) or 'none'}"
+            )
+    wanted = set(words or (WORKER,))
+    hosts = tuple(h for h in inventory.hosts if h.name in wanted or wanted & set(h.roles))
+    if not hosts:
+        raise RequestError(
+            f"the inventory has no host of role {WORKER}: say from where with --from ROLE or --from "
+            f"HOST; roles: {', '.join(roles) or 'none'}"
+        )
+    return hosts
+
+
+def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
+    """Diagnose from every host. Raises KeyboardInterrupt where SIGINT or SIGTERM ended it."""
+    # Proxies are decided first: a URL that is wrong is found before anything starts.
+    vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    begun = time.monotonic()
+    diagnoses = asyncio.run(_until_signal(job, launcher, events, vias))
+    tunnel = job.tunnel
+    return TunnelReport(
+        server=tunnel.host,
+        port=tunnel.port,
+        publishing=tunnel.publishing,
+        flavour=tunnel.flavour,
+        hostname=tunnel.sni,
+        started_at=started,
+        elapsed_s=round(time.monotonic() - begun, 3),
+        diagnoses=diagnoses,
+        causes=causes(diagnoses),
+    )
+
+
+async def _until_signal(
+    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, Via]
+) -> tuple[Diagnosis, ...]:
+    task = asyncio.ensure_future(_all(job, launcher, events, vias))
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(name)
+
+
+async def _all(
+    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, Via]
+) -> tuple[Diagnosis, ...]:
+    slots = asyncio.Semaphore(job.forks)
+
+    async def one(fleet: Fleet, host: Host) -> Diagnosis:
+        async with slots:
+            return await _from(fleet, host, job.tunnel, vias[host.name])
+
+    async with launcher:
+        # Streams need no rights: an agent that needs no sudo cannot fail by it.
+        fleet = Fleet([replace(host, become=None) for host in job.hosts], launcher, events.host)
+        try:
+            fleet.start(secrets.token_bytes(32))
+            return tuple(await asyncio.gather(*(one(fleet, host) for host in job.hosts)))
+        finally:
+            await fleet.close()
+
+
+async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis:
+    source = host.source_addresses[0].text if host.source_addresses else None
+    try:
+        link = await fleet.agent(host).ready()
+        return await diagnose(host.name, link, tunnel, via, source)
+    except AgentError as error:
+        return _not_tested(host, via, error)
+
+
+def _not_tested(host: Host, via: Via, error: AgentError) -> Diagnosis:
+    log = Log()
+    log.skip("no agent", *STAGES)
+    words = str(error).removeprefix(f"{host.name}: ")
+    fix = "repair the way onto the worker (`netprobe check --hosts` tries it), then run again"
+    return diagnosis(host.name, via.said, log, Found("NOT_TESTED", words, {"fix": fix}))

@@ -1,0 +1,140 @@
+"""A diagnosis of the Konnectivity tunnel for people: causes first, then the workers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from netprobe.model.konnectivity import STAGES, Cause, Diagnosis, Stage, TunnelReport
+from netprobe.report.page import Line, Part, Style, field
+from netprobe.report.text import write_parts
+from netprobe.report.words import plural
+
+_STYLES: dict[str, Style] = {
+    "ok": "good",
+    "fault": "bad",
+    "unsure": "doubt",
+    "not-tested": "doubt",
+}
+_WORDS = {"ok": "OK", "fault": "FAULT", "unsure": "UNSURE", "not-tested": "NOT TESTED"}
+_MARKS = {"ok": "ok", "warn": "warn", "fail": "FAIL", "skipped": "-"}
+# Columns of the table; the stages' whole names would not fit on a line.
+_HEADS = {
+    "tls-small": "tls",
+    "tls-agent-size": "tls-big",
+    "control-sni": "sni",
+    "identity": "who",
+    "fan-out": "fan",
+}
+_MOST_NAMED = 8
+
+
+def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
+    """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
+    write_parts(konnectivity_parts(report), stream)
+
+
+def konnectivity_parts(report: TunnelReport) -> Iterator[Part]:
+    """The whole page."""
+    yield _headline(report)
+    if len(report.diagnoses) == 1:
+        yield from _one(report.diagnoses[0])
+        return
+    for number, cause in enumerate(report.causes, 1):
+        yield from _cause(number, cause, report)
+    yield Line()
+    yield from _table(report.diagnoses)
+    yield from _fine(report.diagnoses)
+    yield Line()
+    yield Line(_totals(report))
+
+
+def _headline(report: TunnelReport) -> Line:
+    server = f"[{report.server}]" if ":" in report.server else report.server
+    name = "" if report.hostname in (None, report.server) else f", server name {report.hostname}"
+    many = len(report.diagnoses)
+    who = report.diagnoses[0].worker if many == 1 else plural(many, "worker")
+    where = f"{server}:{report.port} ({report.publishing}{name})"
+    return Line(f"Konnectivity tunnel to {where}, from {who}: {report.elapsed_s:.1f} s", "strong")
+
+
+def _one(one: Diagnosis) -> Iterator[Part]:
+    yield Line()
+    yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
+    yield from field("seen", [one.because])
+    if one.outcome != "ok":
+        yield from field("kind", [_kind(one)])
+    yield from field("to do", [one.remedy])
+    yield from field("agent log", [one.logs])
+    yield from field("way", [one.via])
+    yield Line()
+    width = max(len(name) for name in STAGES)
+    for stage in one.stages:
+        yield _stage_line(stage, width)
+    if one.fine:
+        yield Line()
+        yield from field("proven", one.fine)
+    yield from field("not seen", one.open)
+
+
+def _kind(one: Diagnosis) -> str:
+    foreign = {
+        "credentials": "not the network: the agent's credentials",
+        "certificate": "not the network: the server's certificate",
+    }
+    return foreign.get(one.kind, one.kind)
+
+
+def _stage_line(stage: Stage, width: int) -> Line:
+    styles: dict[str, Style] = {"fail": "bad", "warn": "doubt", "skipped": "quiet"}
+    mark = _MARKS[stage.status]
+    text = f"   {stage.name:<{width}}  {mark:<4}  {stage.said}"
+    return Line(text.rstrip(), styles.get(stage.status, "plain"), hang=width + 11)
+
+
+def _cause(number: int, cause: Cause, report: TunnelReport) -> Iterator[Part]:
+    yield Line()
+    many = f"{len(cause.workers)} of {plural(cause.total, 'worker')}"
+    yield Line(f"{number}. {many}: {cause.title} ({cause.code})", _STYLES[cause.outcome], hang=3)
+    first = next(one for one in report.diagnoses if one.worker == cause.workers[0])
+    names = ", ".join(cause.workers[:_MOST_NAMED])
+    more = len(cause.workers) - _MOST_NAMED
+    yield from field("workers", [names if more <= 0 else f"{names} and {more} more"])
+    yield from field(
+        "seen", [first.because if len(cause.workers) == 1 else f"{first.worker}: {first.because}"]
+    )
+    yield from field("to do", [cause.remedy])
+    yield from field("agent log", [first.logs])
+
+
+def _table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
+    heads = ["worker", *(_HEADS.get(name, name) for name in STAGES), "verdict"]
+    rows = [[one.worker, *(_mark(one, name) for name in STAGES), one.code] for one in diagnoses]
+    widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
+    yield Line(_row(heads, widths), "strong")
+    for one, row in zip(diagnoses, rows, strict=True):
+        yield Line(_row(row, widths), _STYLES[one.outcome] if one.outcome != "ok" else "plain")
+
+
+def _row(words: list[str], widths: list[int]) -> str:
+    return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
+
+
+def _mark(one: Diagnosis, name: str) -> str:
+    return next((_MARKS[stage.status] for stage in one.stages if stage.name == name), "-")
+
+
+def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Part]:
+    """What works from every worker that was looked from."""
+    looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
+    ways = sorted({one.via for one in looked})
+    yield Line()
+    yield from field("way", ways)
+
+
+def _totals(report: TunnelReport) -> str:
+    counts = {word: sum(1 for one in report.diagnoses if one.outcome == word) for word in _WORDS}
+    parts = [f"{counts['ok']} ok", f"{counts['fault']} with a fault"]
+    parts += [f"{counts['unsure']} unsure"] if counts["unsure"] else []
+    parts += [f"{counts['not-tested']} not tested"] if counts["not-tested"] else []
+    return f"{plural(len(report.diagnoses), 'worker')}: {', '.join(parts)}"
