@@ -5,6 +5,7 @@
  * Prints "ready" once all listen. A connection is kept until the peer ends it and then closed by a
  * reset, so that no TIME_WAIT of one run is in the way of the next. Ends at the end of its input.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -61,9 +62,9 @@ int main(int argc, char **argv)
             if (fd == 0)
                 return 0;
             if (!is_door[fd]) {
-                if (read(fd, byte, sizeof byte) > 0 || errno == EAGAIN)
-                    continue;
-                close(fd);
+                ssize_t got = read(fd, byte, sizeof byte);
+                if (got == 0 || (got < 0 && errno != EAGAIN))
+                    close(fd);
                 continue;
             }
             while ((peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK)) >= 0) {

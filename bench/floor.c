@@ -17,8 +17,7 @@
 
 #define MOST_EVENTS 4096
 
-static struct sockaddr_in targets[64], *at;
-static struct { struct sockaddr_in to; } *flights;
+static struct sockaddr_in targets[64], *at, *flights;
 static int target_count, first, last, port, target;
 static long closed, other;
 
@@ -41,7 +40,7 @@ static int start(int fd)
     struct sockaddr_in to;
     while (next_flow(&to)) {
         if (connect(fd, (struct sockaddr *)&to, sizeof to) < 0 && errno == EINPROGRESS) {
-            flights[fd].to = to;
+            flights[fd] = to;
             return 1;
         }
         other++;
@@ -78,7 +77,7 @@ int main(int argc, char **argv)
             break;
         for (int i = 0; i < ready; i++) {
             int fd = events[i].data.fd;
-            struct sockaddr *to = (struct sockaddr *)&flights[fd].to;
+            struct sockaddr *to = (struct sockaddr *)&flights[fd];
             if (connect(fd, to, sizeof(struct sockaddr_in)) < 0 && errno == EINPROGRESS)
                 continue;
             if (errno == ECONNREFUSED)

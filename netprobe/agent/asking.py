@@ -23,7 +23,7 @@ UNKNOWN_CHUNK = 32
 UNKNOWN_HOLD_S = 0.05
 PAUSE_S = 0.05
 DEAD_AFTER_S = 0.5
-# send() also returns errors that ICMP left on the socket; so often a failure must repeat to be its own.
+# send() also returns errors that ICMP left on the socket: its own failure repeats so often.
 SEND_TRIES = 4
 MOST_ORDERS = 2000
 
@@ -31,9 +31,9 @@ MOST_ORDERS = 2000
 class AskEngine:
     """The common part of the engines; a subclass opens, packs and reads.
 
-    ``_open(order)`` sets ``order.sock`` or raises OSError; ``_transmit(order, ask)`` sends one packet or
-    raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``; ``_release(order)``
-    gives the socket back.
+    ``_open(order)`` sets ``order.sock`` or raises OSError; ``_transmit(order, ask)`` sends one packet
+    or raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``;
+    ``_release(order)`` gives the socket back.
     """
 
     def __init__(self, agent):

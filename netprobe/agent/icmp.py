@@ -38,7 +38,7 @@ def open_echo(target):
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
-    tries raw first: its datagram sockets keep to themselves that our own firewall dropped the packet.
+    tries raw first: its datagram sockets do not say that our own firewall dropped a packet.
     """
     if target.family == socket.AF_INET6:
         try:
@@ -78,7 +78,7 @@ def _only_replies(sock):
 
 def echo_request(family, number, sequence, payload):
     # type: (int, int, int, bytes) -> bytes
-    """An echo request; the kernel fills in the identifier of a datagram socket and IPv6's checksum."""
+    """An echo request; the kernel fills in a datagram socket's identifier and IPv6's checksum."""
     kind = ECHO_REQUEST[family]
     bare = _HEADER.pack(kind, 0, 0, number, sequence) + payload
     if family == socket.AF_INET6:

@@ -83,7 +83,7 @@ class Launcher:
 
     def _connect_all(self, order, flows, now):
         # type: (TcpOrder, List[Flow], float) -> None
-        # The hot half of the engine: names are bound locally, and nothing is called that need not be.
+        # The hot half of the engine: names are bound locally, nothing is called without need.
         pool = order.shelf
         live, clock, first, later = self._live, self._now, order.first, order.later
         batch = [0, 1]  # type: Batch

@@ -27,7 +27,8 @@ Entry = Tuple[int, int, int, int]
 
 def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
     op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
-         elapsed_ms=None, mtu=None):  # fmt: skip
+    elapsed_ms=None, mtu=None,
+):  # fmt: skip
     # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int], Optional[int]) -> Kind
     """One kind of outcome; the keys are those of the wire document."""
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)

@@ -1,4 +1,4 @@
-"""How fast packets may go out, and how long an answer may take: rate, pacing, learned round trips."""
+"""How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
 from typing import Any, Dict, Optional, Tuple
 

@@ -13,9 +13,8 @@ NAMES_SHOWN = 4
 PORTS_SHOWN = 6
 
 
-def kind_and_title(members: Sequence[Result]) -> tuple[str, str]:
-    """The common factor of the members, and one line that says it."""
-    first = members[0]
+def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
+    """The common factor of the members, and one line that says it; ``first`` speaks for them."""
     sources = _unique(member.source for member in members)
     destinations = _unique(member.destination for member in members)
     what = ports_text(members)
@@ -42,9 +41,8 @@ def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
     return "source" if len(sources) == 1 else "zone"
 
 
-def advice(members: Sequence[Result]) -> str:
-    """What to do, from the places that are still possible."""
-    first = members[0]
+def advice(members: Sequence[Result], first: Result) -> str:
+    """What to do, from the places that are still possible; ``first`` speaks for the members."""
     what = ports_text(members)
     ends = (
         _names(_unique(m.source for m in members)),

@@ -14,12 +14,26 @@ Pair = tuple[str, str, str]
 
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
     """Fold blocked and exposed results; the order of findings is that of their first members."""
+    failures = [result for result in results if result.verdict in ("blocked", "exposed")]
+    rejecters = {_flow(result): result for result in failures if result.where == ("path",)
+                 and result.rejected_by is not None}  # fmt: skip
     causes: dict[tuple[object, ...], list[Result]] = {}
-    for result in results:
-        if result.verdict in ("blocked", "exposed"):
-            causes.setdefault(_cause(result), []).append(result)
+    for result in failures:
+        like = rejecters.get(_flow(result)) if _may_be_rejected(result) else None
+        causes.setdefault(_cause(like or result), []).append(result)
     findings = [_finding(part) for members in causes.values() for part in _parts(members)]
     return tuple(sorted(findings, key=_place))
+
+
+def _flow(result: Result) -> tuple[str, ...]:
+    ends = (result.source, result.destination, result.address)
+    return (result.matrix, result.requirement, *ends, result.protocol)
+
+
+def _may_be_rejected(result: Result) -> bool:
+    """Routers may say no about once a second only (network-facts section 4): where one rejected
+    some ports of a requirement, silence on its other ports has most likely the same cause."""
+    return result.reason == "no-response" and "path" in result.where
 
 
 def _place(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
@@ -60,14 +74,15 @@ def _pair(result: Result) -> Pair:
 
 
 def _finding(members: list[Result]) -> Finding:
-    first = members[0]
-    kind, title = kind_and_title(members)
+    # A member with a rejecter speaks for those that heard nothing.
+    first = next((member for member in members if member.rejected_by), members[0])
+    kind, title = kind_and_title(members, first)
     hops = {member.last_hop for member in members}
     return Finding(
         kind=kind,
         verdict=first.verdict,
         title=title,
-        advice=advice(members),
+        advice=advice(members, first),
         where=first.where,
         members=tuple(members),
         rejected_by=first.rejected_by,

@@ -28,8 +28,7 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "open",
         "full-size",
         (),
-        "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive "
-        "({how})",
+        "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive ({how})",
     ),
     "limited": MtuRow(
         "blocked",

@@ -257,6 +257,14 @@ def test_different_causes_are_different_findings() -> None:
     assert [finding.kind for finding in found] == ["pair", "pair", "router"]
 
 
+def test_silence_beside_a_router_that_rejects_has_its_cause() -> None:
+    """A router answers about once a second: of a rejected range most ports stay silent."""
+    rejected = failures([("a", "b")], rejected_by="10.0.0.254", reason="admin-prohibited")
+    (finding,) = fold(failures([("a", "b")], port=7000, end_port=7005) + rejected)
+
+    assert (finding.kind, finding.rejected_by, len(finding.members)) == ("router", "10.0.0.254", 2)
+
+
 def test_waived_and_optional_failures_stay_apart_and_last() -> None:
     """What does not decide never hides what does."""
     found = fold(failures([("a", "b")], waived="later") + failures([("a", "c")]))

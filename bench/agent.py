@@ -1,0 +1,160 @@
+"""The packed agent without a coordinator: fed over its stdin as the product does it, and timed.
+
+Nothing here interprets an outcome: a run is counted by the words that came over the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.agent.wire import HELLO_PREFIX, READY_LINE, FrameReader, encode_frame
+from netprobe.vantage.pack import bundle
+from netprobe.vantage.script import agent_script
+
+Message = dict[str, Any]
+# (address, port): one flow; what the agent said of it.
+Answers = dict[tuple[str, int], str]
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run of a program: wall and processor seconds of the whole process, and its answers."""
+
+    wall_s: float
+    cpu_s: float
+    answers: Counter[str]
+    wrong: int = 0
+
+
+class AgentProcess:
+    """A running agent, started by these words before the product's own shell script."""
+
+    def __init__(self, within: Sequence[str]) -> None:
+        argv = [*within, "sh", "-c", agent_script()]
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        self._reader = FrameReader()
+        head = self._read_line(READY_LINE)
+        self._write(bundle())
+        head = self._read_line(HELLO_PREFIX)
+        self._waiting: list[Message] = []
+        if head:
+            self._waiting += self._reader.feed(head)
+        self.send({"t": "start", "key": "00" * 32, "host": 1, "silence_s": 600})
+
+    def send(self, message: Message) -> None:
+        """One frame to the agent."""
+        self._write(encode_frame(message))
+
+    def frames(self) -> Iterator[Message]:
+        """Frames as they come, until the agent ends."""
+        while True:
+            yield from self._waiting
+            self._waiting = []
+            data = os.read(self._out.fileno(), READ_BYTES)
+            if not data:
+                return
+            self._waiting = self._reader.feed(data)
+
+    def probe(self, orders: Sequence[Message]) -> Iterator[tuple[Message, Message]]:
+        """Send all orders; gives (order, outcomes frame) until every one is done."""
+        by_id = {order["id"]: order for order in orders}
+        for order in orders:
+            self.send({"t": "probe", **order})
+        left = len(orders)
+        for frame in self.frames():
+            if frame["t"] == "outcomes":
+                yield by_id[frame["id"]], frame
+            elif frame["t"] == "done":
+                left -= 1
+                if not left:
+                    return
+            elif frame["t"] == "fault":
+                raise RuntimeError(frame["words"])
+        raise RuntimeError("the agent ended early")
+
+    def stop(self) -> float:
+        """Stop it; the processor seconds that it and its starting shell took."""
+        self.send({"t": "stop"})
+        self._in.close()
+        for _ in self.frames():
+            pass
+        _, _, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = 0
+        self._out.close()
+        return usage.ru_utime + usage.ru_stime
+
+    def _write(self, data: bytes) -> None:
+        self._in.write(data)
+        self._in.flush()
+
+    def _read_line(self, marker: bytes) -> bytes:
+        """Skip to the end of the line that begins with the marker; what came after it."""
+        seen = b""
+        while marker not in seen or b"\n" not in seen.split(marker, 1)[1]:
+            data = os.read(self._out.fileno(), READ_BYTES)
+            if not data:
+                raise RuntimeError("the agent did not start")
+            seen += data
+        return seen.split(marker, 1)[1].split(b"\n", 1)[1]
+
+
+def word(kind: Message) -> str:
+    """What one outcome means to a scanner: open, closed, rejected, silent, or the raw words."""
+    if kind["answer"] is not None:
+        return "open"
+    if kind["failure"] == "no-answer":
+        return "silent"
+    if kind["icmp"] is not None:
+        return "closed" if tuple(kind["icmp"][:2]) == (3, 3) else "rejected"
+    return "closed" if kind["failure"] == "refused" else str(kind["failure"])
+
+
+def tcp_order(number: int, address: str, ranges: Sequence[Sequence[int]]) -> Message:
+    """An order as the product gives it where nothing of ours listens."""
+    return {
+        "id": number, "proto": "tcp", "dst": address, "src": None, "host": None,
+        "blocks": [{"ports": [list(one) for one in ranges], "mode": "connect", "template": 0}],
+        "first_ms": None, "look_ms": 4000, "looks": 2, "pace": None, "min_ttl": None,
+    }  # fmt: skip
+
+
+def run(within: Sequence[str], orders: Sequence[Message]) -> tuple[float, float, Answers]:
+    """Start an agent, let it work through the orders, end it: wall s, processor s, every answer."""
+    frames: list[tuple[str, Message]] = []
+    begun = time.monotonic()
+    agent = AgentProcess(within)
+    for order, frame in agent.probe(orders):
+        frames.append((order["dst"], frame))
+    cpu_s = agent.stop()
+    wall_s = time.monotonic() - begun
+    return wall_s, cpu_s, answers_of(frames)
+
+
+def answers_of(frames: Sequence[tuple[str, Message]]) -> Answers:
+    """Every flow's answer. Raises where a flow was answered twice."""
+    answers: Answers = {}
+    for address, frame in frames:
+        words = [word(kind) for kind in frame["kinds"]]
+        for first, last, index, _, _ in frame["runs"]:
+            for port in range(first, last + 1):
+                if (address, port) in answers:
+                    raise RuntimeError(f"{address} {port} was answered twice")
+                answers[address, port] = words[index]
+    return answers
+
+
+def children_cpu_s() -> float:
+    """Processor seconds of every child that has ended, and of theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
