@@ -1,8 +1,8 @@
 # The netprobe image. Three uses:
 #   docker build -t netprobe .
 #   docker run --rm -it -v "$PWD:/work" netprobe netprobe plan --matrix deckhouse-nodes -i inventory.yaml
-#   podman run --rm -i --network=host --cap-add NET_RAW netprobe    a vantage on a host without Python:
-#       vantage: {command: [ssh, HOST, podman, run, --rm, -i, --network=host, --cap-add, NET_RAW, netprobe]}
+#   vantage: {command: [podman, run, --rm, -i, --network=host, --pid=host, --cap-add, NET_RAW, netprobe]}
+#       in an inventory, for a host that has containers but no Python (docs/compose.md)
 # It has no entrypoint on purpose: a vantage runs `IMAGE sh -c '...'`.
 
 FROM python:3.12-slim AS build

@@ -20,6 +20,7 @@ RUN_FORMATS: Final = ("text", "wide", "json")
 PLAN_FORMATS: Final = ("text", "json")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 HOST_FORMATS: Final = ("text", "json")
+EXPLAIN_FORMATS: Final = ("text", "json")
 TUNNEL_FORMATS: Final = ("text", "json")
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
@@ -134,6 +135,13 @@ selection_options = together(
 
 request_options = together(matrix_option, inventory_option, set_option, selection_options)
 
+_ask_become_pass = option(
+    "--ask-become-pass",
+    is_flag=True,
+    show_default=False,
+    help="Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
+)
+
 start_options = together(
     option(
         "--forks",
@@ -142,29 +150,49 @@ start_options = together(
         metavar="N",
         help="How many destinations are worked on at a time.",
     ),
-    option(
-        "--ask-become-pass",
-        is_flag=True,
-        show_default=False,
-        help="Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
-    ),
+    _ask_become_pass,
+)
+
+_timeout = option(
+    "--timeout",
+    type=click.FloatRange(0.1, 600),
+    metavar="SECONDS",
+    show_default="learned from round trips, 4 s at most",
+    help="How long one look waits for an answer.",
+)
+
+_retries = option(
+    "--retries",
+    type=click.IntRange(0, 20),
+    default=DEFAULT_RETRIES,
+    metavar="N",
+    help="How often silence is asked again; a refusal never is.",
+)
+
+_no_listen = option(
+    "--no-listen",
+    is_flag=True,
+    show_default=False,
+    help="Open no listeners: only what runs already, or refuses, can answer.",
+)
+
+_strict = option(
+    "--strict",
+    is_flag=True,
+    show_default=False,
+    help="Accept no refusal and no bare handshake as proof: they become inconclusive.",
+)
+
+_live = option(
+    "--live",
+    is_flag=True,
+    show_default=False,
+    help="Everything is supposed to run: a refusal is a failure of the service.",
 )
 
 probing_options = together(
-    option(
-        "--timeout",
-        type=click.FloatRange(0.1, 600),
-        metavar="SECONDS",
-        show_default="learned from round trips, 4 s at most",
-        help="How long one look waits for an answer.",
-    ),
-    option(
-        "--retries",
-        type=click.IntRange(0, 20),
-        default=DEFAULT_RETRIES,
-        metavar="N",
-        help="How often silence is asked again; a refusal never is.",
-    ),
+    _timeout,
+    _retries,
     option(
         "--rate",
         type=click.IntRange(1, 10_000_000),
@@ -180,24 +208,9 @@ probing_options = together(
         metavar="N",
         help="How many processor cores an agent may use.",
     ),
-    option(
-        "--no-listen",
-        is_flag=True,
-        show_default=False,
-        help="Open no listeners: only what runs already, or refuses, can answer.",
-    ),
-    option(
-        "--strict",
-        is_flag=True,
-        show_default=False,
-        help="Accept no refusal and no bare handshake as proof: they become inconclusive.",
-    ),
-    option(
-        "--live",
-        is_flag=True,
-        show_default=False,
-        help="Everything is supposed to run: a refusal is a failure of the service.",
-    ),
+    _no_listen,
+    _strict,
+    _live,
     option(
         "--sample",
         type=click.IntRange(1, 1_000_000),
@@ -213,6 +226,10 @@ probing_options = together(
         help="Refuse a plan with more results than this.",
     ),
 )
+
+
+# How one flow is probed; everything else of a run is about many.
+flow_options = together(_timeout, _retries, _ask_become_pass, _no_listen, _strict, _live)
 
 
 def output_option(formats: tuple[str, ...]) -> Decorator:

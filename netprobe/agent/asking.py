@@ -31,8 +31,8 @@ MOST_ORDERS = 2000
 class AskEngine:
     """The common part of the engines; a subclass opens, packs and reads.
 
-    ``_open(order)`` sets ``order.sock`` or raises OSError; ``_transmit(order, ask)`` sends one packet
-    or raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``;
+    ``_open(order)`` sets ``order.sock`` or raises OSError; ``_transmit(order, ask)`` sends one
+    packet or raises OSError; ``_hear(order)`` reads what came and calls ``answer`` and ``error``;
     ``_release(order)`` gives the socket back.
     """
 

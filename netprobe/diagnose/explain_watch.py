@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
@@ -27,6 +27,8 @@ from netprobe.probe.work import Order, Task, Want, Work, family_of
 from netprobe.vantage.launch import Launcher
 
 Frame = dict[str, Any]  # Any: a frame of the wire (docs/decisions/0002-the-wire.md)
+Answer = TypeVar("Answer")
+
 WALKED = ("tcp", "udp", "icmp")
 
 
@@ -191,8 +193,8 @@ class _Looks:
         return await _tried(self._source.request(message))
 
     async def _asked(self, protocol: str, ports: Ports) -> Outcome | None:
-        asked = self._prober.ask(self._task, protocol, ports, look_ms=CHECK_MS)
-        found = await _tried(asked)
+        task = replace(self._task, protocol=protocol)
+        found = await _tried(self._prober.ask(task, protocol, ports, look_ms=CHECK_MS))
         return found[0][1] if found else None
 
 
@@ -223,7 +225,7 @@ def _is_name(address: str) -> bool:
     return ":" not in address and not address.replace(".", "").isdigit()
 
 
-async def _tried[Answer](asked: Awaitable[Answer]) -> Answer | None:
+async def _tried(asked: Awaitable[Answer]) -> Answer | None:
     """What an agent answered; None where there is no agent, or no longer."""
     try:
         return await asked

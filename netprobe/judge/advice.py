@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from netprobe.model.ports import PortRange, Ports, normalise, text
 from netprobe.model.result import Place, Result
 
 Name = TypeVar("Name")
@@ -78,22 +79,21 @@ def _order(places: Iterable[Place]) -> list[Place]:
 
 
 def ports_text(members: Sequence[Result]) -> str:
-    """``tcp 2379, 2380; udp 8472; icmp``."""
-    by_protocol: dict[str, list[tuple[int, int]]] = {}
+    """``tcp 2379-2380; udp 8472; icmp``."""
+    by_protocol: dict[str, list[PortRange]] = {}
     for member in members:
         entries = by_protocol.setdefault(member.protocol, [])
-        entry = (member.port or 0, member.end_port or 0)
-        if member.port is not None and entry not in entries:
-            entries.append(entry)
-    return "; ".join(_entries(name, sorted(some)) for name, some in by_protocol.items())
+        if member.port is not None and member.end_port is not None:
+            entries.append((member.port, member.end_port))
+    return "; ".join(_entries(name, normalise(some)) for name, some in by_protocol.items())
 
 
-def _entries(protocol: str, entries: Sequence[tuple[int, int]]) -> str:
-    if not entries:
+def _entries(protocol: str, ports: Ports) -> str:
+    if not ports:
         return protocol
-    shown = [str(a) if a == b else f"{a}-{b}" for a, b in entries[:PORTS_SHOWN]]
-    rest = len(entries) - PORTS_SHOWN
-    return f"{protocol} {', '.join(shown)}" + (f" and {rest} more" if rest > 0 else "")
+    rest = len(ports) - PORTS_SHOWN
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{protocol} {text(ports[:PORTS_SHOWN])}{more}"
 
 
 def _between(members: Sequence[Result]) -> str:

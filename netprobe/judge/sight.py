@@ -63,16 +63,29 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
+_REFUSED_BY: Final[dict[str, Sight]] = {
+    "source": "rejected-by-source",
+    "destination": "rejected-by-destination",
+    "router": "rejected-by-router",
+}
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
-def sight(outcome: Outcome, protocol: str, host_down: bool = False) -> Sight:
+def sight(
+    outcome: Outcome, protocol: str, *, host_down: bool = False, host_up: bool = False
+) -> Sight:
     """One word for an outcome. Total: every outcome has one.
 
     ``host_down``: other probes of this source were told that nobody answers for the address.
+    ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
+    for its turn in the router's bucket.
     """
     word = _sight(outcome, protocol)
-    return "host-known-down" if host_down and word in SILENT else word
+    if host_down and word in SILENT:
+        return "host-known-down"
+    if host_up and word == "host-down" and outcome.icmp is not None:
+        return _REFUSED_BY[outcome.icmp.origin]
+    return word
 
 
 def _sight(outcome: Outcome, protocol: str) -> Sight:

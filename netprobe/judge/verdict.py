@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from netprobe.judge import mtu
 from netprobe.judge.rows import ALLOWED, DENIED, Row
-from netprobe.judge.sight import sight
+from netprobe.judge.sight import Sight, sight
 from netprobe.judge.words import fill, fill_reason
 from netprobe.model.evidence import Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
@@ -104,11 +104,20 @@ def find_row(evidence: Evidence, outcome: Outcome) -> Row:
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
     seen = _denied_witness(evidence) if denied else witness_word(evidence)
-    key = (sight(outcome, block.protocol, evidence.host_down), protocol, state, seen)
+    key = (_sight(evidence, outcome), protocol, state, seen)
     for row in DENIED if denied else ALLOWED:
         if row.matches(key):
             return row
     raise LookupError(f"no verdict row for {key}")
+
+
+def _sight(evidence: Evidence, outcome: Outcome) -> Sight:
+    return sight(
+        outcome,
+        evidence.flow.block.protocol,
+        host_down=evidence.host_down,
+        host_up=evidence.host_up,
+    )
 
 
 def witness_word(evidence: Evidence) -> str:

@@ -139,7 +139,8 @@ class Evidence:
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
     name resolved). ``control_answered``: the address answered this source something in this
-    run; ``host_down``: it never did, and other probes were told that nobody answers for it.
+    run; ``host_down``: it never did, and other probes were told that nobody answers for it;
+    ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
     ``untested`` is (reason, words) where nobody could look; then outcome is None.
     """
 
@@ -152,6 +153,7 @@ class Evidence:
     trace: Trace | None = None
     control_answered: bool = False
     host_down: bool = False
+    host_up: bool = False
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()

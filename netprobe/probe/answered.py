@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from netprobe.model.evidence import Outcome
 
-# A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less.
+# A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but whoever
+# is refused hears it within a round trip.
 DEAD_MS = 1500
+REFUSED_MS = 500
+HOST_UNREACHABLE = ((3, 1), (1, 3))
 
 
 class Answered:
@@ -14,21 +17,33 @@ class Answered:
     def __init__(self) -> None:
         self._answered: set[tuple[str, str]] = set()
         self._down: set[tuple[str, str]] = set()
+        self._refused: set[tuple[str, str]] = set()
 
     def note(self, source: str, address: str, outcome: Outcome) -> None:
         """Remember what this outcome says of the address."""
+        pair = (source, address)
         if is_answer(outcome):
-            self._answered.add((source, address))
-        elif _says_down(outcome):
-            self._down.add((source, address))
+            self._answered.add(pair)
+        elif _is_host_unreachable(outcome):
+            elapsed_ms = outcome.elapsed_ms or 0
+            if elapsed_ms >= DEAD_MS:
+                self._down.add(pair)
+            elif elapsed_ms < REFUSED_MS:
+                self._refused.add(pair)
 
     def has(self, source: str, address: str) -> bool:
         """Whether the address ever answered the source."""
         return (source, address) in self._answered
 
+    def refuses(self, source: str, address: str) -> bool:
+        """Whether somebody says "host unreachable" at once: a firewall, and no dead neighbour. Its
+        later answers may come late, because it may say so about once a second only."""
+        return (source, address) in self._refused
+
     def is_down(self, source: str, address: str) -> bool:
         """Whether the source was told that nobody answers for the address, and nothing else."""
-        return (source, address) in self._down and not self.has(source, address)
+        pair = (source, address)
+        return pair in self._down and not self.has(*pair) and not self.refuses(*pair)
 
 
 def is_answer(outcome: Outcome) -> bool:
@@ -43,5 +58,7 @@ def is_answer(outcome: Outcome) -> bool:
     return outcome.failure == "refused" and outcome.forged is False
 
 
-def _says_down(outcome: Outcome) -> bool:
-    return outcome.failure == "host-unreachable" and (outcome.elapsed_ms or 0) >= DEAD_MS
+def _is_host_unreachable(outcome: Outcome) -> bool:
+    if outcome.icmp is not None:
+        return (outcome.icmp.type, outcome.icmp.code) in HOST_UNREACHABLE
+    return outcome.failure == "host-unreachable"

@@ -113,7 +113,8 @@ async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], l
     """Wants whose source has an agent soon, or certainly none; and those nobody waits for."""
     agents = {fleet.agent(want.flow.source) for want in wants}
     starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
-    await asyncio.wait(starts, timeout=PROMPT_S)
+    if starts:
+        await asyncio.wait(starts, timeout=PROMPT_S)
     for start in starts:
         start.cancel()
     prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]

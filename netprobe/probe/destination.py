@@ -143,10 +143,16 @@ class Destination:
             sighting.witness,
             sighting.trace,
             self._answered.has(*pair),
-            self._answered.is_down(*pair),
+            self._answered.is_down(*pair) and not _has_address(sighting),
+            self._answered.refuses(*pair) or _has_address(sighting) or self._answered.has(*pair),
             sighting.mtu,
             sighting.untested,
         )
+
+
+def _has_address(sighting: Sighting) -> bool:
+    """Whether the destination's agent bound the probed address itself."""
+    return sighting.listener.state == "ours" and not sighting.listener.nat
 
 
 def _mtu_apart(tasks: list[Task]) -> tuple[list[Task], list[Task]]:

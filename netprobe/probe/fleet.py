@@ -24,6 +24,11 @@ def nobody(host: str, order: dict[str, Any], frames: list[dict[str, Any]]) -> No
     """Observe nothing."""
 
 
+# TTL walks are paced by the routers' own buckets, about one a second from each source: with more
+# than these a large failure would take minutes to say nothing new.
+WALKS = 20
+
+
 class Agent:
     """One host's agent: starting, ready, or lost. ``index`` is how its answers name it."""
 
@@ -38,6 +43,7 @@ class Agent:
         self.settled = asyncio.Event()
         self._templates = templates
         self._known_templates = 0
+        self.walks_left = WALKS
         self._routes: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     async def ready(self) -> AgentLink:

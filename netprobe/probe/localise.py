@@ -86,8 +86,12 @@ class Localiser:
             "port": sighting.ports[0][0] if sighting.ports else 0,
             "src": source_address(task), "max_ttl": MAX_TTL, "template": sighting.part.template,
         }  # fmt: skip
+        agent = self._fleet.agent(task.source)
+        if agent.walks_left <= 0:
+            return None
+        agent.walks_left -= 1
         try:
-            reply = await self._fleet.agent(task.source).request(message)
+            reply = await agent.request(message)
         except AgentError:
             # The source is gone; what it saw before stands, only its walk is missing.
             return None

@@ -83,8 +83,7 @@ class Suspects:
             "t": "walk", "proto": protocol, "dst": task.address, "port": port,
             "src": source_address(task), "max_ttl": MAX_TTL, "template": 0,
         })  # fmt: skip
-        reached = [ttl for ttl, address in reply.get("hops", ()) if address == task.address]
-        return min(reached) if reached else None
+        return _distance(task.address, reply.get("hops", ()))
 
     async def _ask_ttl(self, task: Task) -> list[int]:
         """The TTL of an echo reply, or of the answer of a closed UDP port."""
@@ -148,6 +147,22 @@ class Suspects:
         ports = port_sets.normalise((port, port) for port in CONTROL_PORTS[:2])
         answers = await self._prober.ask(task, "tcp", ports, look_ms=CHECK_MS)
         return bool(answers) and all(one.answer is not None for _, one in answers)
+
+
+def _distance(address: str, hops: Iterable[tuple[int, str | None]]) -> int | None:
+    """The TTL that reaches the address, as far as a router vouches for it.
+
+    The last router's answer proves that one less does not reach it. Its own probe or answer may be
+    lost, and then a larger TTL looks like the first that does.
+    """
+    known = [(ttl, hop) for ttl, hop in hops if hop is not None]
+    reached = [ttl for ttl, hop in known if hop == address]
+    if not reached:
+        return None
+    routers = [ttl for ttl, hop in known if hop != address and ttl < min(reached)]
+    if routers:
+        return max(routers) + 1
+    return 1 if min(reached) == 1 else None
 
 
 def genuine_ttl(outcome: Outcome | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The lab's comparison of verdicts: it finds what is missing, what is invented, and what is misplaced."""
+"""The lab's comparison of verdicts: it finds what is missing, invented or misplaced."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ def test_inconclusive_is_no_pass() -> None:
     found = _wrong(_result(7399, 7399, "inconclusive"), _result(7400, 7401, "blocked"),
                    _result(7402, 7402))  # fmt: skip
     assert found == ["drbd: a -> b tcp/7399: inconclusive, but nothing stops it"]
+
+
+def test_added_flows_are_not_counted() -> None:
+    """Flows that netprobe adds to the matrix must pass too, and do not count."""
+    usual = [_result(7399, 7399), _result(7400, 7401, "blocked"), _result(7402, 7402)]
+    assert _wrong(*usual, _result(1, 1) | {"requirement": "path-mtu"}) == []
+    bad = _result(1, 1, "inconclusive") | {"requirement": "path-mtu"}
+    assert _wrong(*usual, bad) == ["path-mtu: a -> b tcp/1: inconclusive, but nothing stops it"]
 
 
 def test_wrong_place() -> None:

@@ -94,7 +94,7 @@ def test_hosts_have_the_addresses_of_the_inventory() -> None:
 
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_the_inventory_fits_the_matrix(matrix: str) -> None:
-    """netprobe reads inventory and matrix together and finds as many flows as are expected."""
+    """netprobe reads inventory and matrix together; as many flows are expected as there are."""
     done = netprobe("plan", "--matrix", matrix, "-i", str(LAB / "jump" / "lab.yaml"), "--count")
     assert done.status == 0, done.stderr
     assert EXPECTED[matrix]["flows"] == len(_required(matrix))
@@ -121,7 +121,7 @@ def test_every_rule_is_explained_and_expected() -> None:
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut["cut"])
 def test_rules_match_what_is_expected(cut: dict[str, Any]) -> None:
-    """Protocol and ports of the rules are those of expected.yaml; answers are cut by source port."""
+    """Protocol and ports of rules are those of expected.yaml; answers are cut by source port."""
     side = "sport" if cut["where"] == "return-path" else "dport"
     match = {"icmp": "icmp type echo-request"}.get(
         cut["protocol"], f"{cut['protocol']} {side} {cut.get('ports')}"

@@ -9,7 +9,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "compose" / "try.sh"
 
 
-def _try(folder: Path, engine: str | None, **commands: str) -> tuple[int, str]:
+def _try(folder: Path, front: str | None, **commands: str) -> tuple[int, str]:
     """Status and output of the script, where only these commands and the basic ones exist."""
     for name, text in commands.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
@@ -18,8 +18,8 @@ def _try(folder: Path, engine: str | None, **commands: str) -> tuple[int, str]:
         path = next(Path(p) / name for p in ("/usr/bin", "/bin") if (Path(p) / name).exists())
         (folder / name).symlink_to(path)
     environment = {"PATH": str(folder), "HOME": os.environ.get("HOME", "/")}
-    if engine is not None:
-        environment["NETPROBE_DOCKER_ENGINE"] = engine
+    if front is not None:
+        environment["NETPROBE_DOCKER_ENGINE"] = front
     done = subprocess.run(
         [SCRIPT], env=environment, capture_output=True, text=True, timeout=30, check=False
     )

@@ -92,6 +92,8 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3100)),
          "blocked", "unreachable", "host-down", ("host",)),
+        (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3000), host_up=True),
+         "blocked", "filtered", "host-unreach", ("path",)),
         (evidence(icmp(3, 1, "router")), "blocked", "filtered", "host-unreach", ("path",)),
         (evidence(icmp(3, 0, "router")), "blocked", "unreachable", "net-unreach", ("path",)),
         (evidence(Outcome("connect", "network-unreachable")),

@@ -1,0 +1,157 @@
+"""One flow under the microscope: what `run` does for it, every step noted, and the judge's verdict.
+
+It probes with the probe stage's own parts and judges with the judge's own tables, so that it cannot
+say something else than a run does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from netprobe.diagnose.explain_far import (
+    arrival_step,
+    control_step,
+    lives,
+    path_mtu_step,
+    way_back_step,
+)
+from netprobe.diagnose.explain_request import FlowRequest
+from netprobe.diagnose.explain_steps import (
+    agents_step,
+    hops_step,
+    listener_step,
+    name_step,
+    probe_step,
+    reset_step,
+    route_step,
+)
+from netprobe.diagnose.explain_view import View
+from netprobe.diagnose.explain_watch import Further, Watched, watch
+from netprobe.judge.findings import fold
+from netprobe.judge.verdict import Rules, judge
+from netprobe.model.evidence import Evidence
+from netprobe.model.explanation import Explanation, FlowStory, Step
+from netprobe.model.plan import Block, Plan
+from netprobe.model.result import VERDICTS, HostReport, Result, Summary
+from netprobe.plan.path_mtu import PATH_MTU
+from netprobe.probe.settings import ProbeSettings
+from netprobe.probe.work import Order
+from netprobe.vantage.launch import Launcher
+
+Found = Mapping[Order, list[Evidence]]
+
+_STEPS: tuple[Callable[[View], Step], ...] = (
+    agents_step,
+    name_step,
+    route_step,
+    listener_step,
+    probe_step,
+    reset_step,
+    hops_step,
+    arrival_step,
+    way_back_step,
+    control_step,
+    path_mtu_step,
+)
+
+
+async def explain(
+    request: FlowRequest,
+    plan: Plan,
+    settings: ProbeSettings,
+    rules: Rules,
+    launcher: Launcher,
+    tell: Callable[[HostReport], None],
+) -> Explanation:
+    """Probe the plan's flow and explain it. ``tell`` gets the hosts' reports."""
+    started = datetime.now(UTC)
+    begin = time.monotonic()
+    watched = await watch(plan, settings, launcher, tell)
+    return Explanation(
+        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        elapsed_s=round(time.monotonic() - begin, 3),
+        source=request.source,
+        destination=request.destination,
+        protocol=request.wire.protocol,
+        port=request.wire.port,
+        stories=tuple(_story(view) for view in _views(plan, watched, rules)),
+        hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
+        notes=plan.notes,
+    )
+
+
+def summary_of(explanation: Explanation) -> Summary:
+    """The counts that the exit status is made of."""
+    counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
+    deciding: dict[str, int] = dict.fromkeys(VERDICTS, 0)
+    for story in explanation.stories:
+        counts[story.result.verdict] += 1
+        deciding[story.result.verdict] += story.result.decides
+    return Summary(counts, 0, deciding=deciding)
+
+
+def _views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
+    mtus = _mtus(plan, watched, rules)
+    for block in plan.blocks:
+        if block.requirement.probe == PATH_MTU:
+            continue
+        order = _order(block)
+        for evidence in watched.evidence.get(order, ()):
+            result = judge(evidence, order, rules)[0]
+            further = watched.further.get(evidence.address, Further())
+            yield View(
+                evidence,
+                result,
+                watched.exchanges,
+                further,
+                watched.reports,
+                mtus.get(evidence.address),
+            )
+
+
+def _mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[Evidence, Result]]:
+    return {
+        evidence.address: (evidence, judge(evidence, _order(block), rules)[0])
+        for block in plan.blocks
+        if block.requirement.probe == PATH_MTU
+        for evidence in watched.evidence.get(_order(block), ())
+        if evidence.mtu is not None or evidence.untested is not None
+    }
+
+
+def _order(block: Block) -> Order:
+    """The blocks of an explanation have one source and one destination."""
+    return (block.index, 0, 0)
+
+
+def _story(view: View) -> FlowStory:
+    steps = tuple(step(view) for step in _STEPS)
+    return FlowStory(steps, view.result, _advice(view), tuple(_remarks(view)))
+
+
+def _advice(view: View) -> str:
+    """The finding's advice, as a run gives it; for doubt, what would remove it."""
+    findings = fold([view.result])
+    if findings:
+        return findings[0].advice
+    alone = not view.has_agent(view.destination)
+    if view.result.verdict == "inconclusive" and alone and view.has_agent(view.source):
+        return (
+            f"Give {view.destination.name} a vantage in the inventory: an agent there sees whether "
+            "the packets arrive."
+        )
+    return ""
+
+
+def _remarks(view: View) -> Iterator[str]:
+    """What the looks beside the flow add; the verdict does not rest on them."""
+    yield from view.result.warnings
+    if "host" in view.result.where and lives(view):
+        yield (
+            f"asked beside the flow, {view.address} does answer: the host is up, and of the places "
+            "above it falls away"
+        )
+    if view.mtu is not None and view.mtu[1].verdict == "blocked":
+        yield f"large packets do not fit: {view.mtu[1].because}"

@@ -1,0 +1,225 @@
+"""The steps of an explanation at the far end and beside the flow: arrival, way back, controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.diagnose.explain_steps import route_facts, route_words
+from netprobe.diagnose.explain_view import View
+from netprobe.diagnose.explain_watch import Exchange, Frame
+from netprobe.diagnose.explain_words import outcome_words
+from netprobe.model.evidence import Outcome, PathMtu, Witness
+from netprobe.model.explanation import Step, StepStatus
+from netprobe.probe.suspects import CONTROL_PORTS
+
+
+def arrival_step(view: View) -> Step:
+    """What the destination's listener and a capture there saw of the requests."""
+    witness = view.witness
+    name = view.destination.name
+    if not view.has_agent(view.destination):
+        return Step("arrival", "not-possible", (view.no_agent(view.destination),))
+    if witness is None:
+        said = f"{name}'s agent noted nothing: {_why_unwitnessed(view)}"
+        return Step("arrival", "not-possible", (said,))
+    facts = {"socket": witness.socket, "capture": witness.capture, "seen_from": witness.seen_from}
+    words = [*_socket_words(view, witness), *_capture_words(view, witness)]
+    if witness.seen_from is not None:
+        words.append(f"it came from {witness.seen_from}: the source address is translated")
+    return Step("arrival", _arrival_status(view, witness), tuple(words), facts)
+
+
+def _why_unwitnessed(view: View) -> str:
+    if view.protocol == "icmp" or view.evidence.listener.state != "ours":
+        return "no listener of ours is there, and nothing was looked at again with a capture"
+    return "the probe never left the source"
+
+
+def _arrival_status(view: View, witness: Witness) -> StepStatus:
+    if witness.socket or view.result.verdict == "pass":
+        return "ok"
+    if witness.capture is None and view.evidence.listener.state != "ours":
+        return "not-possible"
+    if witness.capture and view.evidence.listener.state != "ours":
+        return "ok"
+    return "bad"
+
+
+def _socket_words(view: View, witness: Witness) -> Iterator[str]:
+    if view.evidence.listener.state != "ours":
+        return
+    got = "received the probe" if witness.socket else "never got the probe"
+    yield f"netprobe's listener on {view.destination.name} {got}"
+
+
+def _capture_words(view: View, witness: Witness) -> Iterator[str]:
+    name = view.destination.name
+    if witness.capture is not None:
+        saw = "saw the requests come in" if witness.capture else "never saw a request come in"
+        yield f"a packet capture on {name}, before its firewall, {saw}"
+    elif not view.captures(view.destination):
+        yield f"no capture on {name}: its agent has no right to (give it root: become: sudo)"
+
+
+def way_back_step(view: View) -> Step:
+    """The destination's route to the source, and what became of its answers."""
+    if not view.has_agent(view.destination):
+        return Step("way-back", "not-possible", (view.no_agent(view.destination),))
+    back = view.further.back
+    facts: Frame = {"route": None if back is None else route_facts(back)}
+    words: list[str] = []
+    status: StepStatus = "ok"
+    if back is not None:
+        sender = (view.further.route or {}).get("source") or view.source.name
+        if view.evidence.listener.nat:
+            words.append(f"{view.destination.name} lacks {view.address}, so its route is not asked")
+        else:
+            status, words[:] = route_words(view.destination, sender, back)
+    told, answers = _answers(view)
+    return Step(
+        "way-back",
+        "bad" if told == "bad" or status == "bad" else status,
+        (*words, *answers) or ("nothing was looked at",),
+        facts | _witness_facts(view.witness),
+    )
+
+
+def _witness_facts(witness: Witness | None) -> Frame:
+    known = witness or Witness()
+    return {
+        "answer_left": known.answer_left,
+        "answer_arrived": known.answer_arrived,
+        "reply_failure": known.reply_failure,
+    }
+
+
+def _answers(view: View) -> tuple[StepStatus, list[str]]:
+    """What captures and the listener's own errno say of the answers."""
+    witness = view.witness or Witness()
+    words: list[str] = []
+    if witness.reply_failure is not None:
+        words.append(f"{view.destination.name}'s own answer fails there: {witness.reply_failure}")
+    if witness.answer_left is not None:
+        left = "saw its answers leave" if witness.answer_left else "saw no answer leave"
+        words.append(f"a packet capture on {view.destination.name} {left}")
+    if witness.answer_arrived is not None:
+        came = "saw an answer come in" if witness.answer_arrived else "saw no answer come in"
+        words.append(f"a packet capture on {view.source.name}, before its firewall, {came}")
+    lost = witness.answer_left and not witness.answer_arrived
+    failed = witness.reply_failure is not None or lost or witness.answer_arrived
+    return ("bad" if failed and view.result.verdict != "pass" else "ok"), words
+
+
+def control_step(view: View) -> Step:
+    """What the same address says to echo requests and on ports that nobody uses."""
+    further = view.further
+    if further.echo is None and further.control is None:
+        return Step("control", "not-possible", (view.no_agent(view.source),))
+    port = CONTROL_PORTS[0]
+    words = [
+        f"icmp echo: {outcome_words(further.echo)}",
+        f"tcp/{port}, which nobody uses: {outcome_words(further.control)}",
+        *_open_checks(view),
+    ]
+    facts = {"icmp": _outcome_facts(further.echo), f"tcp/{port}": _outcome_facts(further.control),
+             "false_open": _is_intercepted(view)}  # fmt: skip
+    return Step("control", _control_status(view), tuple(words), facts)
+
+
+def _control_status(view: View) -> StepStatus:
+    opens = view.further.control is not None and view.further.control.answer is not None
+    return "doubt" if opens or _is_intercepted(view) or not lives(view) else "ok"
+
+
+def _is_intercepted(view: View) -> bool:
+    outcome = view.evidence.outcome
+    return outcome is not None and outcome.answer == "intercepted"
+
+
+def lives(view: View) -> bool:
+    """Whether the destination itself said anything to the controls."""
+    return any(_from_destination(one) for one in (view.further.echo, view.further.control))
+
+
+def _from_destination(outcome: Outcome | None) -> bool:
+    if outcome is None:
+        return False
+    if outcome.icmp is not None:
+        return outcome.icmp.origin == "destination" and outcome.icmp.code != 1
+    return outcome.answer == "echo"
+
+
+def _open_checks(view: View) -> Iterator[str]:
+    """The probe stage's own checks of a port that opened without our listener's word."""
+    for one in view.checks("probe"):
+        if one.order["proto"] != "tcp" or one.order.get("min_ttl") is not None:
+            continue
+        if "ttl" in one.order:
+            opened = "opens too" if _opened(one) else "does not open"
+            yield f"a connection whose packets only live for {one.order['ttl']} hops {opened}"
+        elif "host" not in one.order and "size" not in one.order:
+            ports = ", ".join(str(first) for first, _ in one.order["blocks"][0]["ports"])
+            opened = "accept connections too" if _opened(one) else "do not accept connections"
+            yield f"tcp {ports}, asked because {view.wire} opened: they {opened}"
+
+
+def _opened(one: Exchange) -> bool:
+    kinds = [kind for frame in one.frames for kind in frame["kinds"]]
+    return bool(kinds) and all(kind.get("answer") is not None for kind in kinds)
+
+
+def _outcome_facts(outcome: Outcome | None) -> Frame | None:
+    if outcome is None:
+        return None
+    icmp = outcome.icmp
+    return {
+        "answer": outcome.answer,
+        "failure": outcome.failure,
+        "icmp": None if icmp is None else [icmp.type, icmp.code, icmp.offender],
+        "ttl": outcome.ttl,
+        "rtt_ms": outcome.rtt_ms,
+    }
+
+
+def path_mtu_step(view: View) -> Step:
+    """How large a packet the path carries unfragmented."""
+    if view.source.name == view.destination.name:
+        return Step("path-mtu", "not-needed", ("source and destination are one host",))
+    if view.mtu is None or view.mtu[0].mtu is None:
+        return Step("path-mtu", "not-possible", (_unmeasured(view),))
+    evidence, result = view.mtu
+    mtu = evidence.mtu
+    assert mtu is not None
+    facts = {
+        "path_mtu_bytes": mtu.path,
+        "needed": mtu.needed,
+        "limited_by": mtu.limited_by,
+        "limit": mtu.limit,
+        "how": mtu.how or None,
+    }
+    by_verdict: dict[str, StepStatus] = {"pass": "ok", "blocked": "bad"}
+    status = by_verdict.get(result.verdict, "not-possible")
+    return Step("path-mtu", status, (_mtu_words(mtu),), facts)
+
+
+def _mtu_words(mtu: PathMtu) -> str:
+    if mtu.path is None or mtu.needed is None:
+        return "no packet of this size or that was answered, so no size could be tried"
+    how = f"asked with {mtu.how}"
+    if mtu.path >= mtu.needed:
+        return f"unfragmented packets of {mtu.needed} bytes, the interface's MTU, arrive ({how})"
+    if mtu.limited_by is not None:
+        return (
+            f"the path carries {mtu.path} bytes, the interface {mtu.needed} ({how}): "
+            f"{mtu.limited_by} says that its next link carries {mtu.limit}"
+        )
+    return (
+        f"unfragmented packets above {mtu.path} bytes vanish without a word, the interface sends "
+        f"up to {mtu.needed} ({how})"
+    )
+
+
+def _unmeasured(view: View) -> str:
+    if view.mtu is not None and view.mtu[0].untested is not None:
+        return view.mtu[0].untested[1]
+    return view.no_agent(view.source) if not view.has_agent(view.source) else "nobody measured"

@@ -1,0 +1,271 @@
+"""The steps of an explanation as far as the source sees them: who looks, the way out, the probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.diagnose.explain_view import View
+from netprobe.diagnose.explain_watch import Exchange, Frame
+from netprobe.diagnose.explain_words import distance, walk_facts, walk_words
+from netprobe.model.explanation import Step, StepStatus
+from netprobe.model.inventory import Host
+from netprobe.model.result import Verdict
+
+_BY_VERDICT: dict[Verdict, StepStatus] = {
+    "pass": "ok",
+    "blocked": "bad",
+    "exposed": "bad",
+    "inconclusive": "doubt",
+    "not-tested": "not-possible",
+}
+
+
+def agents_step(view: View) -> Step:
+    """Who looks at each end, and with which rights."""
+    hosts = dict.fromkeys((view.source.name, view.destination.name))
+    words = tuple(_agent_words(view, name) for name in hosts)
+    states = {name: _state(view, name) for name in hosts}
+    status: StepStatus = "ok"
+    if states[view.source.name] != "agent":
+        status = "bad"
+    elif "failed" in states.values() or "lost" in states.values():
+        status = "doubt"
+    return Step("agents", status, words, {"states": states})
+
+
+def _state(view: View, name: str) -> str:
+    report = view.reports.get(name)
+    return "none" if report is None else report.state
+
+
+def _agent_words(view: View, name: str) -> str:
+    report = view.reports.get(name)
+    if report is None or report.state == "none":
+        return f"{name}: no agent (vantage: none); what arrives there cannot be seen"
+    if report.state != "agent":
+        return f"{name}: no agent: {report.words}"
+    kernel = report.facts.get("kernel", "of an unknown version")
+    rights = "with raw sockets and captures" if report.privileged else "without raw sockets"
+    cost = f"; {'; '.join(report.cost)}" if report.cost else ""
+    return f"{name}: Linux {kernel}, Python {report.python}, user {report.user}, {rights}{cost}"
+
+
+def name_step(view: View) -> Step:
+    """The name, as the source resolves it."""
+    asked = view.evidence.flow.address
+    if asked.family is not None:
+        return Step("name", "not-needed", (f"{asked.text} is an address",))
+    for one in view.exchanges:
+        if one.order["t"] == "resolve" and one.order["name"] == asked.text:
+            return _resolved(view, one.frames[0], asked.text)
+    return Step("name", "not-possible", (view.no_agent(view.source),))
+
+
+def _resolved(view: View, reply: Frame, name: str) -> Step:
+    facts = {key: reply.get(key) for key in ("addresses", "failure", "words")}
+    source = view.source.name
+    if not reply["addresses"]:
+        return Step("name", "bad", (f"{source} cannot resolve {name}: {reply['words']}",), facts)
+    found = ", ".join(reply["addresses"])
+    return Step("name", "ok", (f"{source} resolves {name} to {found}",), facts)
+
+
+def route_step(view: View) -> Step:
+    """The source's own route, and the address that it sends from."""
+    route = view.further.route
+    if route is None:
+        return Step("route", "not-possible", (_unasked(view),))
+    return Step("route", *route_words(view.source, view.address, route), facts=route_facts(route))
+
+
+def _unasked(view: View) -> str:
+    if not view.has_agent(view.source):
+        return view.no_agent(view.source)
+    return f"there is no address to ask {view.source.name}'s routing table for"
+
+
+def route_words(host: Host, address: str, route: Frame) -> tuple[StepStatus, tuple[str, ...]]:
+    """What a host's kernel says of the way to an address."""
+    if route.get("failure") is not None:
+        return "bad", (f"{host.name}'s kernel has no way to {address} ({route['failure']})",)
+    via = f"through {route['gateway']} on" if route.get("gateway") else "directly on"
+    mtu = f", MTU {route['mtu']}" if route.get("mtu") else ""
+    sender = f", from {route['source']}" if route.get("source") else ""
+    return "ok", (f"{host.name} sends to {address} {via} {route['dev']}{sender}{mtu}",)
+
+
+def route_facts(route: Frame) -> Frame:
+    """A ``routed`` frame without the wire's own keys."""
+    return {key: value for key, value in route.items() if key not in ("t", "id")}
+
+
+def listener_step(view: View) -> Step:
+    """Who holds the port at the destination while it is probed."""
+    listener = view.evidence.listener
+    name, wire = view.destination.name, view.wire
+    facts = {"state": listener.state, "owner": listener.owner, "nat": listener.nat,
+             "note": listener.note}  # fmt: skip
+    if view.protocol == "icmp":
+        return Step("listener", "not-needed", ("the kernel itself answers echo requests",))
+    if listener.state == "unknown" and view.result.expect == "denied":
+        words = f"{wire} must not answer, so no listener is opened on {name}"
+        return Step("listener", "not-needed", (words,), facts)
+    if listener.state in ("unknown", "lost"):
+        words = f"who holds {wire} cannot be known: {_why_unknown(view)}"
+        return Step("listener", "not-possible", (words,), facts)
+    status, words = _held(view)
+    return Step("listener", status, (words, *_nat(view)), facts)
+
+
+def _why_unknown(view: View) -> str:
+    if view.evidence.listener.state == "lost":
+        return f"the agent of {view.destination.name} was lost meanwhile"
+    if view.has_agent(view.destination):
+        return f"the source could not be probed from ({view.result.reason})"
+    return view.no_agent(view.destination)
+
+
+def _held(view: View) -> tuple[StepStatus, str]:
+    listener, name, wire = view.evidence.listener, view.destination.name, view.wire
+    if listener.state == "live":
+        return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
+    if listener.state == "loopback":
+        return "bad", f"on {name} {wire} is held on loopback only, by {listener.owner}"
+    if listener.state == "closed":
+        return "ok", f"nothing listens on {name} {wire}{_note(listener.note)}"
+    if listener.note:
+        return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
+    return "ok", (
+        f"nothing held {wire} on {name}; netprobe's own listener is bound to {view.address} and "
+        "was reached from its own host"
+    )
+
+
+def _note(note: str | None) -> str:
+    return f", and no listener of netprobe: {note}" if note else ", and netprobe opened none"
+
+
+def _nat(view: View) -> Iterator[str]:
+    if view.evidence.listener.nat:
+        yield f"{view.destination.name} does not have {view.address}: it is translated on the way"
+
+
+def probe_step(view: View) -> Step:
+    """What was sent, how often, and what came back, the error queue's words included."""
+    outcome = view.evidence.outcome
+    looks = view.looks()
+    if outcome is None:
+        reason, words = view.evidence.untested or ("not-tested", "nobody looked")
+        return Step("probe", "not-possible", (words,), {"reason": reason, "looks": []})
+    if not looks:
+        words = f"nothing was sent: {outcome.said or outcome.failure}"
+        return Step("probe", "not-possible", (words,), {"looks": []})
+    lines = [look.words(outcome.said) for look in looks]
+    lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
+    facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}
+    return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
+
+
+def reset_step(view: View) -> Step:
+    """Whether a reset is the destination's: by its TTL, and by what leaves the source."""
+    outcome = view.evidence.outcome
+    reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
+    if outcome is None or not reset or view.protocol != "tcp":
+        return Step("reset", "not-needed", ("no reset came back",))
+    checks = [one for one in view.checks("probe") if one.order.get("min_ttl") is not None]
+    facts: Frame = {"forged": outcome.forged, "left_host": outcome.left_host}
+    if not checks:
+        why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
+        return Step("reset", "not-possible", (why,), facts)
+    first = checks[0]
+    min_ttl = int(first.order["min_ttl"])
+    facts |= {"answer_ttl": min_ttl - 1, "min_ttl": min_ttl, "refused_again": _refused(first)}
+    words = [_min_ttl_words(view, min_ttl, _refused(first))]
+    words += [_higher_words(one) for one in checks[1:]]
+    words += [_departed_words(view, one.frames[0]) for one in view.checks("departures")]
+    words.append(_conclusion(view, outcome.forged, outcome.left_host))
+    status: StepStatus = "ok" if outcome.forged is False else "bad" if outcome.forged else "doubt"
+    return Step("reset", status, tuple(words), facts)
+
+
+def _refused(one: Exchange) -> bool:
+    kinds = (kind for frame in one.frames for kind in frame["kinds"])
+    return any(kind["failure"] == "refused" and kind.get("icmp") is None for kind in kinds)
+
+
+def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
+    again = "refused again" if refused else "not refused any more"
+    return (
+        f"genuine answers of {view.address} arrive with TTL {min_ttl - 1}; a connect that ignores "
+        f"every packet with a TTL below {min_ttl} is {again}"
+    )
+
+
+def _higher_words(one: Exchange) -> str:
+    again = "is refused too: these resets start higher" if _refused(one) else "is not refused"
+    return f"a connect that ignores every TTL below {one.order['min_ttl']} {again}"
+
+
+def _departed_words(view: View, reply: Frame) -> str:
+    sent, counted = reply.get("connects"), reply.get("packets")
+    if counted is None:
+        return f"{view.source.name}'s interface does not count what it sends"
+    return f"{sent} connects made {view.source.name}'s {reply.get('dev')} send {counted} packets"
+
+
+def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
+    if forged is None:
+        return "so nobody can say whose reset it is"
+    if not forged:
+        return f"so the reset came from the distance of {view.address}: it is the destination's own"
+    if left is False:
+        return f"so the reset never came over the wire: {view.source.name}'s own firewall made it"
+    return f"so the reset came from nearer than {view.address}: something on the way forged it"
+
+
+def hops_step(view: View) -> Step:
+    """How far the flow's own packets come, hop by hop, and echo requests beside them."""
+    flow, echo = view.further.flow_walk, view.further.echo_walk
+    facts = {"flow": walk_facts(flow), "echo": walk_facts(echo)}
+    if flow is None and echo is None:
+        return Step("hops", "not-possible", (_no_walk(view),), facts)
+    words = [walk_words(walk, what) for walk, what in ((flow, view.wire), (echo, "icmp echo"))
+             if walk is not None]  # fmt: skip
+    nearer = _nearer(view)
+    if nearer is not None:
+        return Step("hops", "doubt", (*words, nearer), facts)
+    return Step("hops", _hops_status(view), (*words, *_compared(view)), facts)
+
+
+def _no_walk(view: View) -> str:
+    if not view.has_agent(view.source):
+        return view.no_agent(view.source)
+    return f"{view.wire} cannot be walked"
+
+
+def _hops_status(view: View) -> StepStatus:
+    if view.result.verdict == "pass" or distance(view.further.flow_walk) is not None:
+        return "ok"
+    return _BY_VERDICT[view.result.verdict]
+
+
+def _nearer(view: View) -> str | None:
+    """An answer in the destination's name from a place where the destination is not."""
+    flow, echo = distance(view.further.flow_walk), distance(view.further.echo_walk)
+    if flow is None or echo is None or flow >= echo:
+        return None
+    return (
+        f"{view.wire} is answered at hop {flow} already, but {view.address} is {echo} hops away: "
+        "something nearer answers in its name"
+    )
+
+
+def _compared(view: View) -> Iterator[str]:
+    flow, echo = view.further.flow_walk, view.further.echo_walk
+    if flow is None or distance(echo) is None or distance(flow) is not None:
+        return
+    if view.result.verdict != "pass":
+        yield (
+            f"echo requests reach {view.address} at hop {distance(echo)}, so the way is there "
+            f"and only {view.wire} is not answered"
+        )

@@ -1,0 +1,100 @@
+"""All that is known of one address of the explained flow, as its steps read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netprobe.diagnose.explain_watch import Exchange, Further, is_probe_of
+from netprobe.diagnose.explain_words import Ends, Look, ends_of, looks_of
+from netprobe.model.evidence import Evidence, Witness
+from netprobe.model.inventory import Host
+from netprobe.model.result import HostReport, Result
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One address: its evidence, the judge's result, what was said, and the looks beside it.
+
+    ``mtu`` is the path's evidence with its result; None where nobody measured.
+    """
+
+    evidence: Evidence
+    result: Result
+    exchanges: tuple[Exchange, ...]
+    further: Further
+    reports: Mapping[str, HostReport]
+    mtu: tuple[Evidence, Result] | None = None
+
+    @property
+    def source(self) -> Host:
+        """Where the flow starts."""
+        return self.evidence.flow.source
+
+    @property
+    def destination(self) -> Host:
+        """Where it goes."""
+        return self.evidence.flow.destination
+
+    @property
+    def address(self) -> str:
+        """The address that was probed."""
+        return self.evidence.address
+
+    @property
+    def protocol(self) -> str:
+        """``tcp``, ``udp``, ``icmp`` or ``ipproto/4``."""
+        return self.evidence.flow.block.protocol
+
+    @property
+    def port(self) -> int | None:
+        """The flow's port, if its protocol has ports."""
+        ports = self.evidence.flow.block.ports
+        return ports[0][0] if ports else None
+
+    @property
+    def wire(self) -> str:
+        """``tcp/7000``, ``icmp``."""
+        return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
+
+    @property
+    def witness(self) -> Witness | None:
+        """What the destination's agent noted."""
+        return self.evidence.witness
+
+    @property
+    def ends(self) -> Ends:
+        """Both ends' addresses."""
+        return ends_of(self.evidence, self.further.route)
+
+    def has_agent(self, host: Host) -> bool:
+        """Whether an agent ran there to the end."""
+        report = self.reports.get(host.name)
+        return report is not None and report.state == "agent"
+
+    def captures(self, host: Host) -> bool:
+        """Whether the agent there has the right to capture packets."""
+        report = self.reports.get(host.name)
+        return report is not None and bool(report.facts.get("net_raw"))
+
+    def no_agent(self, host: Host) -> str:
+        """Why nobody could look on a host."""
+        report = self.reports.get(host.name)
+        if report is None or report.state == "none":
+            return f"{host.name} has no agent (vantage: none)"
+        return f"{host.name} has no agent: {report.words}"
+
+    def looks(self) -> list[Look]:
+        """The flow's own probes, in the order in which they were sent."""
+        mine = [
+            one for one in self.exchanges if is_probe_of(one.order, self.address, self.protocol)
+        ]
+        return list(looks_of(mine, self.ends))
+
+    def checks(self, kind: str) -> list[Exchange]:
+        """Orders of one kind (``probe``, ``departures`` ...) to this address."""
+        return [
+            one
+            for one in self.exchanges
+            if one.order["t"] == kind and one.order.get("dst") == self.address
+        ]

@@ -1,0 +1,130 @@
+"""The page of one explained flow, for people and for programs (``netprobe.explain/1``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TextIO
+
+import netprobe
+from netprobe.model.codec import Json, host_to_json, result_to_json
+from netprobe.model.explanation import Explanation, FlowStory, Step, StepStatus
+from netprobe.model.result import Result, Verdict
+from netprobe.report.page import Line, Part, Style, field
+from netprobe.report.text import write_parts
+from netprobe.report.words import duration, plural, port_text, where_text
+
+EXPLAIN_SCHEMA = "netprobe.explain/1"
+
+_STYLES: dict[Verdict, Style] = {
+    "pass": "good",
+    "blocked": "bad",
+    "exposed": "bad",
+    "inconclusive": "doubt",
+    "not-tested": "doubt",
+}
+# What stands before a step's words: the eye finds the place without reading.
+_MARKS: dict[StepStatus, str] = {
+    "ok": "",
+    "bad": "!! ",
+    "doubt": "?? ",
+    "not-needed": "-- ",
+    "not-possible": "-- ",
+}
+
+
+def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
+    """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
+    write_parts(explain_parts(explanation), stream)
+
+
+def explain_parts(explanation: Explanation) -> Iterator[Part]:
+    """Every address of the flow, one after the other, each with its verdict first."""
+    for story in explanation.stories:
+        yield from _headline(story.result, explanation)
+        yield from _verdict(story)
+        yield Line()
+        yield Line(
+            "STEP BY STEP (!! here it fails, ?? odd, -- not needed or not possible)", "strong"
+        )
+        for step in story.steps:
+            yield from _step(step)
+        yield Line()
+    yield from field("notes", explanation.notes)
+
+
+def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
+    port = f" {port_text(result)}" if port_text(result) else ""
+    address = f" ({result.address})" if result.address != result.destination else ""
+    flow = f"{result.protocol}{port} from {result.source} to {result.destination}{address}"
+    yield Line(f"{result.verdict.upper()}: {flow}", _STYLES[result.verdict])
+    took = duration(explanation.elapsed_s)
+    many = len(explanation.stories)
+    of = f", {plural(many, 'address')[:-1]}es" if many > 1 else ""
+    yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
+
+
+def _verdict(story: FlowStory) -> Iterator[Part]:
+    result = story.result
+    yield from field("purpose", _purpose(result))
+    yield from field("seen", [f"{result.because} ({result.state}, {result.reason})"])
+    if result.verdict == "pass":
+        yield from field("proof", [result.proof])
+    else:
+        yield from field("where", [where_text(result)])
+    yield from field("to do", [story.advice])
+    yield from field("also", story.remarks)
+
+
+def _purpose(result: Result) -> list[str]:
+    """What a matrix needs the flow for; without one there is nothing to say."""
+    if not result.purpose:
+        return []
+    row = f"; row: {result.row}" if result.row and result.row != result.purpose else ""
+    denied = "; it must NOT be reachable" if result.expect == "denied" else ""
+    excuse = "; optional" if result.optional else ""
+    waived = f"; waived: {result.waived}" if result.waived else ""
+    name = f"{result.matrix}, {result.requirement}{row}"
+    return [f"{result.purpose} ({name}){denied}{excuse}{waived}"]
+
+
+def _step(step: Step) -> Iterator[Part]:
+    first, *rest = step.words
+    label = step.name.replace("-", " ")
+    yield from field(label, [f"{_MARKS[step.status]}{first}", *rest])
+
+
+def write_explain_json(explanation: Explanation, stream: TextIO) -> None:
+    """Write ``netprobe.explain/1``; ``result`` is what ``netprobe.run/1`` has for the flow."""
+    document: Json = {
+        "schema": EXPLAIN_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "started_at": explanation.started_at,
+        "elapsed_s": explanation.elapsed_s,
+        "source": explanation.source,
+        "destination": explanation.destination,
+        "protocol": explanation.protocol,
+        "port": explanation.port,
+        "flows": [_flow_to_json(story) for story in explanation.stories],
+        "hosts": [host_to_json(host) for host in explanation.hosts],
+        "notes": list(explanation.notes),
+    }
+    stream.write(f"{json.dumps(document, indent=1)}\n")
+
+
+def _flow_to_json(story: FlowStory) -> Json:
+    return {
+        "address": story.result.address,
+        "steps": [
+            {
+                "name": step.name,
+                "status": step.status,
+                "facts": dict(step.facts),
+                "words": list(step.words),
+            }
+            for step in story.steps
+        ],
+        "result": result_to_json(story.result),
+        "advice": story.advice,
+        "remarks": list(story.remarks),
+    }

@@ -1,0 +1,263 @@
+"""The lab: worker - router - edge, with HAProxy, gRPC, proxies and DNS on the edge, all real parts.
+
+The workers' agents run as nobody. Each firewall rule is about one port of its own, so that all
+situations can be looked at at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from tests.lab.cli import Finished, netprobe
+from tests.lab.konnectivity import pki
+from tests.lab.netlab import NETNS_FOLDER, Lab, Namespace, run, wait_for
+
+HERE = Path(__file__).parent
+NAME = "konn.apps.lab.test"
+ZONE = "lab.test"
+WORKER4, WORKER6 = "10.77.1.2", "fd77:1::2"
+DEAF4, DEAF6 = "10.77.1.3", "fd77:1::3"
+ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
+EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
+DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
+PASSWORD = "s3cret-of-the-proxy"
+UNPRIVILEGED = (
+    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
+    "--bounding-set=-all", "env", "PATH=/usr/bin:/bin",
+)  # fmt: skip
+RESOLVERS = Path("/etc/netns")
+# Per-connection: the first copies of the hello's second segment are lost, for longer than a router
+# waits (5 s). The kernel sends it again after 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+LATE_SEGMENTS = 5
+
+_NUMBERS = itertools.count(1)
+
+# On the router, in the way between; the port says which situation it makes.
+ROUTER_RULES = f"""
+table inet situations {{
+  set late {{ type inet_service; flags dynamic; }}
+  chain forward {{
+    type filter hook forward priority 0;
+    tcp dport 20001 drop
+    tcp dport 20002 reject with tcp reset
+    tcp dport 20003 reject with icmpx type admin-prohibited
+    tcp dport 20004 reject with icmpx type host-unreachable
+    tcp dport 20005 meta length > 150 reject with tcp reset
+    tcp dport 20006 meta length > 150 drop
+    tcp dport 20007 meta length > 150 reject with icmpx type admin-prohibited
+    tcp sport 20008 meta length > 1000 drop
+    tcp dport 20009 meta length > 1400 drop
+    tcp sport 20010 meta length > 1400 drop
+    tcp dport 20011 meta length > 1000 drop
+    tcp dport 20015 ct state new tcp flags & (syn|ack) != syn drop
+    tcp dport 20015 ct state invalid drop
+    tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
+    tcp dport 20016 ct state invalid reject with tcp reset
+    tcp sport 20017 meta length > 100 drop
+    tcp dport 20443 meta length 500-1400 add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
+  }}
+}}
+"""
+EDGE_RULES = f"""
+table inet edge {{
+  chain output {{ type filter hook output priority 0; ip daddr 127.66.0.1 drop; }}
+  chain input {{
+    type filter hook input priority 0;
+    ip saddr {DEAF4} meta l4proto {{ tcp, udp }} th dport 53 drop
+    ip6 saddr {DEAF6} meta l4proto {{ tcp, udp }} th dport 53 drop
+    tcp dport 20018 reject with icmpx type admin-prohibited
+    tcp dport 18120 drop
+  }}
+}}
+"""
+WORKER_RULES = """
+table inet own { chain output { type filter hook output priority 0; tcp dport 20019 drop; }; }
+"""
+
+
+class World(Lab):
+    """The lab with everything running."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prefix = f"nkn-{os.getpid()}-{next(_NUMBERS)}-"
+        self._resolvers: list[Path] = []
+
+    def __enter__(self) -> World:
+        sweep()
+        return self
+
+    def build(self) -> None:
+        """Namespaces, certificates, rules and servers."""
+        middle = self.router("mid", ROUTER4, ROUTER6)
+        worker = self.host("worker", middle, WORKER4, WORKER6)
+        deaf = self.host("deaf", middle, DEAF4, DEAF6)
+        edge = self.host("edge", middle, EDGE4, EDGE6)
+        for namespace in self.namespaces.values():
+            _wire_sized(namespace)
+        middle.run(
+            "sysctl", "-q", "-w", "net.netfilter.nf_conntrack_tcp_loose=0",
+            "net.netfilter.nf_conntrack_tcp_timeout_established=6",
+            "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged=6",
+        )  # fmt: skip
+        middle.nft(ROUTER_RULES)
+        edge.nft(EDGE_RULES)
+        worker.nft(WORKER_RULES)
+        self._resolve_by(worker, EDGE4)
+        self._resolve_by(deaf, EDGE4)
+        make_certificates(self.folder)
+        self.folder.chmod(0o755)
+        self._serve(edge)
+        self.wait_until_ready()
+
+    def close(self) -> None:
+        super().close()
+        for folder in self._resolvers:
+            (folder / "resolv.conf").unlink(missing_ok=True)
+            folder.rmdir()
+        self._resolvers.clear()
+
+    def _resolve_by(self, namespace: Namespace, server: str) -> None:
+        """``ip netns exec`` shows a namespace its own resolv.conf."""
+        folder = RESOLVERS / namespace.netns
+        folder.mkdir(parents=True)
+        text = f"nameserver {server}\noptions timeout:1 attempts:1\n"
+        (folder / "resolv.conf").write_text(text)
+        self._resolvers.append(folder)
+
+    def _serve(self, edge: Namespace) -> None:
+        quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        self.log = self.folder / "backends.log"
+        with self.log.open("w") as log:
+            edge.spawn(sys.executable, str(HERE / "backends.py"), stdout=log, stderr=log)
+        config = self.folder / "edge.cfg"
+        config.write_text((HERE / "edge.cfg").read_text().replace("@FOLDER@", str(self.folder)))
+        with (self.folder / "haproxy.log").open("w") as log:
+            edge.spawn("haproxy", "-f", str(config), "-db", stdout=log, stderr=log)
+        self._dns(edge)
+        tiny = self.folder / "tinyproxy.conf"
+        tiny.write_text("Port 8888\nListen ::\nTimeout 30\nConnectPort 443\nMaxClients 50\n")
+        edge.spawn("tinyproxy", "-d", "-c", str(tiny), **quiet)
+        self._squid(edge)
+        ports = ("8091", "443", "18098")
+        edge.wait_until_listening(*(f"tcp *:{port}" for port in ports))
+        edge.wait_until_listening("tcp *:3128")
+        wait_for(lambda: "READY" in self.log.read_text(), "the gRPC servers")
+        wait_for(lambda: any(":8888" in each for each in edge.listening()), "tinyproxy")
+
+    def _dns(self, edge: Namespace) -> None:
+        names = {
+            NAME: (EDGE4, EDGE6),
+            f"empty.apps.{ZONE}": (EDGE4, EDGE6),
+            f"nobody.apps.{ZONE}": (EDGE4, EDGE6),
+            f"two.apps.{ZONE}": (EDGE4, DEAD4),
+        }
+        records = [f"--host-record={name},{v4},{v6}" for name, (v4, v6) in names.items()]
+        records[-1] = f"--address=/two.apps.{ZONE}/{EDGE4}"
+        records.append(f"--address=/two.apps.{ZONE}/{DEAD4}")
+        edge.spawn(
+            "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--log-facility=-",
+            "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--bind-interfaces",
+            f"--listen-address={EDGE4}", f"--listen-address={EDGE6}", f"--local=/{ZONE}/",
+            "--server=/broken.test/127.0.0.1#9", *records, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def _squid(self, edge: Namespace) -> None:
+        folder = self.folder / "squid"
+        folder.mkdir(mode=0o777)
+        folder.chmod(0o777)
+        users = folder / "users"
+        crypted = run("openssl", "passwd", "-apr1", PASSWORD).stdout.strip()
+        users.write_text(f"agent:{crypted}\n")
+        users.chmod(0o644)
+        helper = "/usr/lib/squid/basic_ncsa_auth"
+        config = folder / "squid.conf"
+        config.write_text(
+            f"http_port 3128\npid_filename {folder}/pid\ncache_log {folder}/cache.log\n"
+            f"access_log none\ncache deny all\ncoredump_dir {folder}\n"
+            f"auth_param basic program {helper} {users}\nauth_param basic realm lab\n"
+            "acl known proxy_auth REQUIRED\nacl tls port 443\nacl CONNECT method CONNECT\n"
+            "http_access deny CONNECT !tls\nhttp_access allow known\nhttp_access deny all\n"
+            f"dns_nameservers {EDGE4}\nconnect_timeout 3 seconds\nshutdown_lifetime 1 seconds\n"
+            "netdb_filename none\npinger_enable off\n"
+        )
+        log = (folder / "out").open("w")
+        edge.spawn("squid", "-N", "-f", str(config), "-n", "nkn", stdout=log, stderr=log)
+        log.close()
+
+    def inventory_of(self, *hosts: str, proxy: dict[str, object] | None = None) -> Path:
+        """An inventory of workers whose agents run as nobody."""
+        document = {
+            "schema": "netprobe.inventory/1",
+            "hosts": {
+                host: {
+                    "addresses": self[host].addresses,
+                    "roles": ["worker"],
+                    "vantage": {"command": [*self[host].enter, *UNPRIVILEGED]},
+                    **({"proxy": proxy} if proxy else {}),
+                }
+                for host in hosts
+            },
+        }
+        tag = "-".join(hosts) + (f"-{abs(hash(str(proxy)))}" if proxy else "")
+        return self.write(f"inventory-{tag}.yaml", yaml.safe_dump(document))
+
+    def diagnose(self, *words: str, hosts: Sequence[str] = ("worker",)) -> Finished:
+        """Run the verb from these workers."""
+        inventory = self.inventory_of(*hosts)
+        return netprobe("diagnose", "konnectivity", "-i", str(inventory), *words)
+
+
+def make_certificates(folder: Path) -> None:
+    """All certificates of the lab, and the authorities as ``.crt``."""
+    signer = pki.authority(OU="kubernetes", CN="konnectivity-signer")
+    other = pki.authority(OU="kubernetes", CN="konnectivity-signer")
+    root = pki.authority(OU="openshift", CN="root-ca")
+    client = pki.authority(OU="openshift", CN="kube-csr-signer")
+    operator = pki.authority(CN="ingress-operator@1700000000")
+    company = pki.authority(O="Corporate", CN="Corporate Inspection CA")
+    k0s = pki.authority(CN="kubernetes-ca")
+    own = ("konnectivity-server", "konnectivity-server.clusters-hc1.svc")
+    reached = (*own, NAME, EDGE4, EDGE6)
+    server = {"O": "kubernetes", "CN": "konnectivity-server"}
+    pki.issue(folder, "konn.pem", signer, reached, **server)
+    pki.issue(folder, "othername.pem", signer, own, **server)
+    pki.issue(folder, "expired.pem", signer, reached, expired=True, **server)
+    pki.issue(folder, "agent.pem", signer, CN="konnectivity-agent")
+    pki.issue(folder, "stranger.pem", other, CN="konnectivity-agent")
+    pki.issue(folder, "router.pem", operator, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
+    pki.issue(folder, "wildcard.pem", company, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
+    pki.issue(folder, "mitm.pem", company, (NAME, EDGE4, EDGE6), CN=NAME)
+    pki.issue(folder, "kas.pem", root, ("kubernetes", "kubernetes.default.svc"), CN="kubernetes")
+    pki.issue(folder, "ignition.pem", root, ("ignition-server",), O="openshift", CN="ignition-server")
+    pki.issue(folder, "k0s.pem", k0s, (NAME, EDGE4, EDGE6), CN="k0s-konnectivity")
+    for file, one in (("signer", signer), ("other", other), ("kubeclient", client), ("k0s", k0s)):
+        (folder / f"{file}.crt").write_bytes(one.pem())
+
+
+def sweep() -> None:
+    """Remove what labs left whose process is gone."""
+    for entry in NETNS_FOLDER.glob("nkn-*-*-*"):
+        found = re.fullmatch(r"nkn-(\d+)-\d+-.+", entry.name)
+        if found and not Path("/proc", found[1]).exists():
+            Namespace("stale", entry.name).close()
+            (RESOLVERS / entry.name / "resolv.conf").unlink(missing_ok=True)
+            if (RESOLVERS / entry.name).is_dir():
+                (RESOLVERS / entry.name).rmdir()
+
+
+def _wire_sized(namespace: Namespace) -> None:
+    """Make every packet one packet of the wire: rules of nft see sizes as routers would."""
+    for line in run("ip", "-n", namespace.netns, "-o", "link").stdout.splitlines():
+        device = line.split(": ")[1].partition("@")[0]
+        if device != "lo":
+            features = ("gso", "off", "tso", "off", "gro", "off")
+            namespace.run("ethtool", "-K", device, *features, check=False)
