@@ -1,6 +1,6 @@
 # The netprobe image. Three uses:
 #   docker build -t netprobe .
-#   docker run --rm -it -v "$PWD:/work" netprobe netprobe plan --matrix deckhouse-nodes -i inventory.yaml
+#   docker run --rm -v "$PWD:/work" -w /work netprobe netprobe plan --matrix deckhouse-nodes
 #   vantage: {command: [podman, run, --rm, -i, --network=host, --pid=host, --cap-add, NET_RAW, netprobe]}
 #       in an inventory, for a host that has containers but no Python (docs/compose.md)
 # It has no entrypoint on purpose: a vantage runs `IMAGE sh -c '...'`.

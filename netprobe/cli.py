@@ -12,11 +12,14 @@ import click
 
 import netprobe
 from netprobe.cli_options import (
+    EXPLAIN_FORMATS,
     HOST_FORMATS,
     MATRIX_FORMATS,
     PLAN_FORMATS,
     RUN_FORMATS,
     complete_matrix,
+    flow_options,
+    inventory_option,
     matrix_option,
     option,
     output_option,
@@ -164,6 +167,27 @@ def diff(old: str, new: str) -> int:
     from netprobe.cli_report import diff_verb
 
     return diff_verb(old, new)
+
+
+@cli.command(epilog=EPILOG)
+@click.argument("source")
+@click.argument("destination")
+@click.argument("wire", metavar="PROTOCOL/PORT")
+@inventory_option
+@matrix_option
+@set_option
+@flow_options
+@output_option(EXPLAIN_FORMATS)
+def explain(**options: Any) -> int:
+    """Explain one flow, every step with its evidence, on one page.
+
+    SOURCE is a host of the inventory, DESTINATION another or an address or name, PROTOCOL/PORT
+    such as tcp/6443, udp/8472, icmp or ipproto/4. With --matrix, the requirement that has this
+    flow says what is sent and what is expected.
+    """
+    from netprobe.cli_explain import explain_verb
+
+    return explain_verb(options)
 
 
 @cli.group()

@@ -52,6 +52,8 @@ class Stream:
         self._queued = 0
         self._shutting = False
         self._hears = True
+        # The first bytes after a send are an answer: what TCP knows then belongs to it.
+        self._answered = False
         self._timer = None  # type: Optional[Timer]
         self._icmp = None  # type: Optional[IcmpFact]
         self._soft = None  # type: Optional[str]
@@ -233,7 +235,9 @@ class Stream:
             return
         self._received_at = self._loop.now()
         self._credit -= len(data)
-        self._agent.send(self._facts("data", data=b64encode(data).decode("ascii")))
+        more = {} if self._answered or self._sock is None else {"tcp": tcp_facts(self._sock)}
+        self._answered = True
+        self._agent.send(self._facts("data", data=b64encode(data).decode("ascii"), **more))
         if self._credit <= 0:
             self._rewatch()
 
@@ -259,6 +263,7 @@ class Stream:
     def _sent(self, piece, count):
         # type: (memoryview, int) -> None
         self._sent_at = self._loop.now()
+        self._answered = False
         self._queued -= count
         self._agent.send({"t": "credit", "id": self.id, "bytes": count})
         if count == len(piece):

@@ -15,7 +15,6 @@ from netprobe.probe.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 
-
 # Told of every order that an agent answered: the host's name, the order, the frames of the answer.
 Observe = Callable[[str, dict[str, Any], list[dict[str, Any]]], None]
 

@@ -82,7 +82,8 @@ class Localiser:
     async def _walk(self, sighting: Sighting) -> Trace | None:
         task = sighting.task
         message = {
-            "t": "walk", "proto": task.protocol, "dst": task.address,
+            "t": "walk", "id": next(self._fleet.order_ids),
+            "proto": task.protocol, "dst": task.address,
             "port": sighting.ports[0][0] if sighting.ports else 0,
             "src": source_address(task), "max_ttl": MAX_TTL, "template": sighting.part.template,
         }  # fmt: skip

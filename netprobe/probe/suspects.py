@@ -80,7 +80,8 @@ class Suspects:
 
     async def _walk(self, task: Task, protocol: str, port: int) -> int | None:
         reply = await self._fleet.agent(task.source).request({
-            "t": "walk", "proto": protocol, "dst": task.address, "port": port,
+            "t": "walk", "id": next(self._fleet.order_ids),
+            "proto": protocol, "dst": task.address, "port": port,
             "src": source_address(task), "max_ttl": MAX_TTL, "template": 0,
         })  # fmt: skip
         return _distance(task.address, reply.get("hops", ()))

@@ -1,0 +1,29 @@
+"""The pages for people point at things that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link to a file of this project names one that exists."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    assert not [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+
+
+def test_the_readme_names_make_targets_that_exist() -> None:
+    """What the README and CONTRIBUTING tell people to type is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    pages = (ROOT / "README.md").read_text("utf-8") + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"(?:^    |`)make ([a-z-]+)", pages, re.MULTILINE))
+
+    assert named
+    assert named <= targets
