@@ -95,7 +95,7 @@ def request_mac(key, nonce):
 
 def answer_mac(key, nonce, host):
     # type: (bytes, bytes, int) -> bytes
-    """The MAC of an answer: over run key, nonce and answering host, so a reflector cannot make it."""
+    """The MAC of an answer: over run key, nonce and answering host; no reflector can make it."""
     data = b"a" + nonce + _HOST.pack(host)
     return hashlib.blake2b(data, key=key, digest_size=MAC_BYTES).digest()
 

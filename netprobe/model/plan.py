@@ -19,7 +19,7 @@ from netprobe.model.ports import count as count_ports
 class Block:
     """One requirement × its hosts, for one protocol and one family.
 
-    ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; ``ports`` is empty for the last two.
+    ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; the last two have no ``ports``.
     Its ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
     ``family`` is None where the destinations are names: the source resolves them.
     ``chosen`` holds for each source the places of its destinations where only a sample is probed.

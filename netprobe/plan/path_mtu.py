@@ -1,4 +1,4 @@
-"""Pairs of hosts between which an overlay runs must carry its full-size packets: one flow a pair."""
+"""Pairs of hosts between which an overlay runs must carry its full-size packets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netprobe.model.ports import each, intersect
 
 PATH_MTU = "path-mtu"
 OVERLAYS = ("vxlan", "geneve", "ipip", "wireguard")
-# Calico's for IPv4 and IPv6, and Cilium's: WireGuard answers nobody without keys, so it has no probe.
+# Calico's for IPv4 and IPv6, and Cilium's. WireGuard answers nobody without keys: no probe.
 WIREGUARD_PORTS = ((51820, 51821), (51871, 51871))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from netprobe.model.evidence import Outcome
 
-# A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but who is
-# refused hears it within a round trip.
+# A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but who
+# is refused hears it within a round trip.
 DEAD_MS = 1500
 REFUSED_MS = 500
 HOST_UNREACHABLE = ((3, 1), (1, 3))

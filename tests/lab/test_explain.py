@@ -90,7 +90,15 @@ def chain() -> Iterator[Chain]:
 
 def forward(part: Namespace, rule: str) -> None:
     """One rule for what a router forwards."""
-    part.nft(f"table inet wall {{ chain forward {{ type filter hook forward priority 0; {rule} }} }}")
+    wall(part, "forward", rule)
+
+
+def wall(part: Namespace, hook: str, *rules: str) -> None:
+    """A firewall of its own for one hook; loopback stays open."""
+    lines = "\n".join(rules)
+    part.nft(
+        f"table inet {hook} {{ chain {hook} {{\ntype filter hook {hook} priority 0;\n{lines}\n}}\n}}"
+    )
 
 
 class Explained:
