@@ -34,8 +34,9 @@ RUN apt-get update -qq \
     # Volumes of the lab take owner and mode from the image's folder.
     && install -d -m 1777 /lab /lab/authorized /lab/known
 COPY --from=build /install /usr/local
-# Bytecode would be written on every start of a container; make it once.
-RUN python3.12 -m compileall -q /usr/local/lib/python3.12/site-packages/netprobe && netprobe --version
+# The user cannot write bytecode, so what every start needs is compiled here.
+RUN python3.12 -m compileall -q -x '/scapy/(contrib|modules|tools)/' /usr/local/lib/python3.12/site-packages \
+    && netprobe --version
 USER netprobe
 WORKDIR /home/netprobe
 CMD ["netprobe", "--help"]

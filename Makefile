@@ -46,6 +46,7 @@ endif
 .PHONY: lab
 lab: setup lab-packages ## only the tests with real firewalls
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs

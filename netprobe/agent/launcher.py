@@ -3,11 +3,12 @@
 import errno
 import socket
 from collections import deque
+from itertools import repeat
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from .errqueue import about, drain
 from .failures import NO_SOURCE_PORT, is_transient, name_of
-from .flights import Flight, TcpOrder
+from .flights import FD, Flight, TcpOrder, connect_ex, fileno, spread
 from .orders import Flow
 from .outcomes import kind
 from .pace import answers_of
@@ -83,33 +84,57 @@ class Launcher:
 
     def _connect_all(self, order, flows, now):
         # type: (TcpOrder, List[Flow], float) -> None
-        # The hot half of the engine: names are bound locally, nothing is called without need.
-        pool = order.shelf
-        live, clock, first, later = self._live, self._now, order.first, order.later
+        # The hot half of the engine: whole chunks go through C loops (map, zip), flow by flow only
+        # what did not simply go out.
+        socks = self._sockets(order, flows)
+        del flows[len(socks) :]
+        if not flows:
+            return
+        parts, ports, looks = zip(*flows)
+        addresses = order.target.addresses(ports)
+        begun = self._now()
+        codes = list(map(connect_ex, socks, addresses))
+        starts = spread(begun, self._now(), len(codes))
         batch = [0, 1]  # type: Batch
-        address = order.target.address
-        tail = order.target.sockaddr(0)[2:]
-        in_progress = errno.EINPROGRESS
-        for index, flow in enumerate(flows):
-            sock = pool.pop() if pool else self._new_socket(order, flow)
+        fds = map(fileno, socks)
+        flights = list(zip(parts, addresses, looks, starts, socks, repeat(batch), fds))
+        failed = []  # type: List[Tuple[Flight, int]]
+        if codes.count(errno.EINPROGRESS) != len(codes):
+            both = list(zip(flights, codes))
+            failed = [(flight, code) for flight, code in both if code != errno.EINPROGRESS]
+            flights = [flight for flight, code in both if code == errno.EINPROGRESS]
+        if flights:
+            self._out(order, flights)
+            batch[0] = len(flights)
+            self.window.add(batch, now)
+        for flight, code in failed:
+            self._at_once(flight, code)
+
+    def _out(self, order, flights):
+        # type: (TcpOrder, List[Flight]) -> None
+        """These connects are on their way."""
+        self._live.update(zip(map(FD, flights), flights))
+        first = [flight for flight in flights if flight[2] == 1]
+        order.first.extend(first)
+        if len(first) != len(flights):
+            order.later.extend(flight for flight in flights if flight[2] != 1)
+
+    def _sockets(self, order, flows):
+        # type: (TcpOrder, List[Flow]) -> List[socket.socket]
+        """One for each flow, used ones first; for the first so many flows where there are not enough."""
+        shelf = order.shelf
+        count = len(flows)
+        socks = shelf[-count:]
+        del shelf[-count:]
+        while len(socks) < count:
+            at = len(socks)
+            sock = self._new_socket(order, flows[at])
             if sock is None:
-                for rest in flows[index + 1 :]:
+                for rest in flows[at + 1 :]:
                     self.ask_later(order, rest)
                 break
-            part, port, look = flow
-            to = (address, port, *tail)
-            started = clock()
-            code = sock.connect_ex(to)
-            if code == in_progress:
-                fd = sock.fileno()
-                flight = (part, to, look, started, sock, batch, fd)  # type: Flight
-                live[fd] = flight
-                batch[0] += 1
-                (first if look == 1 else later).append(flight)
-            else:
-                self._at_once(flow, to, sock, started, code)
-        if batch[0]:
-            self.window.add(batch, now)
+            socks.append(sock)
+        return socks
 
     def _new_socket(self, order, flow):
         # type: (TcpOrder, Flow) -> Optional[socket.socket]
@@ -141,11 +166,11 @@ class Launcher:
             order.short_since = now
         return now - order.short_since > SHORT_FOR_S and not self._live
 
-    def _at_once(self, flow, to, sock, started, code):
-        # type: (Flow, Tuple[Any, ...], socket.socket, float, int) -> None
+    def _at_once(self, flight, code):
+        # type: (Flight, int) -> None
         """connect() ended before it returned: by our own kernel, or (rarely) with success."""
-        part, port, look = flow
-        order = part.order
+        part, to, look, started, sock, _, _ = flight
+        order, port = part.order, to[1]
         if code == 0:
             self._owner.opened(part, port, look, sock, started)
             return
@@ -153,7 +178,7 @@ class Launcher:
         self._pool.drop(sock)
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
         if short and not self._short_for_long(order):
-            self.ask_later(order, flow)
+            self.ask_later(order, (part, port, look))
             return
         fact = None if error is None else error.fact()
         what = kind("connect", name_of(code), fact, None if fact else False)

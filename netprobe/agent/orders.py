@@ -1,11 +1,9 @@
 """A probe order while it is worked on: its ports, taken lazily, and what is asked again."""
 
-import itertools
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .outcomes import Outcomes
-from .ranges import each
 from .sockets import Target, target_of
 from .wire import Template
 
@@ -19,6 +17,7 @@ class Part(NamedTuple):
 
 
 Flow = Tuple[Part, int, int]
+Range = Tuple[Part, int, int]
 
 
 class Order:
@@ -42,28 +41,34 @@ class Order:
         self.outcomes = Outcomes(agent.send, self.id)
         self.flushed_at = agent.loop.now()
         self.again = deque()  # type: Deque[Flow]
-        self._fresh = self._flows(agent, message["blocks"])
+        # (part, first, last): ranges that nobody has asked yet.
+        self._fresh = deque(self._ranges(agent, message["blocks"]))  # type: Deque[Range]
         # A block without ports (ICMP echo, raw protocols) is one flow.
         self.pending = sum(
             sum(last - first + 1 for first, last in block["ports"]) or 1
             for block in message["blocks"]
         )
 
-    def _flows(self, agent, blocks):
-        # type: (Any, List[Dict[str, Any]]) -> Iterator[Flow]
-        parts = []
+    def _ranges(self, agent, blocks):
+        # type: (Any, List[Dict[str, Any]]) -> Iterator[Range]
         for block in blocks:
             # Templates are looked up now: a later order may bring other ones under the same id.
             template = agent.templates[block["template"]] if block.get("template") else None
-            parts.append((Part(self, block["mode"], template), block["ports"]))
-        return itertools.chain.from_iterable(
-            ((part, port, 1) for port in (each(ports) if ports else (0,))) for part, ports in parts
-        )
+            part = Part(self, block["mode"], template)
+            for first, last in block["ports"] or ((0, 0),):
+                yield part, first, last
 
     def take(self, count):
         # type: (int) -> List[Flow]
         """Up to ``count`` flows to start: those never asked first, then those asked again."""
-        flows = list(itertools.islice(self._fresh, count))
+        flows = []  # type: List[Flow]
+        fresh = self._fresh
+        while fresh and len(flows) < count:
+            part, first, last = fresh.popleft()
+            end = min(last, first + count - len(flows) - 1)
+            flows += [(part, port, 1) for port in range(first, end + 1)]
+            if end < last:
+                fresh.appendleft((part, end + 1, last))
         while len(flows) < count and self.again:
             flows.append(self.again.popleft())
         return flows

@@ -3,7 +3,8 @@
 import resource
 import socket
 import struct
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from itertools import repeat
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .errqueue import listen_for_errors
 
@@ -42,6 +43,13 @@ class Target(NamedTuple):
         if self.family == socket.AF_INET6:
             return (self.address, port, 0, self.scope)
         return (self.address, port)
+
+    def addresses(self, ports):
+        # type: (Sequence[int]) -> List[Tuple[Any, ...]]
+        """The addresses of many ports."""
+        if self.family == socket.AF_INET6:
+            return list(zip(repeat(self.address), ports, repeat(0), repeat(self.scope)))
+        return list(zip(repeat(self.address), ports))
 
 
 def target_of(destination, source):

@@ -2,7 +2,7 @@
 
 import socket
 from collections import deque
-from typing import Any, Deque, Dict, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from . import replies
 from .errqueue import about, drain
@@ -69,12 +69,13 @@ class Talks:
         # An answer cannot have come yet, but a banner or a reset can, and its event is gone.
         self._hear(talk)
 
-    def hear(self, fd):
-        # type: (int) -> None
-        """A descriptor has news; harmless if it is none of ours."""
-        talk = self._talks.get(fd)
-        if talk is not None:
-            self._hear(talk)
+    def hear_all(self, fds):
+        # type: (List[int]) -> None
+        """These descriptors have news; harmless where they are none of ours."""
+        for fd in fds if self._talks else ():
+            talk = self._talks.get(fd)
+            if talk is not None:
+                self._hear(talk)
 
     def expire(self, now):
         # type: (float) -> None

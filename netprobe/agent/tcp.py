@@ -8,6 +8,7 @@ import errno
 import select
 import socket
 from collections import deque
+from itertools import groupby
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from . import replies
@@ -20,7 +21,7 @@ from .failures import (
     REFUSED,
     name_of,
 )
-from .flights import Flight, TcpOrder
+from .flights import FD, LOOK, PART, SOCK, TO, Flight, TcpOrder, connect_ex
 from .launcher import Launcher
 from .orders import Part
 from .outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
@@ -150,53 +151,64 @@ class TcpEngine:
         # type: () -> int
         """Handle every connect and conversation that has news; how many there were."""
         total = 0
-        # The hot half again: a refused connect is asked for its result, which also makes the socket
-        # new and wakes its descriptor once more.
-        live, clock, refused = self._live, self._now, errno.ECONNREFUSED
-        talks, poll = self._talks, self._epoll.poll
+        # The hot half again, in C loops: a refused connect is asked for its result, which also makes
+        # the socket new and wakes its descriptor once more.
+        live, poll = self._live, self._epoll.poll
         events = poll(0, MOST_EVENTS)
         while events:
+            now = self._now()
             total += len(events)
-            refusals = []  # type: List[Tuple[Flight, float]]
-            for fd, _ in events:
-                flight = live.get(fd)
-                if flight is None:
-                    talks.hear(fd)
-                    continue
-                code = flight[4].connect_ex(flight[1])
-                if code == refused:
-                    refusals.append((flight, clock() - flight[3]))
-                else:
-                    self._news(flight, code)
-            if not refusals:
+            fds = [fd for fd, _ in events]
+            self._talks.hear_all(fds)
+            flights = [flight for flight in map(live.get, fds) if flight is not None]
+            codes = list(map(connect_ex, map(SOCK, flights), map(TO, flights)))
+            refused = flights
+            if codes.count(errno.ECONNREFUSED) != len(codes):
+                refused = [each for each, code in zip(flights, codes) if code == errno.ECONNREFUSED]
+                for flight, code in zip(flights, codes):
+                    if code != errno.ECONNREFUSED:
+                        self._news(flight, code)
+            if not refused:
                 break
             events = poll(0, MOST_EVENTS)
-            self._sort_refusals(refusals, dict(events))
+            self._sort_refusals(refused, events, now)
         return total
 
-    def _sort_refusals(self, refusals, masks):
-        # type: (List[Tuple[Flight, float]], Dict[int, int]) -> None
+    def _sort_refusals(self, refused, events, now):
+        # type: (List[Flight], List[Tuple[int, int]], float) -> None
         """Tell resets from rejects: EPOLLERR is left only where something is in the error queue.
 
         So a reset costs no system call more. A descriptor that was not woken is read in any case.
         """
-        live, window, error_flag = self._live, self._starts.window, select.EPOLLERR
-        for flight, rtt_s in refusals:
-            part, to, look, _, sock, batch, fd = flight
-            if masks.get(fd, error_flag) & error_flag or rtt_s > REUSE_WITHIN_S:
-                self._refused(flight, drain(sock), errno.ECONNREFUSED)
-                continue
-            del live[fd]
+        clean = {fd for fd, mask in events if not mask & select.EPOLLERR}
+        since = now - REUSE_WITHIN_S
+        resets = [each for each in refused if each[6] in clean and each[3] >= since]
+        if len(resets) != len(refused):
+            plain = set(map(FD, resets))
+            for flight in refused:
+                if flight[6] not in plain:
+                    self._refused(flight, drain(flight[4]), errno.ECONNREFUSED)
+        window, live = self._starts.window, self._live
+        for flight in resets:
+            del live[flight[6]]
+            batch = flight[5]
             batch[0] -= 1
             window.young -= batch[1]
-            order = part.order
-            order.shelf.append(sock)
-            if rtt_s > order.slowest_s:
-                self._answered(order, rtt_s)
-            order.outcomes.resets.append((to[1], rtt_s, look))
-            order.pending -= 1
-            if not order.pending:
-                self._finish(order)
+        for part, group in groupby(resets, PART):
+            self._resets(part.order, list(group), now)
+
+    def _resets(self, order, flights, now):
+        # type: (TcpOrder, List[Flight], float) -> None
+        """Connects of one order that a reset refused; their sockets connect again."""
+        order.shelf.extend(map(SOCK, flights))
+        rtts_s = [now - flight[3] for flight in flights]
+        slowest_s = max(rtts_s)
+        if slowest_s > order.slowest_s:
+            self._answered(order, slowest_s)
+        order.outcomes.resets += zip([to[1] for to in map(TO, flights)], rtts_s, map(LOOK, flights))
+        order.pending -= len(flights)
+        if not order.pending:
+            self._finish(order)
 
     def _news(self, flight, code):
         # type: (Flight, int) -> None

@@ -43,7 +43,9 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
         words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
         log.add("tcp", "warn", words, {"sights": sights})
         return None
-    sight = sights[0] if len(set(sights)) == 1 else "other"
+    # A refusal is more than silence, and ICMP errors are limited to one a second.
+    told = set(sights) - {"silent"} or {"silent"}
+    sight = told.pop() if len(told) == 1 else "other"
     evidence = _evidence(reach, sight, opened)
     row = decide_tcp(sight)
     said = fill(row.because, evidence)
@@ -62,7 +64,7 @@ async def _connect(reach: Reach) -> Opened:
 
 
 def _evidence(reach: Reach, sight: TcpSight, opened: list[Opened]) -> dict[str, Any]:
-    one = opened[-1] if sight == "opened" else opened[0]
+    one = next((each for each in opened if tcp_sight(each) == sight), opened[0])
     times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
     evidence: dict[str, Any] = {
         "address": reach.address,
@@ -74,7 +76,8 @@ def _evidence(reach: Reach, sight: TcpSight, opened: list[Opened]) -> dict[str, 
         "failure": one.failure,
         "syns": sum(each.syns or 0 for each in opened),
         "local": one.local,
-        "offender": "an ICMP error of an unknown host",
+        "offender": "a host on the way",
+        "icmp": f"an ICMP error ({one.failure})",
     }
     if one.tcp and sight == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}

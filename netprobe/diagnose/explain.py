@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from netprobe.diagnose.explain_far import (
     arrival_step,
     control_step,
-    lives,
     path_mtu_step,
     way_back_step,
 )
+from netprobe.diagnose.explain_remarks import advice, remarks
 from netprobe.diagnose.explain_request import FlowRequest
 from netprobe.diagnose.explain_steps import (
     agents_step,
@@ -29,7 +29,6 @@ from netprobe.diagnose.explain_steps import (
 )
 from netprobe.diagnose.explain_view import View
 from netprobe.diagnose.explain_watch import Further, Watched, watch
-from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory, Step
@@ -128,30 +127,4 @@ def _order(block: Block) -> Order:
 
 def _story(view: View) -> FlowStory:
     steps = tuple(step(view) for step in _STEPS)
-    return FlowStory(steps, view.result, _advice(view), tuple(_remarks(view)))
-
-
-def _advice(view: View) -> str:
-    """The finding's advice, as a run gives it; for doubt, what would remove it."""
-    findings = fold([view.result])
-    if findings:
-        return findings[0].advice
-    alone = not view.has_agent(view.destination)
-    if view.result.verdict == "inconclusive" and alone and view.has_agent(view.source):
-        return (
-            f"Give {view.destination.name} a vantage in the inventory: an agent there sees whether "
-            "the packets arrive."
-        )
-    return ""
-
-
-def _remarks(view: View) -> Iterator[str]:
-    """What the looks beside the flow add; the verdict does not rest on them."""
-    yield from view.result.warnings
-    if "host" in view.result.where and lives(view):
-        yield (
-            f"asked beside the flow, {view.address} does answer: the host is up, and of the places "
-            "above it falls away"
-        )
-    if view.mtu is not None and view.mtu[1].verdict == "blocked":
-        yield f"large packets do not fit: {view.mtu[1].because}"
+    return FlowStory(steps, view.result, advice(view), tuple(remarks(view)))

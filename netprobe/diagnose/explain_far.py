@@ -30,9 +30,11 @@ def arrival_step(view: View) -> Step:
 
 
 def _why_unwitnessed(view: View) -> str:
+    if view.result.verdict == "pass":
+        return "captures only run where an answer is missing"
     if view.protocol == "icmp" or view.evidence.listener.state != "ours":
-        return "no listener of ours is there, and nothing was looked at again with a capture"
-    return "the probe never left the source"
+        return "no listener of netprobe is there, and no capture ran"
+    return "no probe was sent"
 
 
 def _arrival_status(view: View, witness: Witness) -> StepStatus:
@@ -112,23 +114,27 @@ def _answers(view: View) -> tuple[StepStatus, list[str]]:
 
 def control_step(view: View) -> Step:
     """What the same address says to echo requests and on ports that nobody uses."""
-    further = view.further
-    if further.echo is None and further.control is None:
-        return Step("control", "not-possible", (view.no_agent(view.source),))
-    port = CONTROL_PORTS[0]
-    words = [
-        f"icmp echo: {outcome_words(further.echo)}",
-        f"tcp/{port}, which nobody uses: {outcome_words(further.control)}",
-        *_open_checks(view),
-    ]
-    facts = {"icmp": _outcome_facts(further.echo), f"tcp/{port}": _outcome_facts(further.control),
-             "false_open": _is_intercepted(view)}  # fmt: skip
-    return Step("control", _control_status(view), tuple(words), facts)
+    controls = view.further.controls
+    if not controls:
+        return Step("control", "not-possible", (_uncontrolled(view),))
+    words = [f"{_control_name(name)}: {outcome_words(one)}" for name, one in controls.items()]
+    facts = {name: _outcome_facts(one) for name, one in controls.items()}
+    status: StepStatus = "ok" if lives(view) else "doubt"
+    opened = [name for name, one in controls.items() if name != "icmp" and one.answer is not None]
+    if opened or _is_intercepted(view):
+        status = "doubt"
+    false_open = {"false_open": _is_intercepted(view)}
+    return Step("control", status, (*words, *_open_checks(view)), facts | false_open)
 
 
-def _control_status(view: View) -> StepStatus:
-    opens = view.further.control is not None and view.further.control.answer is not None
-    return "doubt" if opens or _is_intercepted(view) or not lives(view) else "ok"
+def _uncontrolled(view: View) -> str:
+    if not view.has_agent(view.source):
+        return view.no_agent(view.source)
+    return "there is no address to ask"
+
+
+def _control_name(name: str) -> str:
+    return "icmp echo" if name == "icmp" else f"{name}, which nobody uses"
 
 
 def _is_intercepted(view: View) -> bool:
@@ -138,12 +144,10 @@ def _is_intercepted(view: View) -> bool:
 
 def lives(view: View) -> bool:
     """Whether the destination itself said anything to the controls."""
-    return any(_from_destination(one) for one in (view.further.echo, view.further.control))
+    return any(_from_destination(one) for one in view.further.controls.values())
 
 
-def _from_destination(outcome: Outcome | None) -> bool:
-    if outcome is None:
-        return False
+def _from_destination(outcome: Outcome) -> bool:
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination" and outcome.icmp.code != 1
     return outcome.answer == "echo"
@@ -168,9 +172,7 @@ def _opened(one: Exchange) -> bool:
     return bool(kinds) and all(kind.get("answer") is not None for kind in kinds)
 
 
-def _outcome_facts(outcome: Outcome | None) -> Frame | None:
-    if outcome is None:
-        return None
+def _outcome_facts(outcome: Outcome) -> Frame:
     icmp = outcome.icmp
     return {
         "answer": outcome.answer,
@@ -204,7 +206,7 @@ def path_mtu_step(view: View) -> Step:
 
 def _mtu_words(mtu: PathMtu) -> str:
     if mtu.path is None or mtu.needed is None:
-        return "no packet of this size or that was answered, so no size could be tried"
+        return "not even small packets were answered, so no size could be tried"
     how = f"asked with {mtu.how}"
     if mtu.path >= mtu.needed:
         return f"unfragmented packets of {mtu.needed} bytes, the interface's MTU, arrive ({how})"

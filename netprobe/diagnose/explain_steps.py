@@ -160,7 +160,8 @@ def probe_step(view: View) -> Step:
     if not looks:
         words = f"nothing was sent: {outcome.said or outcome.failure}"
         return Step("probe", "not-possible", (words,), {"looks": []})
-    lines = [look.words(outcome.said) for look in looks]
+    packet = view.evidence.flow.block.requirement.probe
+    lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
     facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}
     return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
@@ -203,14 +204,14 @@ def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
 
 def _higher_words(one: Exchange) -> str:
     again = "is refused too: these resets start higher" if _refused(one) else "is not refused"
-    return f"a connect that ignores every TTL below {one.order['min_ttl']} {again}"
+    return f"one that ignores every packet with a TTL below {one.order['min_ttl']} {again}"
 
 
 def _departed_words(view: View, reply: Frame) -> str:
     sent, counted = reply.get("connects"), reply.get("packets")
     if counted is None:
         return f"{view.source.name}'s interface does not count what it sends"
-    return f"{sent} connects made {view.source.name}'s {reply.get('dev')} send {counted} packets"
+    return f"{sent} connects raised the count of packets sent on {reply.get('dev')} by {counted}"
 
 
 def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
@@ -249,14 +250,19 @@ def _hops_status(view: View) -> StepStatus:
     return _BY_VERDICT[view.result.verdict]
 
 
-def _nearer(view: View) -> str | None:
-    """An answer in the destination's name from a place where the destination is not."""
+def nearer_hop(view: View) -> int | None:
+    """The hop at which something answers in the destination's name, nearer than that is."""
     flow, echo = distance(view.further.flow_walk), distance(view.further.echo_walk)
-    if flow is None or echo is None or flow >= echo:
+    return flow if flow is not None and echo is not None and flow < echo else None
+
+
+def _nearer(view: View) -> str | None:
+    hop = nearer_hop(view)
+    if hop is None:
         return None
     return (
-        f"{view.wire} is answered at hop {flow} already, but {view.address} is {echo} hops away: "
-        "something nearer answers in its name"
+        f"{view.wire} is answered at hop {hop} already, but {view.address} is "
+        f"{distance(view.further.echo_walk)} hops away: something nearer answers in its name"
     )
 
 
@@ -266,6 +272,6 @@ def _compared(view: View) -> Iterator[str]:
         return
     if view.result.verdict != "pass":
         yield (
-            f"echo requests reach {view.address} at hop {distance(echo)}, so the way is there "
-            f"and only {view.wire} is not answered"
+            f"echo requests reach {view.address} at hop {distance(echo)}: what stops {view.wire} "
+            "does not stop them"
         )

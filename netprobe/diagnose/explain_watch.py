@@ -45,14 +45,13 @@ class Exchange:
 class Further:
     """What was asked after the verdict's evidence was complete. None: it could not be asked.
 
-    ``echo`` and ``control`` are outcomes; ``flow_walk`` and ``echo_walk`` ``walked`` frames;
-    ``route`` and ``back`` ``routed`` frames, there and back.
+    ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` and
+    ``echo_walk`` are ``walked`` frames; ``route`` and ``back`` ``routed`` frames, there and back.
     """
 
     route: Frame | None = None
     back: Frame | None = None
-    echo: Outcome | None = None
-    control: Outcome | None = None
+    controls: Mapping[str, Outcome] = field(default_factory=dict)
     flow_walk: Frame | None = None
     echo_walk: Frame | None = None
 
@@ -157,9 +156,7 @@ class _Looks:
         found.flow_walk = self._walked() or await self._walk_flow()
         if self._protocol != "icmp":
             found.echo_walk = await self._walk("icmp", 0, 0)
-        found.echo, found.control = await asyncio.gather(
-            self._asked("icmp", ()), self._asked("tcp", ((CONTROL_PORTS[0],) * 2,))
-        )
+        found.controls = await self._controls()
         return found
 
     def _walked(self) -> Frame | None:
@@ -191,6 +188,15 @@ class _Looks:
             "src": source_address(self._task), "max_ttl": MAX_TTL, "template": template,
         }  # fmt: skip
         return await _tried(self._source.request(message))
+
+    async def _controls(self) -> dict[str, Outcome]:
+        """Echo, a TCP port that nobody uses, and such a UDP port beside a UDP flow."""
+        port = CONTROL_PORTS[0]
+        asked: dict[str, tuple[str, Ports]] = {"icmp": ("icmp", ())}
+        for protocol in ("tcp", "udp") if self._protocol == "udp" else ("tcp",):
+            asked[f"{protocol}/{port}"] = (protocol, ((port, port),))
+        answers = await asyncio.gather(*(self._asked(*one) for one in asked.values()))
+        return {name: one for name, one in zip(asked, answers, strict=True) if one is not None}
 
     async def _asked(self, protocol: str, ports: Ports) -> Outcome | None:
         task = replace(self._task, protocol=protocol)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from netprobe.diagnose.explain_watch import Exchange, Frame
 from netprobe.judge.sight import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
+from netprobe.probe.settings import MAX_TTL
 from netprobe.probe.sighting import own_addresses
 
 _ORIGINS = {
@@ -34,9 +35,9 @@ _MODES = {
     ("tcp", "bytes"): "TCP connect and request to the service",
     ("udp", "nonce"): "UDP datagram with a nonce for our listener",
     ("udp", "bytes"): "UDP request to the service",
-    ("udp", "send"): "UDP datagram, one way",
+    ("udp", "send"): "UDP datagram that asks for nothing",
     ("icmp", "echo"): "ICMP echo request",
-    ("ipproto", "send"): "raw IP packet, one way",
+    ("ipproto", "send"): "raw IP packet that asks for nothing",
 }
 _NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "packet"}
 
@@ -76,9 +77,13 @@ class Look:
     attempts: int
     ends: Ends
 
-    def words(self, said: str | None) -> str:
-        """What was sent and what came back; ``said`` is what a live service answered."""
-        sent = _MODES.get((self.order["proto"], self.order["blocks"][0]["mode"]), "probe")
+    def words(self, said: str | None, packet: str | None) -> str:
+        """What was sent and what came back; ``said`` is what a live service answered, ``packet``
+        what the requirement wants to be sent."""
+        block = self.order["blocks"][0]
+        sent = _MODES[self.order["proto"], block["mode"]]
+        if block["template"] and packet is not None:
+            sent += f" ({packet})"
         parts = [f"{sent}: {self._count()}", self._came(said), self._left()]
         return ", ".join(part for part in parts if part)
 
@@ -97,7 +102,7 @@ class Look:
         if kind.get("icmp") is not None:
             return f"{icmp_words(self.ends.icmp(kind['icmp']))}{self._after()}"
         if kind["failure"] is None:
-            return "sent; no answer is due, and no error came back"
+            return "no answer and no error came back"
         if kind["failure"] == "no-answer":
             return "no answer"
         if kind["failure"] == "refused":
@@ -112,9 +117,11 @@ class Look:
 
     def _after(self) -> str:
         elapsed_ms = self.kind.get("elapsed_ms")
-        if elapsed_ms is not None:
+        if elapsed_ms:
             return f" after {elapsed_ms / 1000:.1f} s"
-        return "" if self.rtt_us is None else f" after {_ms(self.rtt_us):g} ms"
+        if self.rtt_us is not None:
+            return f" after {_ms(self.rtt_us):g} ms"
+        return "" if elapsed_ms is None else " at once"
 
     def _left(self) -> str:
         if self.kind.get("failure") is None or self.kind.get("icmp") is not None:
@@ -169,10 +176,8 @@ def icmp_facts(icmp: Icmp) -> Frame:
     }
 
 
-def outcome_words(outcome: Outcome | None) -> str:
+def outcome_words(outcome: Outcome) -> str:
     """What one look beside the flow saw."""
-    if outcome is None:
-        return "could not be asked"
     ttl = f", TTL {outcome.ttl}" if outcome.ttl is not None else ""
     if outcome.answer is not None:
         return f"{'answered' if outcome.answer == 'echo' else 'accepted the connection'}{ttl}"
@@ -180,19 +185,31 @@ def outcome_words(outcome: Outcome | None) -> str:
         return icmp_words(outcome.icmp)
     if outcome.failure == "refused":
         return "refused by a reset"
-    return "no answer" if outcome.failure == "no-answer" else f"{outcome.failure}"
+    # One datagram without a word back has no failure: nobody owes an answer.
+    silent = outcome.failure in (None, "no-answer")
+    return "no answer" if silent else f"the kernel says {outcome.failure}"
 
 
 def walk_words(walk: Frame, what: str) -> str:
-    """``tcp/7000: 1 10.0.0.1, 2 10.0.1.2, then nobody``."""
+    """``tcp/7000: 1 10.0.0.1, 2 10.0.2.2 answers``."""
     if walk.get("failure") is not None:
         return f"{what}: could not be sent ({walk['failure']})"
     hops = heard(walk)
+    if not hops:
+        return f"{what}: no hop answers at all"
     text = ", ".join(f"{ttl} {address or 'no answer'}" for ttl, address in hops)
-    end = "the destination" if walk.get("reached") else "then nobody answers"
-    return f"{what}: {text} ({end})" if hops and walk.get("reached") else (
-        f"{what}: {text}, {end}" if hops else f"{what}: no hop answers at all"
-    )  # fmt: skip
+    if walk.get("reached"):
+        return f"{what}: {text} answers"
+    return f"{what}: {text}{' (which refuses it)' if refused(walk) else ', then nobody answers'}"
+
+
+def refused(walk: Frame) -> bool:
+    """Whether the last hop that answered ended the walk: its word was no time-exceeded.
+
+    A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
+    """
+    hops = walk["hops"]
+    return not walk.get("reached") and len(hops) < MAX_TTL and bool(hops) and bool(hops[-1][1])
 
 
 def heard(walk: Frame) -> list[tuple[int, str | None]]:
@@ -215,7 +232,12 @@ def walk_facts(walk: Frame | None) -> Frame | None:
     if walk is None:
         return None
     hops = [{"ttl": ttl, "address": address} for ttl, address in walk["hops"]]
-    return {"hops": hops, "reached": bool(walk.get("reached")), "failure": walk.get("failure")}
+    return {
+        "hops": hops,
+        "reached": bool(walk.get("reached")),
+        "refused": refused(walk),
+        "failure": walk.get("failure"),
+    }
 
 
 def _ms(microseconds: int) -> float:

@@ -130,7 +130,7 @@ def facts_of(attempt: Attempt) -> dict[str, Any]:
         "alert": seen.alert,
         "certificate_request": None if seen.authorities is None else list(seen.authorities),
         "end": attempt.end,
-        "failure": attempt.failure,
+        "failure": attempt.failure or attempt.soft,
         "tcp": {name: attempt.tcp[name] for name in _TCP_SHOWN if name in attempt.tcp},
     }
     return facts | icmp_words(attempt.icmp)

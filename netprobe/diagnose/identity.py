@@ -127,7 +127,7 @@ async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = N
 
 async def ask_control(reach: Reach, name: str | None) -> Attempt:
     """The same address with a name that nobody routes, or with none."""
-    return await attempt(reach, Hello(name), BRIEF)
+    return await attempt(reach, Hello(name), BRIEF, words=False)
 
 
 def same_certificate(first: Attempt, second: Attempt) -> bool:
@@ -147,7 +147,7 @@ async def _alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
     if not seen.seen.done and not refused:
         return "unknown", seen
     both = replace(seen.hello, alpn=("h2", "http/1.1"), padding=0)
-    second = await attempt(reach, both, BRIEF)
+    second = await attempt(reach, both, BRIEF, words=False)
     if second.seen.alpn == "http/1.1":
         return "http/1.1", second
     return ("refused" if refused else "none"), seen
@@ -161,7 +161,7 @@ async def _page(reach: Reach, hello: Hello) -> Answer:
         answer = await get(tls, reach.tunnel.sni or reach.tunnel.host)
 
     offer = replace(hello, alpn=("http/1.1",), padding=0)
-    await attempt(reach, offer, BRIEF, None, talk)
+    await attempt(reach, offer, BRIEF, None, talk, words=False)
     return answer
 
 

@@ -159,6 +159,7 @@ class _Tls:
         }  # fmt: skip
         if small.sight in ("reset", "closed", "lost"):
             evidence["control"] = await self._control_words()
+        evidence |= {"icmp": f"an ICMP error ({one.soft})", "offender": "a firewall on the way"}
         return evidence | icmp_words(one.icmp)
 
     async def _control_words(self) -> str:
@@ -211,7 +212,7 @@ class _Tls:
             self._log.open.append("the certificate's chain: no --ca was given")
             return False, None
         hello = replace(self._small, ca=self._tunnel.ca)
-        seen = (await attempt(self._reach, hello, Patience())).seen
+        seen = (await attempt(self._reach, hello, Patience(), words=False)).seen
         return seen.distrust is None and bool(seen.chain), seen.distrust
 
     async def _differs(self, who: Who, large: Attempt) -> bool:

@@ -80,8 +80,13 @@ async def attempt(
     patience: Patience,
     mss: int | None = None,
     then: Then | None = None,
+    *,
+    words: bool = True,
 ) -> Attempt:
-    """One connection and one ClientHello; ``then`` goes on where the handshake is done."""
+    """One connection and one ClientHello; ``then`` goes on where the handshake is done.
+
+    ``words``: wait for what the server says after the handshake.
+    """
     async with open_stream(reach.link, reach.target(mss)) as stream:
         failure = stream.opened.failure
         if failure is not None:
@@ -93,7 +98,7 @@ async def attempt(
                 words = f"proxy-{answer.status or answer.ended}"
                 return Attempt(hello, Seen(), first="failed", failure=words)
         talk = TlsTalk(stream, hello)
-        await talk.shake(patience)
+        await talk.shake(patience, words)
         if then is not None and talk.usable:
             await then(talk)
         return talk.attempt

@@ -9,7 +9,15 @@ from netprobe.protocols.tls_talk import Attempt
 
 # A connect:
 TcpSight = Literal[
-    "opened", "refused", "rejected", "host-down", "no-route", "own-firewall", "silent", "other"
+    "opened",
+    "refused",
+    "rejected",
+    "unrouted",
+    "host-down",
+    "no-route",
+    "own-firewall",
+    "silent",
+    "other",
 ]
 # A ClientHello:
 #   answered  TLS came back                   closed    ended at once, no byte
@@ -31,6 +39,8 @@ AT_ONCE_MS = 1500.0
 REFUSED_MS = 4500.0
 # A neighbour that does not answer shows after 3.06 s; a router that refuses, after one round trip.
 DEAD_NEIGHBOUR_MS = 500.0
+# ICMP network unreachable, ICMPv6 no route: what a router says that has no route.
+NO_ROUTE_THERE = ((3, 0), (1, 0))
 
 
 def tcp_sight(opened: Opened) -> TcpSight:
@@ -40,14 +50,14 @@ def tcp_sight(opened: Opened) -> TcpSight:
         return "opened"
     if failure == "not-permitted" or (failure == "no-answer" and opened.left is False):
         return "own-firewall"
-    if failure == "no-answer" or failure == "timed-out":
+    if failure in ("no-answer", "timed-out"):
         return "silent"
     if opened.left is False:
         return "no-route"
     if failure == "host-unreachable" and opened.elapsed_ms > DEAD_NEIGHBOUR_MS:
         return "host-down"
     if opened.icmp is not None:
-        return "rejected"
+        return "unrouted" if opened.icmp[:2] in NO_ROUTE_THERE else "rejected"
     if failure == "refused":
         return "refused"
     # Kernels before 5.8 give no ICMP facts of TCP: the errno is what is left.
@@ -64,7 +74,7 @@ def hello_sight(attempt: Attempt | None) -> HelloSight:
         return "foreign"
     if attempt.first == "bytes" and not attempt.stalled:
         return "answered"
-    if attempt.icmp is not None:
+    if attempt.icmp is not None or attempt.soft is not None:
         return "rejected"
     if attempt.first in ("fin", "reset"):
         return _ended(attempt)

@@ -33,6 +33,7 @@ TCP: tuple[TcpRow, ...] = (
         "HOST_UNREACHABLE",
         "host unreachable after {rtt} ms, said by {offender}: nobody answers for {address} there",
     ),
+    TcpRow("unrouted", "ROUTER_HAS_NO_ROUTE", "{offender} answers SYNs to {to} with {icmp}"),
     TcpRow("no-route", "NO_ROUTE", "the worker's own kernel refuses to send: {failure}"),
     TcpRow(
         "own-firewall", "LOCAL_FIREWALL", "no SYN to {to} leaves the worker: the kernel counts none"

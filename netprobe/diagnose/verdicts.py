@@ -131,6 +131,14 @@ VERDICTS: dict[str, Verdict] = {
         "like this)",
         "dial tcp {to}: connect: no route to host",
     ),
+    "ROUTER_HAS_NO_ROUTE": Verdict(
+        "fault",
+        "routing",
+        "tcp",
+        "the router {offender} has no route to {address}",
+        "add the route there, or correct the address; some firewalls reject with the same words",
+        "dial tcp {to}: connect: network is unreachable",
+    ),
     "HOST_UNREACHABLE": Verdict(
         "fault",
         "routing",

@@ -38,7 +38,11 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened on a stream. ``icmp`` is an ICMP error that ended nothing."""
+    """One thing that happened on a stream.
+
+    ``soft`` names an errno that ended nothing: the kernel heard an ICMP error about the open
+    connection. ``icmp`` is that error where the kernel said which (it does while connecting only).
+    """
 
     kind: EventKind
     data: bytes = field(default=b"", repr=False)
@@ -47,6 +51,7 @@ class Event:
     since_received_ms: float | None = None
     failure: str | None = None
     icmp: IcmpFact | None = None
+    soft: str | None = None
     tcp: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -18,10 +18,11 @@ First = Literal["bytes", "fin", "reset", "silent", "failed"]
 
 LOOK_S = 1.0
 FLIGHT_S = 5.0
-# A server that asks for a certificate says at once what it thinks of a missing one.
-COMPLAINT_S = 5.0
-# One that does not may have nothing to say before we do.
-GREETING_S = 1.0
+# What a server has to say after the handshake comes within a round trip, of which the first answer
+# took one; and a little for its work. It may have nothing to say before we do.
+LEAST_WORDS_S = 0.5
+MOST_WORDS_S = 5.0
+ROUND_TRIPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Patience:
     ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.
     ``gap_s``: later bytes of the server arrived, earlier ones did not. ``silent_s``: the server's
     host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s. ``enough`` says
-    that something else has answered the question meanwhile.
+    that something else has told meanwhile why acknowledged bytes get no answer.
     """
 
     lost_s: float = 9.0
@@ -41,11 +42,13 @@ class Patience:
 
     def over(self, event: Event) -> bool:
         """Whether waiting longer would tell nothing more."""
-        if self.enough is not None and self.enough():
-            return True
         waited_s = (event.since_sent_ms or event.elapsed_ms) / 1000
+        if event.soft is not None:
+            return waited_s >= self.gap_s
         if event.tcp.get("unacked"):
             return waited_s >= self.lost_s
+        if self.enough is not None and self.enough():
+            return True
         if event.tcp.get("rcv_ooopack"):
             return waited_s >= self.gap_s
         return waited_s >= self.silent_s
@@ -69,6 +72,7 @@ class Attempt:
     first_ms: float = 0.0
     failure: str | None = None
     icmp: IcmpFact | None = None
+    soft: str | None = None
     tcp: Mapping[str, int] = field(default_factory=dict)
     stalled: bool = False
     end: str | None = None
@@ -89,13 +93,16 @@ class TlsTalk:
         seen = self._client.seen
         return seen.done and not seen.closed and self.attempt.end is None
 
-    async def shake(self, patience: Patience) -> Attempt:
-        """Send the hello, and go on until the server has said what it thinks of us."""
+    async def shake(self, patience: Patience, words: bool = True) -> Attempt:
+        """Send the hello, and go on until the server has said what it thinks of us.
+
+        Without ``words`` the end of the handshake is enough: the certificate is what is wanted.
+        """
         await self._pipe.send(self._client.start())
         event = await self._first(patience)
         self._note(event)
         if event.kind == "data":
-            await self._flight(event)
+            await self._flight(event, words)
         return self.attempt
 
     async def send(self, data: bytes) -> None:
@@ -125,10 +132,11 @@ class TlsTalk:
         attempt.first_ms = event.since_sent_ms or event.elapsed_ms
         attempt.failure = event.failure
         attempt.icmp = event.icmp
+        attempt.soft = event.soft
         attempt.tcp = event.tcp
         attempt.end = None if event.kind in ("data", "timeout") else event.kind
 
-    async def _flight(self, event: Event) -> None:
+    async def _flight(self, event: Event, words: bool) -> None:
         """Feed the handshake until it is done and the first words after it have come."""
         seen = self._client.seen
         while True:
@@ -146,13 +154,15 @@ class TlsTalk:
                 return
             if seen.closed or seen.foreign is not None or self.attempt.greeting:
                 return
+            if seen.done and not words:
+                return
             event = await self._pipe.receive(self._limit_s())
 
     def _limit_s(self) -> float:
-        seen = self._client.seen
-        if not seen.done:
+        if not self._client.seen.done:
             return FLIGHT_S
-        return COMPLAINT_S if seen.authorities is not None else GREETING_S
+        words_s = ROUND_TRIPS * self.attempt.first_ms / 1000
+        return min(MOST_WORDS_S, max(LEAST_WORDS_S, words_s))
 
 
 _FIRST: dict[str, First] = {

@@ -12,7 +12,7 @@ from netprobe.model.explanation import Explanation, FlowStory, Step, StepStatus
 from netprobe.model.result import Result, Verdict
 from netprobe.report.page import Line, Part, Style, field
 from netprobe.report.text import write_parts
-from netprobe.report.words import duration, plural, port_text, where_text
+from netprobe.report.words import duration, port_text, where_text
 
 EXPLAIN_SCHEMA = "netprobe.explain/1"
 
@@ -40,7 +40,9 @@ def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
 
 def explain_parts(explanation: Explanation) -> Iterator[Part]:
     """Every address of the flow, one after the other, each with its verdict first."""
-    for story in explanation.stories:
+    for number, story in enumerate(explanation.stories):
+        if number:
+            yield Line()
         yield from _headline(story.result, explanation)
         yield from _verdict(story)
         yield Line()
@@ -49,8 +51,9 @@ def explain_parts(explanation: Explanation) -> Iterator[Part]:
         )
         for step in story.steps:
             yield from _step(step)
+    if explanation.notes:
         yield Line()
-    yield from field("notes", explanation.notes)
+        yield from field("notes", explanation.notes)
 
 
 def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
@@ -60,7 +63,7 @@ def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     yield Line(f"{result.verdict.upper()}: {flow}", _STYLES[result.verdict])
     took = duration(explanation.elapsed_s)
     many = len(explanation.stories)
-    of = f", {plural(many, 'address')[:-1]}es" if many > 1 else ""
+    of = f" for {many} addresses" if many > 1 else ""
     yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
 
 

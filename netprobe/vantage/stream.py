@@ -184,6 +184,7 @@ def _event(frame: Message) -> Event:
         since_received_ms=frame["since_received_ms"],
         failure=frame.get("failure"),
         icmp=_icmp(frame),
+        soft=frame.get("soft"),
         tcp=frame.get("tcp") or {},
     )
 

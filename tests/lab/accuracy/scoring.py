@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tests.lab.accuracy.cases import ROUTES, Case
 from tests.lab.accuracy.expected import Expectation, Question, expected
 from tests.lab.accuracy.running import Answers
+from tests.lab.accuracy.topology import ROUTER_1
 
 Score = Literal["right", "less", "wrong"]
 SCORES: tuple[Score, ...] = ("right", "less", "wrong")
@@ -135,6 +136,9 @@ def _hop(want: Expectation, truth: str | None, got: dict[str, Any]) -> Verdict:
         return None
     if hop is None:
         return "less", "the last hop is not named"
+    if hop in ROUTER_1:
+        # It did answer; the one behind it was not heard, which is less and not false.
+        return "less", f"{hop} is not the last hop that can answer"
     return "wrong", f"{hop} is not the last hop that answers"
 
 

@@ -11,8 +11,8 @@ from tests.lab.accuracy.expected import expected
 from tests.lab.accuracy.modes import busy, with_netprobe
 from tests.lab.accuracy.scoring import Scored, false_blocks, question_of, share_right, summary
 
-SHARE = 4
-CHAINS = 10
+SHARE = 6
+CHAINS = 14
 ENOUGH = 0.98
 LOSS = 0.2
 LOSS_COPIES = 5
@@ -52,7 +52,7 @@ def test_agents_of_nobody() -> None:
 def test_busy_cores() -> None:
     """Four loops on all cores: nothing that was slow is called blocked or put elsewhere."""
     with busy(4):
-        scored = with_netprobe(sample(3 * SHARE), count=4)
+        scored = with_netprobe(sample(4 * SHARE), count=3)
     _check(scored, enough=0.0)
 
 

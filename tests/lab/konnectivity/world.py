@@ -28,6 +28,7 @@ DEAF4, DEAF6 = "10.77.1.3", "fd77:1::3"
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
 DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
+NOWHERE4, NOWHERE6 = "198.18.9.9", "fd99::9"
 PASSWORD = "s3cret-of-the-proxy"
 UNPRIVILEGED = (
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
@@ -35,8 +36,8 @@ UNPRIVILEGED = (
 )  # fmt: skip
 RESOLVERS = Path("/etc/netns")
 # Per-connection: the first copies of the hello's second segment are lost, for longer than a router
-# waits (5 s). The kernel sends it again after 0.2, 0.4, 0.8, 1.6 and 3.2 s.
-LATE_SEGMENTS = 5
+# waits (5 s). The kernel sends it again at once (tail loss probe), and 0.2, 0.6, 1.4, 3.0 and 6.2 s later.
+LATE_SEGMENTS = 6
 
 _NUMBERS = itertools.count(1)
 
@@ -62,7 +63,7 @@ table inet situations {{
     tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
     tcp dport 20016 ct state invalid reject with tcp reset
     tcp sport 20017 meta length > 100 drop
-    tcp dport 20443 meta length 500-1400 add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
+    tcp dport 20443 meta length 600-1400 add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
   }}
 }}
 """
@@ -101,6 +102,10 @@ class World(Lab):
         worker = self.host("worker", middle, WORKER4, WORKER6)
         deaf = self.host("deaf", middle, DEAF4, DEAF6)
         edge = self.host("edge", middle, EDGE4, EDGE6)
+        # A neighbour that is not there, and addresses that the worker has no route to.
+        device = f"v{len(self.namespaces)}"
+        middle.ip(f"route add {DEAD4}/32 dev {device}", f"route add {DEAD6}/128 dev {device}")
+        worker.ip(f"route add unreachable {NOWHERE4}/32", f"route add unreachable {NOWHERE6}/128")
         for namespace in self.namespaces.values():
             _wire_sized(namespace)
         middle.run(
@@ -108,6 +113,10 @@ class World(Lab):
             "net.netfilter.nf_conntrack_tcp_timeout_established=6",
             "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged=6",
         )  # fmt: skip
+        # Real routers allow one error a second; here many situations share one worker.
+        for machine in (middle, edge):
+            machine.run("sysctl", "-q", "-w", "net.ipv4.icmp_ratelimit=0",
+                        "net.ipv6.icmp.ratelimit=0")  # fmt: skip
         middle.nft(ROUTER_RULES)
         edge.nft(EDGE_RULES)
         worker.nft(WORKER_RULES)
@@ -144,7 +153,7 @@ class World(Lab):
             edge.spawn("haproxy", "-f", str(config), "-db", stdout=log, stderr=log)
         self._dns(edge)
         tiny = self.folder / "tinyproxy.conf"
-        tiny.write_text("Port 8888\nListen ::\nTimeout 30\nConnectPort 443\nMaxClients 50\n")
+        tiny.write_text("Port 8888\nTimeout 30\nConnectPort 443\nMaxClients 50\n")
         edge.spawn("tinyproxy", "-d", "-c", str(tiny), **quiet)
         self._squid(edge)
         ports = ("8091", "443", "18098")
@@ -167,7 +176,7 @@ class World(Lab):
             "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--log-facility=-",
             "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--bind-interfaces",
             f"--listen-address={EDGE4}", f"--listen-address={EDGE6}", f"--local=/{ZONE}/",
-            "--server=/broken.test/127.0.0.1#9", *records, stderr=subprocess.DEVNULL,
+            *records, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
     def _squid(self, edge: Namespace) -> None:
@@ -219,20 +228,23 @@ class World(Lab):
 def make_certificates(folder: Path) -> None:
     """All certificates of the lab, and the authorities as ``.crt``."""
     signer = pki.authority(OU="kubernetes", CN="konnectivity-signer")
+    # Every hosted cluster's signer has the same name; a stranger's has not.
     other = pki.authority(OU="kubernetes", CN="konnectivity-signer")
+    stranger = pki.authority(O="somebody", CN="another-signer")
     root = pki.authority(OU="openshift", CN="root-ca")
     client = pki.authority(OU="openshift", CN="kube-csr-signer")
     operator = pki.authority(CN="ingress-operator@1700000000")
     company = pki.authority(O="Corporate", CN="Corporate Inspection CA")
     k0s = pki.authority(CN="kubernetes-ca")
     own = ("konnectivity-server", "konnectivity-server.clusters-hc1.svc")
-    reached = (*own, NAME, EDGE4, EDGE6)
+    reached = (*own, NAME, f"two.apps.{ZONE}", EDGE4, EDGE6)
     server = {"O": "kubernetes", "CN": "konnectivity-server"}
     pki.issue(folder, "konn.pem", signer, reached, **server)
     pki.issue(folder, "othername.pem", signer, own, **server)
     pki.issue(folder, "expired.pem", signer, reached, expired=True, **server)
     pki.issue(folder, "agent.pem", signer, CN="konnectivity-agent")
-    pki.issue(folder, "stranger.pem", other, CN="konnectivity-agent")
+    pki.issue(folder, "neighbour.pem", other, CN="konnectivity-agent")
+    pki.issue(folder, "stranger.pem", stranger, CN="konnectivity-agent")
     pki.issue(folder, "router.pem", operator, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "wildcard.pem", company, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "mitm.pem", company, (NAME, EDGE4, EDGE6), CN=NAME)
