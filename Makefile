@@ -57,12 +57,12 @@ compose: ## the lab of docker-compose.yml: up, run, verdicts compared, down; SKI
 	@compose/try.sh
 
 .PHONY: lint
-lint: setup ## format, rules, types, layers, and the agent's Python floor
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/vermin --quiet --no-tips --violations --eval-annotations -t=3.6- netprobe/agent
+lint: setup ## format, rules, types, layers, and the agent's Python floor: all of them, then fail
+	@status=0; \
+	for command in "ruff format --check ." "ruff check ." mypy lint-imports \
+		"vermin --quiet --no-tips --violations --eval-annotations -t=3.6- netprobe/agent"; do \
+		echo "$(BIN)/$$command"; $(BIN)/$$command || status=1; \
+	done; exit $$status
 
 .PHONY: format
 format: setup ## format and repair what can be repaired

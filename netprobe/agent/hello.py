@@ -2,9 +2,9 @@
 
 import errno
 import os
-import platform
 import resource
 import socket
+import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .wire import WIRE_VERSION
@@ -23,7 +23,7 @@ def hello():
     kubelet = runs_kubelet()
     return {
         "wire": WIRE_VERSION,
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "pid": os.getpid(),
         "uid": os.geteuid(),
         "user": user_name(),

@@ -3,12 +3,12 @@
 Standard input and output belong to the protocol. Everything else that prints goes to stderr.
 """
 
+import gc
 import json
 import os
 import signal
 import socket
 import sys
-import traceback
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import loop as looping
@@ -24,6 +24,9 @@ FAREWELL_S = 1.0
 FAULT_LINES = 12
 # A bug that strikes at every turn of the loop would say so forever.
 MAX_STRIKES = 64
+# Engines hold thousands of tuples for moments; looking at all of them again and again for cycles,
+# which nothing here makes, would take a tenth of their time.
+GARBAGE_OBJECTS = 50000
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 Message = Dict[str, Any]
@@ -90,6 +93,8 @@ class Agent:
     def fault(self, identity):
         # type: (Optional[int]) -> None
         """Report the exception that is being handled, with the last lines of its traceback."""
+        import traceback  # not at the start: it costs more than the whole of this module
+
         lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
         self.send({"t": "fault", "id": identity, "words": "\n".join(lines)})
 
@@ -176,7 +181,8 @@ def _probe(agent, message):
     # type: (Agent, Message) -> None
     from .probes import PROBES
 
-    agent.part(message["proto"], PROBES[message["proto"]]).submit(message)
+    engine = PROBES[message["proto"]]
+    agent.part(message["proto"], lambda its: engine()(its)).submit(message)
 
 
 def _cancel(agent, message):
@@ -278,6 +284,7 @@ ORDERS = {
 def main():
     # type: () -> None
     """Run the agent on standard input and output; it ends the process."""
+    gc.set_threshold(GARBAGE_OBJECTS)
     output_fd = _take_stdout()
     loop = looping.Loop()
     agent = Agent(loop, 0, output_fd)

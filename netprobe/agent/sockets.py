@@ -55,7 +55,9 @@ class Target(NamedTuple):
 def target_of(destination, source):
     # type: (str, Optional[str]) -> Target
     """The target of literal addresses; raises OSError where one is none."""
-    found = socket.getaddrinfo(destination, 0, 0, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
+    # As bytes: for text Python would first load its IDNA tables.
+    literal = destination.encode("ascii")
+    found = socket.getaddrinfo(literal, 0, 0, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
     family, _, _, _, sockaddr = found[0]
     scope = sockaddr[3] if len(sockaddr) == 4 else 0
     return Target(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
@@ -185,23 +187,31 @@ class Disconnect:
 
     def __init__(self):
         # type: () -> None
-        try:
-            import ctypes
-
-            self._connect = ctypes.CDLL(None).connect  # type: Any
-        except (ImportError, OSError, AttributeError):
-            self._connect = None
+        self._connect = None  # type: Any
+        self._loaded = False
         # struct sockaddr with family 0, at least as long as a sockaddr_in.
         self._nowhere = bytes(16)
 
     def __call__(self, sock):
         # type: (socket.socket) -> bool
         """Whether the socket is as good as new; if not, it must be closed."""
+        if not self._loaded:
+            self._load()
         if self._connect is None or self._connect(sock.fileno(), self._nowhere, 16) != 0:
             return False
         # tcp_disconnect() of a live connection leaves ECONNRESET pending on the socket itself.
         sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return True
+
+    def _load(self):
+        # type: () -> None
+        self._loaded = True
+        try:
+            import ctypes
+
+            self._connect = ctypes.CDLL(None).connect
+        except (ImportError, OSError, AttributeError):
+            pass  # then every connection ends by closing its socket
 
 
 def widen(sock):

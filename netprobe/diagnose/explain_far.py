@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.diagnose.explain_steps import route_facts, route_words
+from netprobe.diagnose.explain_steps import route_facts, route_words, unasked
 from netprobe.diagnose.explain_view import View
 from netprobe.diagnose.explain_watch import Exchange, Frame
 from netprobe.diagnose.explain_words import outcome_words
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.explanation import Step, StepStatus
-from netprobe.probe.suspects import CONTROL_PORTS
 
 
 def arrival_step(view: View) -> Step:
@@ -81,7 +80,7 @@ def way_back_step(view: View) -> Step:
     return Step(
         "way-back",
         "bad" if told == "bad" or status == "bad" else status,
-        (*words, *answers) or ("nothing was looked at",),
+        (*words, *answers) or (unasked(view),),
         facts | _witness_facts(view.witness),
     )
 
@@ -116,7 +115,7 @@ def control_step(view: View) -> Step:
     """What the same address says to echo requests and on ports that nobody uses."""
     controls = view.further.controls
     if not controls:
-        return Step("control", "not-possible", (_uncontrolled(view),))
+        return Step("control", "not-possible", (unasked(view),))
     words = [f"{_control_name(name)}: {outcome_words(one)}" for name, one in controls.items()]
     facts = {name: _outcome_facts(one) for name, one in controls.items()}
     status: StepStatus = "ok" if lives(view) else "doubt"
@@ -125,12 +124,6 @@ def control_step(view: View) -> Step:
         status = "doubt"
     false_open = {"false_open": _is_intercepted(view)}
     return Step("control", status, (*words, *_open_checks(view)), facts | false_open)
-
-
-def _uncontrolled(view: View) -> str:
-    if not view.has_agent(view.source):
-        return view.no_agent(view.source)
-    return "there is no address to ask"
 
 
 def _control_name(name: str) -> str:
@@ -224,4 +217,4 @@ def _mtu_words(mtu: PathMtu) -> str:
 def _unmeasured(view: View) -> str:
     if view.mtu is not None and view.mtu[0].untested is not None:
         return view.mtu[0].untested[1]
-    return view.no_agent(view.source) if not view.has_agent(view.source) else "nobody measured"
+    return unasked(view)

@@ -31,10 +31,7 @@ def remarks(view: View) -> Iterator[str]:
     yield from _nearer(view)
     yield from _lost_between(view)
     if "host" in view.result.where and lives(view):
-        yield (
-            f"asked beside the flow, {view.address} does answer: the host is up, and of the places "
-            "above it falls away"
-        )
+        yield f"asked beside the flow, {view.address} does answer: the host itself is up"
     if view.mtu is not None and view.mtu[1].verdict == "blocked":
         yield f"large packets do not fit: {view.mtu[1].because}"
 

@@ -74,14 +74,15 @@ def route_step(view: View) -> Step:
     """The source's own route, and the address that it sends from."""
     route = view.further.route
     if route is None:
-        return Step("route", "not-possible", (_unasked(view),))
+        return Step("route", "not-possible", (unasked(view),))
     return Step("route", *route_words(view.source, view.address, route), facts=route_facts(route))
 
 
-def _unasked(view: View) -> str:
+def unasked(view: View) -> str:
+    """Why nothing was asked from the source."""
     if not view.has_agent(view.source):
         return view.no_agent(view.source)
-    return f"there is no address to ask {view.source.name}'s routing table for"
+    return "there is no address to ask about"
 
 
 def route_words(host: Host, address: str, route: Frame) -> tuple[StepStatus, tuple[str, ...]]:
@@ -229,19 +230,13 @@ def hops_step(view: View) -> Step:
     flow, echo = view.further.flow_walk, view.further.echo_walk
     facts = {"flow": walk_facts(flow), "echo": walk_facts(echo)}
     if flow is None and echo is None:
-        return Step("hops", "not-possible", (_no_walk(view),), facts)
+        return Step("hops", "not-possible", (unasked(view),), facts)
     words = [walk_words(walk, what) for walk, what in ((flow, view.wire), (echo, "icmp echo"))
              if walk is not None]  # fmt: skip
     nearer = _nearer(view)
     if nearer is not None:
         return Step("hops", "doubt", (*words, nearer), facts)
     return Step("hops", _hops_status(view), (*words, *_compared(view)), facts)
-
-
-def _no_walk(view: View) -> str:
-    if not view.has_agent(view.source):
-        return view.no_agent(view.source)
-    return f"{view.wire} cannot be walked"
 
 
 def _hops_status(view: View) -> StepStatus:

@@ -78,11 +78,10 @@ class View:
         return report is not None and bool(report.facts.get("net_raw"))
 
     def no_agent(self, host: Host) -> str:
-        """Why nobody could look on a host."""
+        """That nobody could look on a host; the first step says why."""
         report = self.reports.get(host.name)
-        if report is None or report.state == "none":
-            return f"{host.name} has no agent (vantage: none)"
-        return f"{host.name} has no agent: {report.words}"
+        declared = report is None or report.state == "none"
+        return f"{host.name} has no agent{' (vantage: none)' if declared else ', see above'}"
 
     def looks(self) -> list[Look]:
         """The flow's own probes, in the order in which they were sent."""

@@ -78,6 +78,8 @@ class _Tls:
         self._tunnel = reach.tunnel
         self._small = identity.small_hello(reach.tunnel.sni)
         self._large = identity.agent_size_hello(reach.tunnel.sni)
+        # The certificate of the first answer; a further connection that shows another one failed.
+        self._expected: tuple[bytes, ...] = ()
 
     async def run(self) -> Found:
         """The verdict of this address."""
@@ -184,20 +186,39 @@ class _Tls:
         control = await self._ask_control(small)
         trusted, distrust = await self._trust()
         who = await identity.identify(self._reach, small, trusted, control)
-        if await self._differs(who, large):
-            evidence = self._where() | {"hello_bytes": large.seen.hello_bytes}
-            said = (
-                f"the right certificate answers a small ClientHello, another ({_subject(large)}) one "
-                f"of {large.seen.hello_bytes:,} bytes, whose second part came late"
-            )
-            self._log.add("identity", "fail", said, facts_of(large))
-            return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
+        self._expected = small.seen.chain[:1]
+        if not identity.same_certificate(who.attempt, large) and large.seen.chain:
+            other = await self._other_certificate(who, large)
+            if other is not None:
+                return other
         row = decide_identity(who.who, who.request, who.alpn, who.reply)
         evidence = self._where() | identity.evidence_of(who, self._reach)
         evidence["control"] = _control_phrase(small, control)
         what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
         what = self._certificate_fault(who, what, distrust) or what
         return await self._after_identity(who, what)
+
+    async def _other_certificate(self, who: Who, large: Attempt) -> Found | None:
+        """The two hellos got different certificates: by their size, or by chance?"""
+        again = await asyncio.gather(
+            attempt(self._reach, self._small, Patience(), words=False),
+            attempt(self._reach, self._large, Patience(), words=False),
+        )
+        stable = all(
+            identity.same_certificate(*pair)
+            for pair in zip((who.attempt, large), again, strict=True)
+        )
+        if not stable:
+            return self._fraction(await repeat(self._reach, self._small, UNSTEADY_TRIES))
+        if who.who not in ("konnectivity", "trusted"):
+            return None
+        evidence = self._where() | {"hello_bytes": large.seen.hello_bytes}
+        said = (
+            f"the right certificate answers a small ClientHello, twice; another "
+            f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
+        )
+        self._log.add("identity", "fail", said, facts_of(large))
+        return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
 
     async def _ask_control(self, small: Attempt) -> Attempt | None:
         """Routes are always compared; elsewhere only a certificate that is not Konnectivity's."""
@@ -214,16 +235,6 @@ class _Tls:
         hello = replace(self._small, ca=self._tunnel.ca)
         seen = (await attempt(self._reach, hello, Patience(), words=False)).seen
         return seen.distrust is None and bool(seen.chain), seen.distrust
-
-    async def _differs(self, who: Who, large: Attempt) -> bool:
-        """Whether hellos of the agent's size, twice, get another certificate than the right one."""
-        if who.who not in ("konnectivity", "trusted"):
-            return False
-        if identity.same_certificate(who.attempt, large) or not large.seen.chain:
-            return False
-        again = await attempt(self._reach, self._large, Patience())
-        others = [identity.who_is(identity.leaf(one)) for one in (large, again)]
-        return all(other not in ("konnectivity", "none") for other in others)
 
     def _certificate_fault(self, who: Who, what: Found, distrust: int | None) -> Found | None:
         """Right service, wrong certificate: no fault of the network, and none that agents accept."""
@@ -289,18 +300,26 @@ class _Tls:
     async def _fan_out(self) -> Found | None:
         count = self._tunnel.repeat
         tries = await repeat(self._reach, self._small, count)
-        good = sum(1 for one in tries if hello_sight(one) == "answered")
-        if good < count:
+        if any(self._failure(one) for one in tries):
             tries += await repeat(self._reach, self._small, UNSTEADY_TRIES)
             return self._fraction(tries)
-        said = f"{count} of {count} further connections are answered"
+        said = f"{count} of {count} further connections get the same answer"
         self._log.add("fan-out", "ok", said, {"tries": count, "failed": 0}, said)
+        self._log.open.append(_SERVERS)
         return None
 
+    def _failure(self, one: Attempt) -> str | None:
+        """How a further connection failed; None where it was answered as the first was."""
+        sight = hello_sight(one)
+        if sight != "answered":
+            return sight
+        expected = self._expected
+        return "another certificate" if expected and one.seen.chain[:1] != expected else None
+
     def _fraction(self, tries: Sequence[Attempt]) -> Found:
-        sights = [hello_sight(one) for one in tries]
-        bad = [one for one in tries if hello_sight(one) != "answered"]
-        kinds = sorted({sight for sight in sights if sight != "answered"})
+        failures = {id(one): self._failure(one) for one in tries}
+        bad = [one for one in tries if failures[id(one)]]
+        kinds = sorted({str(failures[id(one)]) for one in bad})
         times = sorted({round(one.first_ms / 1000, 1) for one in bad})
         evidence = self._where() | {
             "tries": len(tries), "failed": len(bad), "kinds": ", ".join(kinds),
@@ -353,6 +372,10 @@ class _Tls:
 
 _FAILED_HELLO = "a ClientHello of {large_bytes} bytes gets no answer ({tries} tries)"
 _HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
+_SERVERS = (
+    "which of several servers answered: that needs registering as an agent; on a node compare "
+    "open_server_connections with known_server_count in the agent's metrics"
+)
 _H2_AFTER = "the client certificate is accepted; "
 # What the call of the unknown method got, where a client certificate was given.
 _CALLS = {

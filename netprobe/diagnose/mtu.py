@@ -14,7 +14,7 @@ from netprobe.diagnose.sights import hello_sight
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import BRIEF, Attempt
 
-AT_ONCE = 6
+AT_ONCE = 8
 TRIES = 2
 # TCP_INFO counts without the timestamp option, TCP_MAXSEG with it.
 OPTION_BYTES = 12

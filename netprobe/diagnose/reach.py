@@ -18,8 +18,11 @@ from netprobe.vantage.stream import Target, open_stream
 LEAST_MSS = 536
 # A second try begins while the first is still silent: both together cost the time of one.
 SECOND_AFTER_S = 1.5
-SEGMENTED_AFTER_S = 4.0
+SEGMENTED_AFTER_S = 5.0
 SEGMENTED = Patience(4.0, 4.0, 4.0)
+
+# What small segments may change; an end that somebody made they do not.
+SILENT = ("lost", "gap", "mute")
 
 Then = Callable[[TlsTalk], Awaitable[None]]
 
@@ -95,8 +98,8 @@ async def attempt(
             tunnel = reach.tunnel
             answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
             if answer.status is None or not 200 <= answer.status < 300:
-                words = f"proxy-{answer.status or answer.ended}"
-                return Attempt(hello, Seen(), first="failed", failure=words)
+                failure = f"proxy-{answer.status or answer.ended}"
+                return Attempt(hello, Seen(), first="failed", failure=failure)
         talk = TlsTalk(stream, hello)
         await talk.shake(patience, words)
         if then is not None and talk.usable:
@@ -123,7 +126,8 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     finally:
         tries.cancel()
     sight = agree(found)
-    if sight is None or sight in ("answered", "unopened"):
+    asked = sight in SILENT or (hello.padding > 0 and sight not in ("answered", "unopened"))
+    if sight is None or not asked:
         return Tries(found, sight)
     segmented = early or await _pair(reach, hello, SEGMENTED, LEAST_MSS)
     return Tries(found, sight, segmented, agree(segmented) or "unopened")

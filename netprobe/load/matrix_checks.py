@@ -17,7 +17,7 @@ from netprobe.load.matrix_settings import Known
 from netprobe.load.port_entries import port_entry
 from netprobe.load.setting_values import Term, parse_term
 from netprobe.load.words import quoted, unknown
-from netprobe.model.matrix import Condition, Matrix, Setting, SettingRef
+from netprobe.model.matrix import Condition, Matrix, Setting, SettingRef, SettingType
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
 Body = Mapping[str, object]
@@ -91,6 +91,9 @@ class Checks:
             self._condition((*path, "warnings", index, "when"))
         for key in ("tcp", "udp"):
             self._ports((*path, key))
+        sni = body.get("sni")
+        if isinstance(sni, dict) and isinstance(sni.get("setting"), str):
+            self._reference((*path, "sni"), sni["setting"], "string")
 
     def _condition(self, path: tuple[Step, ...]) -> None:
         raw = self.document.get(path)
@@ -122,7 +125,7 @@ class Checks:
             except PydanticCustomError:
                 continue
             if isinstance(entry, SettingRef):
-                self._reference(place, entry.setting)
+                self._reference(place, entry.setting, "port")
                 continue
             other = next((o for o in seen if o[0] <= entry[1] and entry[0] <= o[1]), None)
             if other:
@@ -130,13 +133,13 @@ class Checks:
                 self._at(place, f"{words}, expected every port once")
             seen.append(entry)
 
-    def _reference(self, place: tuple[Step, ...], name: str) -> None:
+    def _reference(self, place: tuple[Step, ...], name: str, kind: SettingType) -> None:
         setting = self.settings.get(name)
         if name not in self.settings:
-            ports = {key for key, s in self.settings.items() if s is None or s.type == "port"}
-            self._at((*place, "setting"), unknown("setting", name, ports))
-        elif setting is not None and setting.type != "port":
-            words = f"setting {quoted(name)} is a {setting.type}, expected one of type port"
+            fitting = {key for key, s in self.settings.items() if s is None or s.type == kind}
+            self._at((*place, "setting"), unknown("setting", name, fitting))
+        elif setting is not None and setting.type != kind:
+            words = f"setting {quoted(name)} is a {setting.type}, expected one of type {kind}"
             self._at((*place, "setting"), words)
 
     def _duplicates(self) -> None:

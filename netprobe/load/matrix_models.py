@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from netprobe.load.complaints import FileModel, refuse
 from netprobe.load.fields import Date, Name, Names, Words
 from netprobe.load.port_entries import Port, Protocols
+from netprobe.load.server_name import ServerName
 from netprobe.load.words import what_it_is
 
 SCHEMA = "netprobe.matrix/1"
@@ -118,6 +119,9 @@ class ChangeFile(FileModel):
     )
     probe: Probe | None = Field(
         default=None, description="What to send where plain bytes prove little."
+    )
+    sni: ServerName | None = Field(
+        default=None, description="The name that TLS asks for: a name, or {setting: NAME}."
     )
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,6 +12,12 @@ from netprobe.model.ports import PortRange
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
 SettingValue = str | bool | int | tuple[str, ...]
 Expect = Literal["allowed", "denied"]
+
+# A host name as it goes into a ClientHello; the last label of a name is never a number.
+DNS_NAME = re.compile(
+    r"(?=.{1,253}\Z)([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*"
+    r"(?!\d+\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SettingRef:
-    """A port entry that stands for the value of a setting: ``{setting: konnectivity-port}``."""
+    """A port or name that is the value of a setting: ``{setting: konnectivity-port}``."""
 
     setting: str
 
@@ -68,7 +75,10 @@ class Warn:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One line of a matrix: every source role must (or must not) reach every destination role."""
+    """One line of a matrix: every source role must (or must not) reach every destination role.
+
+    ``sni`` is the name that TLS asks for, where the service shares its address with others.
+    """
 
     id: str
     sources: tuple[str, ...]
@@ -85,6 +95,7 @@ class Requirement:
     expect: Expect = "allowed"
     probe: str | None = None
     warnings: tuple[Warn, ...] = ()
+    sni: str | SettingRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

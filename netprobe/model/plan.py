@@ -23,6 +23,7 @@ class Block:
     Its ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
     ``family`` is None where the destinations are names: the source resolves them.
     ``chosen`` holds for each source the places of its destinations where only a sample is probed.
+    ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     """
 
     index: int
@@ -37,6 +38,7 @@ class Block:
     warnings: tuple[str, ...] = ()
     waiver: Waiver | None = None
     chosen: tuple[tuple[int, ...], ...] | None = None
+    sni: str | None = None
 
     def has_flow(self, source: int, destination: int) -> bool:
         """Whether the hosts at these places are two, or the matrix is ``local``."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
+from netprobe.errors import RequestError
 from netprobe.model.inventory import Family, Host, Inventory
-from netprobe.model.matrix import ChosenMatrix, PortEntry, Requirement, SettingRef, Waiver
+from netprobe.model.matrix import DNS_NAME, ChosenMatrix, PortEntry, Requirement, SettingRef, Waiver
 from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
@@ -16,6 +17,10 @@ from netprobe.plan.roles import hosts_by_role, hosts_of
 
 FAMILIES: tuple[Family | None, ...] = (4, 6, None)
 NAMES_SHOWN = 5
+NAMELESS = (
+    "without a name the router's own answer cannot be told from the service's, so nothing was "
+    "asked: give --set {setting}=NAME"
+)
 
 
 def make_plan(
@@ -143,14 +148,31 @@ class _Expansion:
         )
         starts = tuple(host for host in sources if family is None or _speaks(host, family))
         waiver = self._matrix.waivers.get(requirement.id)
+        sni = self._sni(requirement)
         return Block(
             0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
-            self._warnings(requirement),
+            self._warnings(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._valid(waiver) else None,
+            sni=sni,
         )  # fmt: skip
 
-    def _warnings(self, requirement: Requirement) -> tuple[str, ...]:
-        return tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
+    def _sni(self, requirement: Requirement) -> str | None:
+        """The name that TLS asks for. Raises RequestError where the setting holds no name."""
+        wanted = requirement.sni
+        if not isinstance(wanted, SettingRef):
+            return wanted
+        name = self._chosen.settings[wanted.setting]
+        assert isinstance(name, str)
+        if name and not DNS_NAME.fullmatch(name):
+            raise RequestError(f"setting {wanted.setting}: {name!r} is no DNS name")
+        return name
+
+    def _warnings(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
+        found = tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
+        if nameless and isinstance(requirement.sni, SettingRef):
+            words = NAMELESS.format(setting=requirement.sni.setting)
+            return (*found, words)
+        return found
 
     def _same_hosts(
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
@@ -14,6 +14,7 @@ from netprobe.protocols.tls_talk import TlsTalk
 
 ANSWER_S = 20.0
 SHOWN_BODY = 200
+HEADER_LIMIT = 200
 BODY_LIMIT = 16 * 1024
 PORTS = {"http": 80, "https": 443}
 
@@ -49,6 +50,7 @@ class Answer:
     ended: str | None = None
     foreign: str | None = None
     first_ms: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_proxy(text: str, what: str) -> ProxyUrl:
@@ -80,9 +82,17 @@ async def connect(pipe: Pipe, host: str, port: int, proxy: ProxyUrl) -> Answer:
 
 async def get(tls: TlsTalk, host: str, path: str = "/") -> Answer:
     """GET a path over TLS."""
+    return await _exchange("GET", path, _get_headers(host), tls.send, tls.receive)
+
+
+async def get_plain(pipe: Pipe, host: str, path: str = "/") -> Answer:
+    """GET a path, or through a proxy a whole URL, without TLS."""
+    return await _exchange("GET", path, _get_headers(host), pipe.send, _raw(pipe))
+
+
+def _get_headers(host: str) -> list[tuple[str, str]]:
     headers = [("Host", host), ("User-Agent", "netprobe"), ("Accept", "*/*")]
-    headers.append(("Connection", "close"))
-    return await _exchange("GET", path, headers, tls.send, tls.receive)
+    return [*headers, ("Connection", "close")]
 
 
 Receive = Callable[[float], Awaitable[tuple[bytes, Event]]]
@@ -171,6 +181,8 @@ class _Reader:
             for name, value in pairs
             if name == b"proxy-authenticate"
         )
-        answer.server = next(
-            (printable(value.decode("latin-1")) for name, value in pairs if name == b"server"), ""
-        )
+        answer.headers = {
+            name.decode("latin-1"): printable(value.decode("latin-1"), HEADER_LIMIT)
+            for name, value in pairs
+        }
+        answer.server = printable(answer.headers.get("server", ""))

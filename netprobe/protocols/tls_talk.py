@@ -80,10 +80,15 @@ class Attempt:
 
 
 class TlsTalk:
-    """TLS over a pipe; make it, ``shake``, then ``send`` and ``receive`` as long as ``usable``."""
+    """TLS over a pipe; make it, ``shake``, then ``send`` and ``receive`` as long as ``usable``.
 
-    def __init__(self, pipe: Pipe, hello: Hello) -> None:
+    ``listen_s`` is how long the server's first words after the handshake are waited for; None: as
+    long as it may have any.
+    """
+
+    def __init__(self, pipe: Pipe, hello: Hello, listen_s: float | None = None) -> None:
         self._pipe = pipe
+        self._listen_s = listen_s
         self._client = TlsClient(hello)
         self.attempt = Attempt(hello, self._client.seen)
 

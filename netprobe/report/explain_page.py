@@ -73,7 +73,7 @@ def _verdict(story: FlowStory) -> Iterator[Part]:
     yield from field("seen", [f"{result.because} ({result.state}, {result.reason})"])
     if result.verdict == "pass":
         yield from field("proof", [result.proof])
-    else:
+    elif result.verdict != "not-tested":
         yield from field("where", [where_text(result)])
     yield from field("to do", [story.advice])
     yield from field("also", story.remarks)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +29,12 @@ MATRIX = {
         {"id": "overlay", "from": "src", "to": "dst", "udp": [PORT], "purpose": "the overlay"},
     ],
 }
+
+
+Timing = tuple[str, ...]
+# Two SYNs in one look are enough where nothing is lost by chance; a dead host takes 3.06 s.
+QUICK: Timing = ("--timeout", "1.5", "--retries", "0")
+USUAL: Timing = ()
 
 
 class Chain:
@@ -104,9 +112,11 @@ def wall(part: Namespace, hook: str, *rules: str) -> None:
 class Explained:
     """What explain said of a flow, and that a run says the same."""
 
-    def __init__(self, chain: Chain, inventory: str, wire: str = f"tcp/{PORT}") -> None:
+    def __init__(
+        self, chain: Chain, inventory: str, wire: str = f"tcp/{PORT}", timing: Timing = QUICK
+    ) -> None:
         protocol = wire.partition("/")[0]
-        words = ("-i", inventory, "-m", str(chain.matrix), "-o", "json")
+        words = ("-i", inventory, "-m", str(chain.matrix), "-o", "json", *timing)
         self.finished = netprobe("explain", "source", "destination", wire, *words)
         run = netprobe("run", *words, "--protocol", protocol)
         self.flow: dict[str, Any] = self.finished.document["flows"][0]
@@ -128,11 +138,198 @@ class Explained:
         return "; ".join(self.step(name)["words"])
 
 
-def text(inventory: str, wire: str, *words: str) -> Finished:
+def page(inventory: str, *words: str, destination: str = "destination") -> Finished:
     """The page for people."""
-    return netprobe("explain", "source", "destination", wire, "-i", inventory, *words)
+    return netprobe("explain", "source", destination, *words, "-i", inventory)
 
 
 def hop_addresses(walk: dict[str, Any]) -> list[str]:
     """The hops that answered a walk."""
     return [hop["address"] for hop in walk["hops"] if hop["address"]]
+
+
+def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None:
+    """Every step of a flow that passes, both families, with its facts."""
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True, six="fd93:3::2"))
+
+    assert seen.finished.status == 0
+    assert [flow["address"] for flow in seen.finished.document["flows"]] == [
+        DESTINATION,
+        "fd93:3::2",
+    ]
+    assert seen.result["proof"] == "nonce"
+    assert seen.facts("route")["source"] == SOURCE
+    assert seen.facts("route")["gateway"] == ROUTER_1
+    assert seen.facts("listener")["state"] == "ours"
+    assert seen.facts("probe")["looks"][0]["answer"] == "nonce"
+    assert seen.facts("arrival")["socket"] is True
+    assert seen.facts("way-back")["route"]["gateway"] == "10.93.3.1"
+    assert seen.facts("control")["tcp/64999"]["failure"] == "refused"
+    assert seen.facts("path-mtu")["path_mtu_bytes"] == 1500
+    for walk in ("flow", "echo"):
+        assert hop_addresses(seen.facts("hops")[walk]) == [ROUTER_1, ROUTER_2, DESTINATION]
+
+
+def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
+    """Silence, both routers answer the walk, and a capture at the destination saw nothing."""
+    forward(chain.router_2, f"tcp dport {PORT} drop")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert seen.finished.status == 1
+    assert seen.result["where"] == ["path"]
+    looks = seen.facts("probe")["looks"]
+    assert len(looks) == 2
+    assert all(look["failure"] == "no-answer" and look["left_host"] for look in looks)
+    assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_2]
+    assert seen.facts("hops")["echo"]["reached"] is True
+    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["capture"]) == (False, False)
+    assert seen.flow["remarks"] == [
+        f"tcp/{PORT} is lost between {ROUTER_2} (itself included) and {DESTINATION}, the next hop "
+        "that answers echo requests"
+    ]
+
+
+def test_a_reject_of_router_1_is_read_from_the_error_queue(chain: Chain) -> None:
+    """The ICMP error's type, code, sender and TTL, and the hop that refuses."""
+    forward(chain.router_1, f"udp dport {PORT} reject with icmpx admin-prohibited")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True), f"udp/{PORT}")
+
+    assert seen.result["rejected_by"] == ROUTER_1
+    icmp = seen.facts("probe")["looks"][0]["icmp"]
+    assert icmp == {"type": 3, "code": 13, "word": "admin-prohibited", "offender": ROUTER_1,
+                    "origin": "router", "ttl": 64}  # fmt: skip
+    assert seen.facts("hops")["flow"]["refused"] is True
+    assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_1]
+    assert ROUTER_1 in seen.flow["advice"]
+
+
+def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:
+    """IP_MINTTL still lets it in, connects leave the host, and the hops show where it stands."""
+    forward(chain.router_1, f"tcp dport {PORT} reject with tcp reset")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert (seen.result["verdict"], seen.result["where"]) == ("blocked", ["path"])
+    reset = seen.facts("reset")
+    assert (reset["answer_ttl"], reset["min_ttl"], reset["refused_again"]) == (62, 63, True)
+    assert reset["forged"] is True
+    assert seen.step("hops")["status"] == "doubt"
+    assert f"stands at {ROUTER_1} or right behind it" in seen.flow["remarks"][0]
+
+
+def test_a_dropped_answer_is_seen_to_leave_and_not_to_come(chain: Chain) -> None:
+    """The request arrived at the listener; captures at both ends place the loss on the way back."""
+    forward(chain.router_1, f"tcp sport {PORT} drop")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert seen.result["where"] == ["return-path"]
+    assert seen.facts("arrival")["socket"] is True
+    back = seen.facts("way-back")
+    assert (back["answer_left"], back["answer_arrived"]) == (True, False)
+    assert seen.step("way-back")["status"] == "bad"
+    assert seen.step("arrival")["status"] == "ok"
+
+
+def test_the_destinations_own_drop_is_seen_on_the_wire_only(chain: Chain) -> None:
+    """The capture there saw the requests, the listener behind the firewall did not."""
+    wall(chain.destination, "input", 'iifname "lo" accept', f"tcp dport {PORT} drop")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert seen.result["where"] == ["destination"]
+    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["capture"]) == (False, True)
+    assert seen.step("arrival")["status"] == "bad"
+
+
+def test_a_missing_route_back_is_the_destinations_own(chain: Chain) -> None:
+    """Its kernel says that it has no way to the source."""
+    chain.destination.ip(f"route add blackhole {SOURCE}/32")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert seen.result["where"] == ["return-path"]
+    assert seen.facts("way-back")["route"]["failure"] == "invalid-route"
+    assert seen.step("way-back")["status"] == "bad"
+
+
+def test_a_live_service_is_named_and_probed_as_it_is(chain: Chain) -> None:
+    """Who holds the port, and that ports which nobody uses do not open too."""
+    serve = ("-m", "http.server", str(PORT), "--bind", DESTINATION)
+    chain.destination.spawn(sys.executable, *serve, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)  # fmt: skip
+    chain.destination.wait_until_listening(f"tcp {DESTINATION}:{PORT}")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert (seen.result["verdict"], seen.result["proof"]) == ("pass", "handshake")
+    assert seen.facts("listener")["state"] == "live"
+    assert "python" in seen.facts("listener")["owner"]
+    assert "they do not accept connections" in seen.words("control")
+    assert seen.facts("control")["false_open"] is False
+
+
+def test_an_answer_for_everybody_is_shown_as_a_false_open(chain: Chain) -> None:
+    """A router that takes every connection itself: the control ports open too."""
+    chain.router_1.nft(
+        "table ip nat { chain pre { type nat hook prerouting priority -100;\n"
+        f"ip daddr {DESTINATION} tcp dport 1-65535 redirect to :{PORT}\n}}\n}}\n"
+    )
+    serve = ("-m", "http.server", str(PORT))
+    chain.router_1.spawn(sys.executable, *serve, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)  # fmt: skip
+    chain.router_1.wait_until_listening(f"tcp 0.0.0.0:{PORT}")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=False))
+
+    assert (seen.result["verdict"], seen.result["reason"]) == ("inconclusive", "false-open")
+    assert seen.facts("control")["false_open"] is True
+    assert seen.step("control")["status"] == "doubt"
+    assert "they accept connections too" in seen.words("control")
+
+
+def test_a_host_that_is_down_is_reported_by_the_last_router(chain: Chain) -> None:
+    """Nobody answers for the address, and the steps that need an agent there say so."""
+    seen = Explained(chain, chain.inventory("10.93.3.9", agent=False), timing=USUAL)
+
+    assert (seen.result["reason"], seen.result["where"]) == ("host-down", ["host"])
+    icmp = seen.facts("probe")["looks"][0]["icmp"]
+    assert (icmp["word"], icmp["offender"]) == ("host-unreach", ROUTER_2)
+    for name in ("listener", "arrival", "way-back"):
+        assert seen.step(name)["status"] == "not-possible"
+        assert "no agent" in seen.words(name)
+
+
+def test_a_narrow_link_is_shown_beside_a_flow_that_passes(chain: Chain) -> None:
+    """The path's MTU never decides the flow, and its router and limit are named."""
+    for part, device in ((chain.router_1, "r2"), (chain.router_2, "l2")):
+        part.ip(f"link set {device} mtu 1400")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert seen.finished.status == 0
+    facts = seen.facts("path-mtu")
+    assert (facts["path_mtu_bytes"], facts["limited_by"], facts["limit"]) == (1400, ROUTER_1, 1400)
+    assert seen.step("path-mtu")["status"] == "bad"
+
+
+def test_an_address_outside_the_inventory_is_explained_without_an_agent(chain: Chain) -> None:
+    """The page for people says what could not be looked at; a refusal is weighed by its TTL."""
+    finished = page(chain.inventory(DESTINATION, agent=True), "tcp/9", destination=ROUTER_2)
+
+    assert finished.status == 0, finished.stderr
+    assert f"PASS: tcp 9 from source to {ROUTER_2}" in finished.stdout
+    assert "it is the destination's own" in finished.stdout
+    assert f"{ROUTER_2} is not in the inventory" in finished.stdout
+
+
+def test_a_name_that_does_not_resolve_has_its_own_step(chain: Chain) -> None:
+    """The source's resolver speaks; nothing is sent."""
+    finished = page(
+        chain.inventory(DESTINATION, agent=True), "tcp/9", "-o", "json", destination="x.invalid"
+    )
+    flow = finished.document["flows"][0]
+
+    assert (finished.status, flow["result"]["reason"]) == (1, "name-not-resolved")
+    assert {step["name"]: step["status"] for step in flow["steps"]}["name"] == "bad"
+
+
+def test_a_mistyped_host_is_a_wrong_request(chain: Chain) -> None:
+    """Exit 2 and the nearest name, before anything is started."""
+    finished = page(chain.inventory(DESTINATION, agent=True), "tcp/9", destination="destinaton")
+
+    assert finished.status == 2
+    assert "did you mean destination?" in finished.stderr

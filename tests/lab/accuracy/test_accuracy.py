@@ -11,8 +11,11 @@ from tests.lab.accuracy.expected import expected
 from tests.lab.accuracy.modes import busy, with_netprobe
 from tests.lab.accuracy.scoring import Scored, false_blocks, question_of, share_right, summary
 
-SHARE = 6
-CHAINS = 14
+# Coprime with the six of families and listeners, so that every kind is met.
+SHARE = 7
+BUSY_SHARE = 25
+# Each is a run of netprobe with its agents: more of them wait less and cost more processor time.
+CHAINS = 8
 ENOUGH = 0.98
 LOSS = 0.2
 LOSS_COPIES = 5
@@ -52,12 +55,12 @@ def test_agents_of_nobody() -> None:
 def test_busy_cores() -> None:
     """Four loops on all cores: nothing that was slow is called blocked or put elsewhere."""
     with busy(4):
-        scored = with_netprobe(sample(4 * SHARE), count=3)
+        scored = with_netprobe(sample(BUSY_SHARE), count=3)
     _check(scored, enough=0.0)
 
 
 @pytest.mark.slow
 def test_random_loss() -> None:
     """A fifth of all packets lost in each direction: no open way is called blocked."""
-    scored = with_netprobe(open_cases(LOSS_COPIES), loss=LOSS, count=CHAINS)
+    scored = with_netprobe(open_cases(LOSS_COPIES), loss=LOSS, count=5)
     assert not false_blocks(scored), "\n".join(one.line() for one in false_blocks(scored))
