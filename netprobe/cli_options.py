@@ -276,8 +276,8 @@ tunnel_options = together(
         "--proxy",
         default="env",
         metavar="URL|env|none",
-        help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` of "
-        "a host of the inventory. A URL is used whatever NO_PROXY says.",
+        help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` "
+        "of a host of the inventory. A URL is used whatever NO_PROXY says.",
     ),
     option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
     option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),

@@ -69,8 +69,25 @@ class AskEngine:
         if not order.pending:
             self._finish(order)
             return
-        self._queue.append(order)
+        self._enqueue(order)
         self._pump.wake(0.0)
+
+    def _enqueue(self, order):
+        # type: (AskOrder) -> None
+        if not order.queued:
+            order.queued = True
+            self._queue.append(order)
+
+    def _leave_queue(self, order):
+        # type: (AskOrder) -> None
+        if not order.queued:
+            return
+        order.queued = False
+        # It mostly has just had its turn, and stands last: thousands of orders need no search.
+        if self._queue[-1] is order:
+            self._queue.pop()
+        else:
+            self._queue.remove(order)
 
     def open_failure(self, error):
         # type: (OSError) -> str
@@ -128,8 +145,7 @@ class AskEngine:
     def _finish(self, order, cancelled=False):
         # type: (AskOrder, bool) -> None
         order.outcomes.flush()
-        if order in self._queue:
-            self._queue.remove(order)
+        self._leave_queue(order)
         self._release(order)
         del self.orders[order.id]
         self.agent.send({"t": "done", "id": order.id, "cancelled": cancelled})
@@ -201,13 +217,13 @@ class AskEngine:
         if order.pacer is None:
             flows = order.take(count)
             if len(flows) < count:
-                self._queue.remove(order)
+                self._leave_queue(order)
             return flows
         paced = []  # type: List[Flow]
         while len(paced) < count and order.pacer.wait_s(now) == 0.0:
             flows = order.take(1)
             if not flows:
-                self._queue.remove(order)
+                self._leave_queue(order)
                 break
             order.pacer.take(now)
             paced += flows
@@ -268,8 +284,7 @@ class AskEngine:
         # type: (AskOrder, Flow) -> None
         """Ask again when its turn comes."""
         order.put_back(flow)
-        if order not in self._queue:
-            self._queue.append(order)
+        self._enqueue(order)
 
     # Repetition and silence
 
@@ -297,7 +312,7 @@ class AskEngine:
             return True
         if now - ask.since < after_s:
             return False
-        if order.pacer is not None and (order in self._queue or not order.pacer.take(now)):
+        if order.pacer is not None and (order.queued or not order.pacer.take(now)):
             return True
         ask.tries += 1
         ask.attempt += 1

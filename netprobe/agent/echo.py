@@ -20,6 +20,9 @@ ANCILLARY_BYTES = 64
 # we may not have one.
 ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
 
+# A raw socket takes the kernel milliseconds to close: orders that follow each other share one.
+IDLE_S = 1.0
+
 Key = Tuple[int, Optional[str], int, bool]
 
 
@@ -106,7 +109,13 @@ class EchoEngine(AskEngine):
         order.sock = None
         key = _key(order)
         self._shared[key].users -= 1
-        if not self._shared[key].users and not self._backlog:
+        if not self._shared[key].users:
+            self.agent.loop.call_later(IDLE_S, lambda: self._close_idle(key))
+
+    def _close_idle(self, key):
+        # type: (Key) -> None
+        shared = self._shared.get(key)
+        if shared is not None and not shared.users and not self._backlog:
             self._close_shared(key)
 
     def _close_shared(self, key):

@@ -5,13 +5,16 @@ import os
 import resource
 import socket
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from .wire import WIRE_VERSION
 
 CAP_NET_BIND_SERVICE = 10
 # kubelet is a process of its own, or a part of these (comm is cut to 15 characters).
 KUBELETS = frozenset(("kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"))
+KUBELET_PORT = 10250
+LISTEN = "0A"
+FIRST_PID_NAMESPACE = 0xEFFFFFFC
 NODE_PORTS = (30000, 32767)
 NODE_PORT_FLAG = "--service-node-port-range"
 PING_DIRS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
@@ -115,8 +118,34 @@ def processes():
 
 def runs_kubelet():
     # type: () -> bool
-    """Whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows."""
-    return any(name in KUBELETS for _pid, name in processes())
+    """Whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows.
+
+    A container with the host's network and its own processes cannot see it, but its port.
+    """
+    if any(name in KUBELETS for _pid, name in processes()):
+        return True
+    return own_processes_only() and KUBELET_PORT in listening_ports()
+
+
+def own_processes_only():
+    # type: () -> bool
+    """Whether this process lives in a PID namespace of its own (the first one's inode is fixed)."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino != FIRST_PID_NAMESPACE
+    except OSError:
+        return False
+
+
+def listening_ports():
+    # type: () -> Set[int]
+    """The TCP ports that anything in this network namespace listens on."""
+    ports = set()
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in read_text(path).splitlines()[1:]:
+            words = line.split()
+            if len(words) > 3 and words[3] == LISTEN:
+                ports.add(int(words[1].rpartition(":")[2], 16))
+    return ports
 
 
 def node_ports():

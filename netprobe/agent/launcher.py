@@ -45,8 +45,21 @@ class Launcher:
     def remove(self, order):
         # type: (TcpOrder) -> None
         """Start nothing more of an order."""
-        if order in self.queue:
+        if not order.queued:
+            return
+        order.queued = False
+        # It mostly has just had its turn, and stands last: thousands of orders need no search.
+        if self.queue[-1] is order:
+            self.queue.pop()
+        else:
             self.queue.remove(order)
+
+    def add(self, order):
+        # type: (TcpOrder) -> None
+        """Let an order take its turns."""
+        if not order.queued:
+            order.queued = True
+            self.queue.append(order)
 
     def launch(self):
         # type: () -> int
@@ -66,7 +79,7 @@ class Launcher:
         flows = order.take(granted)
         self._agent.rate.give_back(granted - len(flows))
         if len(flows) < granted:
-            self.queue.remove(order)
+            self.remove(order)
         if not known:
             order.hold_until = now + UNKNOWN_HOLD_S if not order.hold_until else now
         self._connect_all(order, flows, now)
@@ -154,8 +167,7 @@ class Launcher:
     def ask_later(self, order, flow):
         # type: (TcpOrder, Flow) -> None
         order.put_back(flow)
-        if order not in self.queue:
-            self.queue.append(order)
+        self.add(order)
 
     def _short_for_long(self, order):
         # type: (TcpOrder) -> bool

@@ -40,6 +40,8 @@ class Order:
         self.ttl = message.get("ttl")  # type: Optional[int]
         self.outcomes = Outcomes(agent.send, self.id)
         self.flushed_at = agent.loop.now()
+        # Whether it waits in its engine's queue for a turn.
+        self.queued = False
         self.again = deque()  # type: Deque[Flow]
         # (part, first, last): ranges that nobody has asked yet.
         self._fresh = deque(self._ranges(agent, message["blocks"]))  # type: Deque[Range]

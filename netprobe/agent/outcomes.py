@@ -1,6 +1,7 @@
 """Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from array import array
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from .errqueue import IcmpFact
 from .failures import REFUSED
@@ -34,16 +35,12 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
 
 
-# By far the most frequent outcome of a scan; it has a way of its own, see ``Outcomes.resets``.
+# By far the most frequent outcome of a scan; it has a way of its own, see ``Outcomes.add_resets``.
 RESET_BY_PEER = kind("connect", REFUSED)
 
 
 class Outcomes:
-    """The outcomes of one order that have not been sent yet.
-
-    ``resets`` takes (port, round trip in s, attempts) of ports that a reset refused: the TCP engine
-    appends there directly, because a call per closed port is a tenth of its whole work.
-    """
+    """The outcomes of one order that have not been sent yet."""
 
     def __init__(self, send, order_id):
         # type: (Callable[[Dict[str, Any]], None], int) -> None
@@ -52,11 +49,15 @@ class Outcomes:
         self._kinds = {}  # type: Dict[Kind, int]
         self._syns = {}  # type: Dict[int, int]
         self._entries = []  # type: List[Entry]
-        self.resets = []  # type: List[Tuple[int, float, int]]
+        # Ports that a reset refused, their round trips in s, and the looks that it took: as numbers
+        # side by side, because a tuple for each closed port is a tenth of a scan's whole work.
+        self._reset_ports = array("H")
+        self._reset_rtts_s = array("d")
+        self._reset_looks = array("H")
 
     def __len__(self):
         # type: () -> int
-        return len(self._entries) + len(self.resets)
+        return len(self._entries) + len(self._reset_ports)
 
     def add(self, port, what, rtt_s, attempts, syns=None):
         # type: (int, Kind, Optional[float], int, Optional[int]) -> None
@@ -70,22 +71,42 @@ class Outcomes:
         if len(self._entries) >= FLUSH_PORTS:
             self.flush()
 
+    def add_resets(self, ports, rtts_s, looks):
+        # type: (Iterable[int], Iterable[float], Iterable[int]) -> None
+        """Many ports' final outcome, which is the same for all: a reset."""
+        self._reset_ports.extend(ports)
+        self._reset_rtts_s.extend(rtts_s)
+        self._reset_looks.extend(looks)
+
     def flush(self):
         # type: () -> None
         """Send what there is."""
-        if self.resets:
-            index = self._kinds.setdefault(RESET_BY_PEER, len(self._kinds))
-            self._entries += [
-                (port, index, int(rtt_s * 1000000), attempts)
-                for port, rtt_s, attempts in self.resets
-            ]
-            self.resets = []
-        if not self._entries:
+        if not len(self):
             return
+        runs = self._take_resets()
         kinds = [self._kind_json(what, index) for what, index in self._kinds.items()]
-        runs = fold(self._entries)
+        runs = runs or fold(self._entries)
         self._kinds, self._syns, self._entries = {}, {}, []
         self._send({"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs})
+
+    def _take_resets(self):
+        # type: () -> List[List[Optional[int]]]
+        """The run that the resets are where there is nothing else and no hole; else they join it."""
+        ports, rtts_s, looks = self._reset_ports, self._reset_rtts_s, self._reset_looks
+        if not ports:
+            return []
+        self._reset_ports, self._reset_rtts_s = array("H"), array("d")
+        self._reset_looks = array("H")
+        index = self._kinds.setdefault(RESET_BY_PEER, len(self._kinds))
+        first, last = min(ports), max(ports)
+        if not self._entries and last - first + 1 == len(ports) == len(set(ports)):
+            median = sorted(rtts_s)[len(rtts_s) // 2]
+            return [[first, last, index, int(median * 1000000), max(looks)]]
+        self._entries += [
+            (port, index, int(rtt_s * 1000000), attempts)
+            for port, rtt_s, attempts in zip(ports, rtts_s, looks)
+        ]
+        return []
 
     def _kind_json(self, what, index):
         # type: (Kind, int) -> Dict[str, Any]

@@ -75,7 +75,7 @@ class TcpEngine:
         if not order.pending:
             self._finish(order)
             return
-        self._starts.queue.append(order)
+        self._starts.add(order)
         self._pump.wake(0.0)
 
     def cancel(self, order_id):
@@ -205,7 +205,8 @@ class TcpEngine:
         slowest_s = max(rtts_s)
         if slowest_s > order.slowest_s:
             self._answered(order, slowest_s)
-        order.outcomes.resets += zip([to[1] for to in map(TO, flights)], rtts_s, map(LOOK, flights))
+        ports = [flight[1][1] for flight in flights]
+        order.outcomes.add_resets(ports, rtts_s, map(LOOK, flights))
         order.pending -= len(flights)
         if not order.pending:
             self._finish(order)

@@ -57,6 +57,9 @@ class UdpEngine(AskEngine):
             self._open(order)
             self._close(old)
         assert order.sock is not None
+        # Clear what other packets' errors left on the socket, or this send would fail with it. They
+        # stay in the error queue, which says whose they are.
+        order.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         template = ask.part.template
         request = b""
         if template is not None:

@@ -27,6 +27,8 @@ MAC_BYTES = 16
 HOST_BYTES = 2
 
 _LENGTH = struct.Struct(">I")
+# Made once: ``json.dumps`` with options of its own makes an encoder for every message.
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _NONCE = struct.Struct(">IHH")
 _HOST = struct.Struct(">H")
 
@@ -42,7 +44,7 @@ class Nonce(NamedTuple):
 def encode_frame(message):
     # type: (Dict[str, Any]) -> bytes
     """One message as its length and its JSON."""
-    body = json.dumps(message, separators=(",", ":")).encode("utf-8")
+    body = _ENCODER.encode(message).encode("utf-8")
     return _LENGTH.pack(len(body)) + body
 
 

@@ -51,6 +51,9 @@ def _socket_words(view: View, witness: Witness) -> Iterator[str]:
         return
     got = "received the probe" if witness.socket else "never got the probe"
     yield f"netprobe's listener on {view.destination.name} {got}"
+    if view.protocol == "tcp" and view.port_probes(of_flow=True):
+        left = "a" if witness.socket else "no"
+        yield f"right after one more SYN {left} half-open connection was found there"
 
 
 def _capture_words(view: View, witness: Witness) -> Iterator[str]:
@@ -67,22 +70,26 @@ def way_back_step(view: View) -> Step:
     if not view.has_agent(view.destination):
         return Step("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
-    facts: Frame = {"route": None if back is None else route_facts(back)}
-    words: list[str] = []
-    status: StepStatus = "ok"
-    if back is not None:
-        sender = (view.further.route or {}).get("source") or view.source.name
-        if view.evidence.listener.nat:
-            words.append(f"{view.destination.name} lacks {view.address}, so its route is not asked")
-        else:
-            status, words[:] = route_words(view.destination, sender, back)
-    told, answers = _answers(view)
-    return Step(
-        "way-back",
-        "bad" if told == "bad" or status == "bad" else status,
-        (*words, *answers) or (unasked(view),),
-        facts | _witness_facts(view.witness),
-    )
+    facts = {"route": None if back is None else route_facts(back), **_witness_facts(view.witness)}
+    routed, way = _route_back(view)
+    answered, answers = _answers(view)
+    if not way and not answers:
+        return Step("way-back", "not-possible", (unasked(view),), facts)
+    status: StepStatus = "bad" if "bad" in (routed, answered) else "ok"
+    return Step("way-back", status, (*way, *answers), facts)
+
+
+def _route_back(view: View) -> tuple[StepStatus, tuple[str, ...]]:
+    """The destination's own routing table, asked from the address that was probed."""
+    back = view.further.back
+    if back is None:
+        return "ok", ()
+    if view.evidence.listener.nat:
+        # Asked about an address that it does not have, a kernel answers as for a blackhole.
+        words = f"{view.destination.name} lacks {view.address}, so its way back is not known"
+        return "ok", (words,)
+    sender = (view.further.route or {}).get("source") or view.source.name
+    return route_words(view.destination, sender, back)
 
 
 def _witness_facts(witness: Witness | None) -> Frame:
@@ -108,7 +115,7 @@ def _answers(view: View) -> tuple[StepStatus, list[str]]:
         words.append(f"a packet capture on {view.source.name}, before its firewall, {came}")
     lost = witness.answer_left and not witness.answer_arrived
     failed = witness.reply_failure is not None or lost or witness.answer_arrived
-    return ("bad" if failed and view.result.verdict != "pass" else "ok"), words
+    return ("bad" if failed and view.result.reason == "no-response" else "ok"), words
 
 
 def control_step(view: View) -> Step:
@@ -148,16 +155,14 @@ def _from_destination(outcome: Outcome) -> bool:
 
 def _open_checks(view: View) -> Iterator[str]:
     """The probe stage's own checks of a port that opened without our listener's word."""
+    for one in view.port_probes(of_flow=False):
+        ports = ", ".join(str(first) for first, _ in one.order["blocks"][0]["ports"])
+        opened = "accept connections too" if _opened(one) else "do not accept connections"
+        yield f"tcp {ports}, asked because {view.wire} opened: they {opened}"
     for one in view.checks("probe"):
-        if one.order["proto"] != "tcp" or one.order.get("min_ttl") is not None:
-            continue
         if "ttl" in one.order:
             opened = "opens too" if _opened(one) else "does not open"
             yield f"a connection whose packets only live for {one.order['ttl']} hops {opened}"
-        elif "host" not in one.order and "size" not in one.order:
-            ports = ", ".join(str(first) for first, _ in one.order["blocks"][0]["ports"])
-            opened = "accept connections too" if _opened(one) else "do not accept connections"
-            yield f"tcp {ports}, asked because {view.wire} opened: they {opened}"
 
 
 def _opened(one: Exchange) -> bool:

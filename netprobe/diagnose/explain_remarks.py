@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from netprobe.diagnose.explain_far import lives
 from netprobe.diagnose.explain_steps import nearer_hop
 from netprobe.diagnose.explain_view import View
+from netprobe.diagnose.explain_watch import Frame
 from netprobe.diagnose.explain_words import heard
 from netprobe.judge.findings import fold
 
@@ -42,18 +43,21 @@ def _nearer(view: View) -> Iterator[str]:
     hop = nearer_hop(view)
     if hop is None:
         return
-    before = _hop(view, hop - 1)
-    place = f"at {before} or right behind it" if before else "at the first hop"
+    place = f"at {_hop(view, hop - 1) or 'the hop before that'} or right behind it"
+    if hop == 1:
+        place = f"at the first hop, {_hop_of(view.further.other_walk, 1) or 'which is not known'}"
     yield f"the hops show that what answers in the name of {view.address} stands {place}"
 
 
 def _hop(view: View, ttl: int) -> str | None:
-    """Who answers at a hop, for the flow itself or else for echo requests."""
-    for walk in (view.further.flow_walk, view.further.echo_walk):
-        found = [address for number, address in heard(walk) if number == ttl] if walk else []
-        if found and found[0]:
-            return found[0]
-    return None
+    """Who answers at a hop, the flow itself or else another protocol."""
+    own = _hop_of(view.further.flow_walk, ttl)
+    return own or _hop_of(view.further.other_walk, ttl)
+
+
+def _hop_of(walk: Frame | None, ttl: int) -> str | None:
+    found = [address for number, address in heard(walk) if number == ttl] if walk else []
+    return found[0] if found else None
 
 
 def _lost_between(view: View) -> Iterator[str]:
@@ -67,5 +71,5 @@ def _lost_between(view: View) -> Iterator[str]:
     if following is not None and address is not None and not flow.get("reached"):
         yield (
             f"{view.wire} is lost between {address} (itself included) and {following}, the next "
-            "hop that answers echo requests"
+            f"hop that {view.further.other} shows"
         )

@@ -136,9 +136,10 @@ def _held(view: View) -> tuple[StepStatus, str]:
         return "ok", f"nothing listens on {name} {wire}{_note(listener.note)}"
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
+    where = "all its addresses" if listener.nat else view.address
     return "ok", (
-        f"nothing held {wire} on {name}; netprobe's own listener is bound to {view.address} and "
-        "was reached from its own host"
+        f"nothing held {wire} on {name}; netprobe's own listener is bound to {where} and was "
+        "reached from its own host"
     )
 
 
@@ -158,9 +159,12 @@ def probe_step(view: View) -> Step:
     if outcome is None:
         reason, words = view.evidence.untested or ("not-tested", "nobody looked")
         return Step("probe", "not-possible", (words,), {"reason": reason, "looks": []})
-    if not looks:
+    if outcome.operation == "resolve":
         words = f"nothing was sent: {outcome.said or outcome.failure}"
         return Step("probe", "not-possible", (words,), {"looks": []})
+    if not looks:
+        # Asked over a stream of its own, which leaves no probe order.
+        return Step("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
     packet = view.evidence.flow.block.requirement.probe
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
@@ -174,6 +178,8 @@ def reset_step(view: View) -> Step:
     reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
     if outcome is None or not reset or view.protocol != "tcp":
         return Step("reset", "not-needed", ("no reset came back",))
+    if view.result.expect == "denied":
+        return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
     checks = [one for one in view.checks("probe") if one.order.get("min_ttl") is not None]
     facts: Frame = {"forged": outcome.forged, "left_host": outcome.left_host}
     if not checks:
@@ -226,13 +232,13 @@ def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
 
 
 def hops_step(view: View) -> Step:
-    """How far the flow's own packets come, hop by hop, and echo requests beside them."""
-    flow, echo = view.further.flow_walk, view.further.echo_walk
-    facts = {"flow": walk_facts(flow), "echo": walk_facts(echo)}
-    if flow is None and echo is None:
+    """How far the flow's own packets come, hop by hop, and another protocol's beside them."""
+    flow, other = view.further.flow_walk, view.further.other_walk
+    facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
+    if flow is None and other is None:
         return Step("hops", "not-possible", (unasked(view),), facts)
-    words = [walk_words(walk, what) for walk, what in ((flow, view.wire), (echo, "icmp echo"))
-             if walk is not None]  # fmt: skip
+    walks = ((flow, view.wire), (other, view.further.other))
+    words = [walk_words(walk, what) for walk, what in walks if walk is not None]
     nearer = _nearer(view)
     if nearer is not None:
         return Step("hops", "doubt", (*words, nearer), facts)
@@ -247,8 +253,8 @@ def _hops_status(view: View) -> StepStatus:
 
 def nearer_hop(view: View) -> int | None:
     """The hop at which something answers in the destination's name, nearer than that is."""
-    flow, echo = distance(view.further.flow_walk), distance(view.further.echo_walk)
-    return flow if flow is not None and echo is not None and flow < echo else None
+    flow, other = distance(view.further.flow_walk), distance(view.further.other_walk)
+    return flow if flow is not None and other is not None and flow < other else None
 
 
 def _nearer(view: View) -> str | None:
@@ -257,16 +263,16 @@ def _nearer(view: View) -> str | None:
         return None
     return (
         f"{view.wire} is answered at hop {hop} already, but {view.address} is "
-        f"{distance(view.further.echo_walk)} hops away: something nearer answers in its name"
+        f"{distance(view.further.other_walk)} hops away: something nearer answers in its name"
     )
 
 
 def _compared(view: View) -> Iterator[str]:
-    flow, echo = view.further.flow_walk, view.further.echo_walk
-    if flow is None or distance(echo) is None or distance(flow) is not None:
+    flow, other = view.further.flow_walk, view.further.other_walk
+    if flow is None or distance(other) is None or distance(flow) is not None:
         return
     if view.result.verdict != "pass":
         yield (
-            f"echo requests reach {view.address} at hop {distance(echo)}: what stops {view.wire} "
-            "does not stop them"
+            f"{view.further.other} reaches {view.address} at hop {distance(other)}: what stops "
+            f"{view.wire} does not stop it"
         )

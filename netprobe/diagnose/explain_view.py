@@ -90,6 +90,17 @@ class View:
         ]
         return list(looks_of(mine, self.ends))
 
+    def port_probes(self, *, of_flow: bool) -> list[Exchange]:
+        """Bare TCP connects beside the flow's own probes: to its port, or to other ones."""
+        return [
+            one
+            for one in self.checks("probe")
+            if one.order["proto"] == "tcp"
+            and not {"host", "size", "ttl"} & set(one.order)
+            and one.order.get("min_ttl") is None
+            and (one.order["blocks"][0]["ports"] == [[self.port, self.port]]) == of_flow
+        ]
+
     def checks(self, kind: str) -> list[Exchange]:
         """Orders of one kind (``probe``, ``departures`` ...) to this address."""
         return [

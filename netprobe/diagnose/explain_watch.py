@@ -46,14 +46,16 @@ class Further:
     """What was asked after the verdict's evidence was complete. None: it could not be asked.
 
     ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` and
-    ``echo_walk`` are ``walked`` frames; ``route`` and ``back`` ``routed`` frames, there and back.
+    ``other_walk`` are ``walked`` frames, the latter of ``other``: what another protocol reaches;
+    ``route`` and ``back`` are ``routed`` frames, there and back.
     """
 
     route: Frame | None = None
     back: Frame | None = None
     controls: Mapping[str, Outcome] = field(default_factory=dict)
     flow_walk: Frame | None = None
-    echo_walk: Frame | None = None
+    other: str = "icmp echo"
+    other_walk: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,11 @@ class _Looks:
         # The walks draw on the buckets of the routers, so they are made one after the other.
         found.flow_walk = self._walked() or await self._walk_flow()
         if self._protocol != "icmp":
-            found.echo_walk = await self._walk("icmp", 0, 0)
+            found.other_walk = await self._walk("icmp", 0, 0)
+            if found.other_walk is not None and found.other_walk.get("failure") is not None:
+                # Not every host lets its users ping.
+                found.other = f"udp/{CONTROL_PORTS[0]}"
+                found.other_walk = await self._walk("udp", CONTROL_PORTS[0], 0)
         found.controls = await self._controls()
         return found
 

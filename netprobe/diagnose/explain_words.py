@@ -81,7 +81,7 @@ class Look:
         """What was sent and what came back; ``said`` is what a live service answered, ``packet``
         what the requirement wants to be sent."""
         block = self.order["blocks"][0]
-        sent = _MODES[self.order["proto"], block["mode"]]
+        sent = _MODES.get((self.order["proto"], block["mode"]), f"{self.order['proto']} probe")
         if block["template"] and packet is not None:
             sent += f" ({packet})"
         parts = [f"{sent}: {self._count()}", self._came(said), self._left()]
@@ -110,7 +110,7 @@ class Look:
         return f"the kernel says {kind['failure']}{self._after()}"
 
     def _answer(self, said: str | None) -> str:
-        words = _ANSWERS[self.kind["answer"]]
+        words = _ANSWERS.get(self.kind["answer"], self.kind["answer"])
         spoken = f": {said}" if said and self.kind["answer"] == "bytes" else ""
         ttl = f", TTL {self.kind['ttl']}" if self.kind.get("ttl") is not None else ""
         return f"{words}{spoken}{ttl}{self._after()}"

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
+from netprobe.diagnose.findings import Found, Log, found
 from netprobe.diagnose.reach import Reach
 from netprobe.model.stream import Event, IdleClock
 from netprobe.protocols.connect import connect
@@ -28,12 +29,11 @@ LEAST_PING_S = 31.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How one hold ended. ``how``: ``alive``, ``fin``, ``reset``, ``silent``, ``goaway``, ``unheld``."""
+    """How a hold ended: ``alive``, ``fin``, ``reset``, ``silent``, ``goaway``, or ``unheld``."""
 
     how: str
     held_s: float
     goaway: str = ""
-    pings: int = 0
 
 
 VERDICT_OF = {
@@ -42,6 +42,39 @@ VERDICT_OF = {
     "silent": "HOLD_CUT_SILENTLY",
     "goaway": "HOLD_GOAWAY",
 }
+
+
+_HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
+
+
+async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Found | None:
+    """Hold if it was asked for; None where the connections still work, or nothing can be said."""
+    seconds = reach.tunnel.hold_s
+    if not seconds:
+        log.add("hold", "skipped", "asked for by --hold SECONDS")
+        log.open.append("idle timers on the way: --hold was not given")
+        return None
+    held = await hold(reach, replace(hello, identity=reach.tunnel.identity), http2)
+    ways = sorted({one.how for one in held})
+    one = held[0]
+    evidence = reach.where() | {
+        "held_s": one.held_s,
+        "held": round(one.held_s),
+        "goaway": one.goaway,
+        "how": ", ".join(ways),
+    }
+    if len(ways) > 1 or ways == ["unheld"]:
+        log.add("hold", "warn", f"two holds do not agree: {', '.join(ways)}", evidence)
+        log.open.append("idle timers on the way: two holds do not agree")
+        return None
+    if ways == ["alive"]:
+        kind = "an idle HTTP/2 connection" if http2 else "a connection in mid-handshake"
+        said = f"{kind} that was held {seconds:g} s still works"
+        log.add("hold", "ok", said, evidence, said)
+        return None
+    what = found(VERDICT_OF[one.how], _HELD, evidence)
+    log.add("hold", "fail", what.because, evidence)
+    return what
 
 
 async def hold(reach: Reach, hello: Hello, http2: bool) -> tuple[Held, ...]:

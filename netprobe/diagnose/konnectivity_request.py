@@ -27,6 +27,9 @@ MOST_HOLD_AUTHENTICATED_S = 3600
 DEFAULT_REPEAT = 4
 
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_.-]{1,253}")
+_SERVER = re.compile(
+    rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<host>{_NAME.pattern}))(?::(?P<port>[0-9]{{1,5}}))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +112,15 @@ def split_server(text: str) -> tuple[str, int | None]:
     wrong = RequestError(f"--server {text}: expected HOST, HOST:PORT or [IPV6]:PORT")
     if is_address(text):
         return text, None
-    host, colon, port = text.rpartition(":")
-    if not colon:
-        host, port = text, ""
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-        if not is_address(host):
-            raise wrong
-    elif text.startswith("[") and text.endswith("]") and is_address(text[1:-1]):
-        return text[1:-1], None
-    if not (is_address(host) or _NAME.fullmatch(host)):
+    found = _SERVER.fullmatch(text)
+    if found is None:
         raise wrong
-    if not colon:
-        return host, None
-    if not port.isdigit() or not 1 <= int(port) <= 65535:
+    host, port = found["literal"] or found["host"], found["port"]
+    if found["literal"] and not is_address(host):
         raise wrong
-    return host, int(port)
+    if port is not None and not 1 <= int(port) <= 65535:
+        raise wrong
+    return host, None if port is None else int(port)
 
 
 def is_address(text: str) -> bool:
@@ -141,7 +137,8 @@ def _port(port: int | None, options: Options) -> int:
         return port
     if options.publishing == "nodeport":
         raise RequestError(
-            f"--server {options.server}: --publishing nodeport needs HOST:PORT. 8091 is the port of "
+            f"--server {options.server}: --publishing nodeport needs HOST:PORT. 8091 is the port "
+            f"of "
             "the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
             "konnectivity-server, or --proxy-server-port of the DaemonSet konnectivity-agent"
         )
@@ -173,8 +170,8 @@ def _hold_s(options: Options, identity: Identity | None) -> float:
 def choose_via(tunnel: Tunnel, wanted: str, host: Host, environment: Mapping[str, str]) -> Via:
     """How a worker gets there, by Go's rules: HTTPS_PROXY and NO_PROXY only.
 
-    ``wanted`` is ``none``, ``env`` or a URL. ``env``: for a host of the inventory its ``proxy:``, for
-    this machine the environment of this process.
+    ``wanted`` is ``none``, ``env`` or a URL. ``env``: for a host of the inventory its ``proxy:``,
+    for this machine the environment of this process.
     """
     if wanted == "none":
         return Via(None, "direct (--proxy none)")

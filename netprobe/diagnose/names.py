@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from base64 import b64encode, b64decode
+from base64 import b64decode, b64encode
 from typing import Any
 
 from netprobe.diagnose.findings import Found, Log, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from netprobe.diagnose.konnectivity_request import Tunnel
 from netprobe.diagnose.sights import HelloSight, hello_sight
@@ -50,6 +51,18 @@ class Reach:
     def header_bytes(self) -> int:
         """IP and TCP header without options: a segment's packet is so much larger than the MSS."""
         return 60 if ":" in self.address else 40
+
+    def where(self) -> dict[str, Any]:
+        """The words that every evidence has."""
+        tunnel = self.tunnel
+        return {
+            "address": self.address,
+            "port": self.port,
+            "to": self.to,
+            "host": tunnel.host,
+            "sni": tunnel.sni or tunnel.host,
+            "server": place(tunnel.host, tunnel.port),
+        }
 
     def target(self, mss: int | None = None) -> Target:
         """What the agent is to dial."""

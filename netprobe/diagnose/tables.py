@@ -91,7 +91,8 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("lost",), ANY, ANY, "CLIENTHELLO_DROPPED",
-        "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in segments of "
+        "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in segments "
+        "of "
         "{segment} bytes neither ({tries} tries){control}",
     ),
     HelloRow(
@@ -101,7 +102,8 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("gap",), ANY, ANY, "ANSWER_LOST",
-        "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived out "
+        "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived "
+        "out "
         "of order), with segments of {segment} bytes too",
     ),
     HelloRow(
@@ -110,13 +112,13 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("answered",), ("lost",), ("answered",), "PMTU_BLACKHOLE_OUT",
-        _ANSWERS + "is not acknowledged ({retrans} retransmissions); in segments of {segment} bytes "
-        "it is answered; {bounds}",
+        _ANSWERS + "is not acknowledged ({retrans} retransmissions); in segments of {segment} "
+        "bytes it is answered; {bounds}",
     ),
     HelloRow(
         ("answered",), ("gap", "mute"), ("answered",), "PMTU_BLACKHOLE_IN",
-        _ANSWERS + "arrives and the answer to it does not; with segments of {segment} bytes it does; "
-        "{bounds}",
+        _ANSWERS + "arrives and the answer to it does not; with segments of {segment} bytes it "
+        "does; {bounds}",
     ),
     HelloRow(
         ("answered",), ("lost", "gap", "mute", "closed", "reset", "late-3s", "late", "rejected",
@@ -205,7 +207,8 @@ IDENTITY: tuple[IdentityRow, ...] = (
     IdentityRow(
         _OURS, ("other", "unnamed"), ("h2", "unknown"), ("certificate-required",),
         "KONN_REACHED_MTLS",
-        "{subject}, issued by {issuer}, asks for a client certificate and says that ours is missing "
+        "{subject}, issued by {issuer}, asks for a client certificate and says that ours is "
+        "missing "
         "(alert {alert})",
     ),
     IdentityRow(

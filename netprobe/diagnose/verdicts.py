@@ -118,7 +118,8 @@ VERDICTS: dict[str, Verdict] = {
         "server",
         "tcp",
         "{to} refuses connections: nothing listens there, or a firewall answers for it",
-        "look at the endpoints of the Service, at the nodePort, and whether the load balancer has a "
+        "look at the endpoints of the Service, at the nodePort, and whether the load balancer has "
+        "a "
         "healthy target",
         "dial tcp {to}: connect: connection refused",
     ),
@@ -179,7 +180,8 @@ VERDICTS: dict[str, Verdict] = {
         "proxy",
         "proxy",
         "the proxy does not allow CONNECT to {host}:{port} (HTTP 403)",
-        "allow CONNECT to port {port} in the proxy (SSL_ports, ConnectPort), publish the server by a "
+        "allow CONNECT to port {port} in the proxy (SSL_ports, ConnectPort), publish the server "
+        "by a "
         "route on 443, or add {host} to NO_PROXY",
         'failed to do connect handshake, response: "HTTP/1.1 403',
     ),
@@ -205,7 +207,8 @@ VERDICTS: dict[str, Verdict] = {
         "proxy",
         "proxy",
         "what listens at the proxy's address does not speak HTTP",
-        "correct the proxy's port; a port that takes TLS only cannot be used: the agent sends a plain "
+        "correct the proxy's port; a port that takes TLS only cannot be used: the agent sends a "
+        "plain "
         "CONNECT even where the URL says https://",
     ),
     "PROXY_SILENT": Verdict(
@@ -240,7 +243,8 @@ VERDICTS: dict[str, Verdict] = {
         "firewall",
         "tls-small",
         "{offender} rejects data to {to} by ICMP after the connection has opened",
-        "look at the rules of {offender}: it lets the handshake of TCP pass and rejects what follows",
+        "look at the rules of {offender}: it lets the handshake of TCP pass and rejects what "
+        "follows",
         _DEADLINE,
     ),
     "PMTU_BLACKHOLE_IN": Verdict(
@@ -292,7 +296,8 @@ VERDICTS: dict[str, Verdict] = {
         "edge",
         "tls-small",
         "{to} takes the ClientHello and never answers",
-        "the host in front is alive (it acknowledges) and what is behind it is not: look at the load "
+        "the host in front is alive (it acknowledges) and what is behind it is not: look at the "
+        "load "
         "balancer's back ends and their health checks",
         _DEADLINE,
     ),
@@ -337,7 +342,8 @@ VERDICTS: dict[str, Verdict] = {
         "edge",
         "identity",
         "the router does not know {sni}: it answers with its default certificate",
-        "create the route, correct the host name, or give the right one; an IP address as server can "
+        "create the route, correct the host name, or give the right one; an IP address as server "
+        "can "
         "never be routed",
         _UNKNOWN_CA,
     ),
@@ -354,8 +360,10 @@ VERDICTS: dict[str, Verdict] = {
         "fault",
         "inspection",
         "identity",
-        "somebody else's certificate answers for {sni}: TLS is intercepted, or ends before the server",
-        "exempt {sni} from TLS inspection, or use passthrough; the agent's certificate cannot survive "
+        "somebody else's certificate answers for {sni}: TLS is intercepted, or ends before the "
+        "server",
+        "exempt {sni} from TLS inspection, or use passthrough; the agent's certificate cannot "
+        "survive "
         "interception, even where the CA is trusted",
         _UNKNOWN_CA,
     ),
@@ -396,7 +404,8 @@ VERDICTS: dict[str, Verdict] = {
         "certificate",
         "identity",
         "the Konnectivity server's certificate is not valid now",
-        "renew the certificate, or correct the clocks; it is valid from {not_before} to {not_after}",
+        "renew the certificate, or correct the clocks; it is valid from {not_before} to "
+        "{not_after}",
         "x509: certificate has expired or is not yet valid",
     ),
     "CERT_UNTRUSTED": Verdict(
@@ -404,7 +413,8 @@ VERDICTS: dict[str, Verdict] = {
         "certificate",
         "identity",
         "the server's certificate does not lead to the CA that was given",
-        "is this another hosted cluster, or was its CA renewed? Compare --ca with the CA of the agent",
+        "is this another hosted cluster, or was its CA renewed? Compare --ca with the CA of the "
+        "agent",
         _UNKNOWN_CA,
     ),
     "KONN_CLIENT_CERT_REJECTED": Verdict(
@@ -412,7 +422,8 @@ VERDICTS: dict[str, Verdict] = {
         "credentials",
         "http2",
         "the Konnectivity server rejects the client certificate",
-        "the network is fine; renew the agent's certificate: it must be signed by the signer that the "
+        "the network is fine; renew the agent's certificate: it must be signed by the signer that "
+        "the "
         "server asks for ({authorities})",
         "error reading server preface: remote error: tls: certificate required",
     ),
@@ -486,7 +497,8 @@ VERDICTS: dict[str, Verdict] = {
         "edge",
         "hold",
         "an idle connection to {to} is closed after {held} s",
-        "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's keepalive "
+        "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's "
+        "keepalive "
         "(HyperShift 30 s, k0s 1 h), or lower the keepalive",
         "could not read stream ... error reading from server: EOF",
     ),
@@ -495,7 +507,8 @@ VERDICTS: dict[str, Verdict] = {
         "edge",
         "hold",
         "an idle connection to {to} is reset after {held} s",
-        "a load balancer or a stateful firewall ends idle connections: raise its idle timeout above "
+        "a load balancer or a stateful firewall ends idle connections: raise its idle timeout "
+        "above "
         "the agent's keepalive (HyperShift 30 s, k0s 1 h)",
         "could not read stream ... connection reset by peer",
     ),
@@ -504,7 +517,8 @@ VERDICTS: dict[str, Verdict] = {
         "firewall",
         "hold",
         "a connection to {to} that was idle for {held} s is dead, and nobody said so",
-        "a stateful firewall, NAT or load balancer forgot the connection: raise its state timeout, or "
+        "a stateful firewall, NAT or load balancer forgot the connection: raise its state "
+        "timeout, or "
         "turn on its reset for idle connections; a new connection works",
         "keepalive ping failed to receive ACK within timeout",
     ),

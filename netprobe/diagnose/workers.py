@@ -53,7 +53,8 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     hosts = tuple(h for h in inventory.hosts if h.name in wanted or wanted & set(h.roles))
     if not hosts:
         raise RequestError(
-            f"the inventory has no host of role {WORKER}: say from where with --from ROLE or --from "
+            f"the inventory has no host of role {WORKER}: say from where with --from ROLE or "
+            f"--from "
             f"HOST; roles: {', '.join(roles) or 'none'}"
         )
     return hosts
@@ -116,10 +117,10 @@ async def _all(
 
 
 async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis:
-    source = host.source_addresses[0].text if host.source_addresses else None
+    sources = tuple(address.text for address in host.source_addresses)
     try:
         link = await fleet.agent(host).ready()
-        return await diagnose(host.name, link, tunnel, via, source)
+        return await diagnose(host.name, link, tunnel, via, sources)
     except AgentError as error:
         return _not_tested(host, via, error)
 

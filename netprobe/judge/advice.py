@@ -10,6 +10,11 @@ from netprobe.model.result import Place, Result
 
 Name = TypeVar("Name")
 
+# The network lets it through, and the two ends will not understand each other.
+MISMATCHES = {
+    "tls-not-expected": "speaks TLS where plaintext is expected",
+    "plaintext-not-tls": "does not speak TLS, which is expected",
+}
 NAMES_SHOWN = 4
 PORTS_SHOWN = 6
 
@@ -23,6 +28,8 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
         return "exposed", f"{what} of {_names(destinations)} must not answer, and does"
     if first.where == ("host",):
         return "host", f"{_names(destinations)} ({first.address}) is down or not reachable at all"
+    if first.reason in MISMATCHES:
+        return "service", f"{what} of {_names(destinations)} {MISMATCHES[first.reason]}"
     if first.reason == "name-not-resolved":
         return "name", f"{_names(sources)} cannot resolve {first.address}"
     if first.where == ("source",):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from netprobe.judge.advice import advice, kind_and_title
+from netprobe.judge.advice import MISMATCHES, advice, kind_and_title
 from netprobe.model.result import Finding, Result
 
 # What one port between one pair of hosts is: the requirement does not matter to a firewall.
@@ -13,8 +13,9 @@ Pair = tuple[str, str, str]
 
 
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
-    """Fold blocked and exposed results; the order of findings is that of their first members."""
-    failures = [result for result in results if result.verdict in ("blocked", "exposed")]
+    """Fold what is blocked or exposed, and services that speak TLS where they should not, or do
+    not where they should; the order of findings is that of their first members."""
+    failures = [result for result in results if _tells(result)]
     rejecters = {_flow(result): result for result in failures if result.where == ("path",)
                  and result.rejected_by is not None}  # fmt: skip
     causes: dict[tuple[object, ...], list[Result]] = {}
@@ -23,6 +24,10 @@ def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
         causes.setdefault(_cause(like or result), []).append(result)
     findings = [_finding(part) for members in causes.values() for part in _parts(members)]
     return tuple(sorted(findings, key=_place))
+
+
+def _tells(result: Result) -> bool:
+    return result.verdict in ("blocked", "exposed") or result.reason in MISMATCHES
 
 
 def _flow(result: Result) -> tuple[str, ...]:

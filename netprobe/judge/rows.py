@@ -136,6 +136,18 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "the port is open, but it is not the expected service: {said}{holder}",
     ),
     _row(
+        "tls | * | * | *",
+        "inconclusive open tls-not-expected handshake",
+        "service",
+        "the port is open, but it speaks TLS where plaintext is expected: {said}{holder}",
+    ),
+    _row(
+        "plaintext | * | * | *",
+        "inconclusive open plaintext-not-tls handshake",
+        "service",
+        "the port is open, but it does not speak TLS, which is expected: {said}{holder}",
+    ),
+    _row(
         "other | * | * | *",
         "inconclusive open udp-response none",
         "service",
@@ -171,6 +183,38 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "pass open syn-ack handshake",
         "",
         "something accepted the connection; nothing was sent",
+    ),
+    # --- through a proxy ---------------------------------------------------------------------
+    _row(
+        "tunnel | * | * | *",
+        "pass open proxy-tunnel handshake",
+        "",
+        "{said}",
+    ),
+    _row(
+        "proxy-denies | * | * | *",
+        "blocked filtered {failure} none",
+        "path",
+        "{said}: the proxy does not let it through",
+    ),
+    # Whether the proxy, a firewall behind it or the destination is at fault, only its log tells.
+    _row(
+        "proxy-fails | * | * | *",
+        "inconclusive unknown {failure} none",
+        "destination host path service",
+        "{said}: the proxy did not get there, or did not try",
+    ),
+    _row(
+        "proxy-odd | * | * | *",
+        "inconclusive unknown {failure} none",
+        "path",
+        "{said}: what answers is no HTTP proxy, or none that answers",
+    ),
+    _row(
+        "proxy-unreached | * | * | *",
+        "blocked filtered {failure} none",
+        "path source",
+        "{said}: the proxy cannot be reached",
     ),
     # --- refusals ----------------------------------------------------------------------------
     _row(
@@ -508,7 +552,7 @@ ALLOWED: Final[tuple[Row, ...]] = (
 DENIED: Final[tuple[Row, ...]] = (
     _row(
         "nonce foreign reflected service other silent closed reset-after-open unasked "
-        "intercepted | "
+        "intercepted tls plaintext tunnel | "
         "tcp | * | *",
         "exposed open syn-ack none",
         "destination",
@@ -516,7 +560,7 @@ DENIED: Final[tuple[Row, ...]] = (
     ),
     _row(
         "nonce foreign reflected service other silent closed reset-after-open unasked "
-        "intercepted | "
+        "intercepted tls plaintext tunnel | "
         "* | * | *",
         "exposed open udp-response none",
         "destination",
@@ -548,7 +592,8 @@ DENIED: Final[tuple[Row, ...]] = (
         "{failure}: refused, as it must be",
     ),
     _row(
-        "router-no-route host-down host-known-down no-route name-not-resolved | * | * | *",
+        "router-no-route host-down host-known-down no-route name-not-resolved "
+        "proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
         "inconclusive unreachable {failure} none",
         "host path source",
         "{address} cannot be reached at all, which says nothing of the port",

@@ -15,6 +15,8 @@ Sight = Literal[
     "router-no-route", "host-down", "host-known-down", "no-route", "stuck",
     "silence", "silence-maybe-stuck",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
+    "tls", "plaintext", "tunnel",
+    "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
 ]  # fmt: skip
 
 # A neighbour that does not answer is given up after 3.06 s (network-facts section 1). A packet that
@@ -48,6 +50,9 @@ _OPEN: Final[dict[str, Sight]] = {
     "echo": "echo",
     "unasked": "unasked",
     "intercepted": "intercepted",
+    "tls": "tls",
+    "plaintext": "plaintext",
+    "tunnel": "tunnel",
 }
 _FAILURES: Final[dict[str, Sight]] = {
     "not-permitted": "stuck",
@@ -68,6 +73,7 @@ _REFUSED_BY: Final[dict[str, Sight]] = {
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
+PROXY_ODD: Final = ("not-http", "closed", "silent")
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
@@ -93,6 +99,8 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
         return _OPEN[outcome.answer]
     if outcome.failure is None:
         return "sent"
+    if outcome.operation == "proxy":
+        return _proxy(outcome.failure)
     if outcome.icmp is not None:
         return _icmp_sight(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
@@ -102,6 +110,14 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
     if outcome.failure in _LOCAL_ROUTE:
         return _unreachable(outcome)
     return _FAILURES.get(outcome.failure, "unknown-failure")
+
+
+def _proxy(failure: str) -> Sight:
+    """``proxy-407``, ``proxy-503``; ``proxy-not-http``; ``proxy-refused`` and other failures."""
+    word = failure.removeprefix("proxy-")
+    if word.isdigit():
+        return "proxy-fails" if int(word) >= 500 else "proxy-denies"
+    return "proxy-odd" if word in PROXY_ODD else "proxy-unreached"
 
 
 def _reset(outcome: Outcome) -> Sight:

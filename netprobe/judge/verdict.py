@@ -184,7 +184,11 @@ def _less(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
 
 
 def _rejected_by(row: Row, outcome: Outcome) -> str | None:
-    if row.verdict not in ("blocked", "inconclusive") or outcome.icmp is None:
+    if row.verdict not in ("blocked", "inconclusive"):
+        return None
+    if outcome.operation == "proxy" and outcome.failure is not None:
+        return outcome.answered_by
+    if outcome.icmp is None:
         return None
     if "host" in row.where:
         return None  # who reports that a host is down rejects nothing

@@ -16,6 +16,8 @@ from netprobe.model.result import Proof
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
 #   intercepted  it opened, and something nearer than the destination is what opened it
+#   tls        TLS where plaintext is expected        plaintext  the reverse
+#   tunnel     a proxy says that it opened a tunnel, and nothing came through it
 Answer = Literal[
     "nonce",
     "foreign",
@@ -28,6 +30,9 @@ Answer = Literal[
     "echo",
     "unasked",
     "intercepted",
+    "tls",
+    "plaintext",
+    "tunnel",
 ]
 
 
@@ -49,6 +54,9 @@ class Icmp:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the source saw. ``failure`` is a name of ``agent/failures.py``, or None.
+
+    Through a proxy (operation ``proxy``) it is ``proxy-`` and what the proxy did, and
+    ``answered_by`` is the proxy.
 
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.

@@ -61,7 +61,7 @@ class Event:
 
 
 class IdleClock:
-    """How long a stream had been idle when an event came: no byte either way, on the agent's clock."""
+    """How long no byte had passed either way when an event came, by the agent's clock."""
 
     def __init__(self) -> None:
         self.idle_ms = 0.0

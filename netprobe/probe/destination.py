@@ -16,10 +16,13 @@ from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
 from netprobe.probe.path_mtu import PATH_MTU, PathMtus
+from netprobe.probe.proxied import Proxied
 from netprobe.probe.resolving import Resolved, resolve
+from netprobe.probe.services import Services
 from netprobe.probe.settings import ProbeSettings
 from netprobe.probe.sighting import Prober, Sighting
 from netprobe.probe.suspects import Suspects
+from netprobe.probe.ways import ways
 from netprobe.probe.witnesses import with_witnesses
 from netprobe.probe.work import Task, Want, join
 
@@ -44,19 +47,22 @@ class Destination:
         self._localiser = Localiser(fleet, self._agent, self._prober)
         self._suspects = Suspects(fleet, self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
+        self._services = Services(fleet)
+        self._proxied = Proxied(fleet)
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
-        resolved = await resolve(wants, self._fleet)
-        tasks = join(wants, resolved.addresses)
+        by_way = [one for want in wants for one in ways(want)]
+        resolved = await resolve(by_way, self._fleet)
+        tasks = join(by_way, resolved.addresses)
         sightings = await self._denied([task for task in tasks if task.denied])
         sightings += await self._allowed([task for task in tasks if not task.denied])
         for sighting in sightings:
-            if sighting.outcome is not None:
+            if sighting.outcome is not None and sighting.task.via is None:
                 source, address = sighting.task.source.name, sighting.task.address
                 self._answered.note(source, address, sighting.outcome)
         on_final()
-        self._emit_all(wants, sightings, resolved)
+        self._emit_all(wants, by_way, sightings, resolved)
 
     async def _denied(self, tasks: list[Task]) -> list[Sighting]:
         """Ports that must not answer: looked at before any listener of ours is open."""
@@ -66,6 +72,12 @@ class Destination:
     async def _allowed(self, tasks: list[Task]) -> list[Sighting]:
         if not tasks:
             return []
+        named = [task for task in tasks if task.is_name]
+        tasks = [task for task in tasks if not task.is_name]
+        found = await self._proxied.probe(named, Listeners(UNKNOWN))
+        return found + await self._addressed(tasks) if tasks else found
+
+    async def _addressed(self, tasks: list[Task]) -> list[Sighting]:
         if not await self._agent_is_ready():
             return await self._without_agent(tasks, Listeners(UNKNOWN))
         wanted = spots(tasks)
@@ -85,28 +97,33 @@ class Destination:
         return True
 
     async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
-        flows, mtus = _mtu_apart(tasks)
+        flows, proxied, mtus = _apart(tasks)
+        through = await self._proxied.probe(proxied, listeners)
         sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
         sightings = await self._suspects.check(sightings)
+        sightings = await self._services.check(sightings)
         sightings = await self._localiser.localise(sightings, None)
-        return sightings + await self._path_mtus.measure(mtus, sightings, None)
+        sightings += await self._path_mtus.measure(mtus, sightings, None)
+        return sightings + through
 
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
         round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
         try:
-            flows, mtus = _mtu_apart(tasks)
+            flows, proxied, mtus = _apart(tasks)
             listeners = await self._open(round_, wanted)
+            through = await self._proxied.probe(proxied, listeners)
             sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
             sightings = await with_witnesses(sightings, round_)
             sightings = await self._suspects.check(sightings)
+            sightings = await self._services.check(sightings)
             sightings = await self._localiser.localise(sightings, round_)
             sightings += await self._path_mtus.measure(mtus, sightings, round_)
         except AgentError:
             return await self._without_agent(tasks, Listeners(LOST))
         finally:
             await round_.close()
-        return sightings
+        return sightings + through
 
     async def _open(self, round_: Round, wanted: list[Spot]) -> Listeners:
         if not wanted:
@@ -116,7 +133,11 @@ class Destination:
         return await round_.open(wanted)
 
     def _emit_all(
-        self, wants: Iterable[Want], sightings: Iterable[Sighting], resolved: Resolved
+        self,
+        wants: Iterable[Want],
+        by_way: Iterable[Want],
+        sightings: Iterable[Sighting],
+        resolved: Resolved,
     ) -> None:
         by_want: dict[tuple[int, int, int], list[Evidence]] = {}
         for sighting in sightings:
@@ -124,9 +145,10 @@ class Destination:
                 evidence = self._evidence(want, sighting)
                 if evidence is not None:
                     by_want.setdefault(want.order, []).append(evidence)
+        for want in by_way:
+            by_want.setdefault(want.order, []).extend(resolved.evidence(want))
         for want in wants:
-            found = by_want.get(want.order, []) + resolved.evidence(want)
-            self._emit(want, found)
+            self._emit(want, by_want[want.order])
 
     def _evidence(self, want: Want, sighting: Sighting) -> Evidence | None:
         entries = want.left(sighting.task.address) or ()
@@ -147,6 +169,7 @@ class Destination:
             self._answered.refuses(*pair) or _has_address(sighting) or self._answered.has(*pair),
             sighting.mtu,
             sighting.untested,
+            want.notes + sighting.warnings,
         )
 
 
@@ -155,10 +178,12 @@ def _has_address(sighting: Sighting) -> bool:
     return sighting.listener.state == "ours" and not sighting.listener.nat
 
 
-def _mtu_apart(tasks: list[Task]) -> tuple[list[Task], list[Task]]:
-    """The flows, and the tasks that measure a path instead."""
+def _apart(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:
+    """The flows, those that go through a proxy, and the tasks that measure a path instead."""
     mtus = [task for task in tasks if task.probe == PATH_MTU]
-    return [task for task in tasks if task.probe != PATH_MTU], mtus
+    flows = [task for task in tasks if task.probe != PATH_MTU]
+    direct = [task for task in flows if task.via is None]
+    return direct, [task for task in flows if task.via is not None], mtus
 
 
 def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:

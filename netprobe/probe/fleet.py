@@ -117,6 +117,7 @@ class Fleet:
         observe: Observe = nobody,
     ) -> None:
         self.templates = Templates()
+        self.key = b""
         self.order_ids = itertools.count(1)
         self._launcher = launcher
         self._tell = tell
@@ -132,6 +133,7 @@ class Fleet:
 
         Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
         """
+        self.key = key
         able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
         share = None if rate is None else rate / max(1, len(able))
         for agent in self._agents.values():

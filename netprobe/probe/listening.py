@@ -73,7 +73,7 @@ def spots(tasks: Iterable[Task]) -> list[Spot]:
     found: dict[tuple[str, str, str], tuple[Protocol, list[tuple[int, int]]]] = {}
     taken: dict[tuple[str, str], Ports] = {}
     for task in tasks:
-        if task.protocol == "icmp" or task.denied:
+        if task.protocol == "icmp" or task.denied or task.is_name:
             continue
         place = (task.protocol, task.address)
         for ports, packet in packets(task.protocol, task.probe, task.ports):

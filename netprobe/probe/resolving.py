@@ -24,7 +24,7 @@ class Resolved:
         """What is known of a flow whose name the source could not resolve; else nothing."""
         address = want.flow.address
         failure = self.failed.get((want.flow.source.name, address.text))
-        if address.family is not None or failure is None:
+        if address.family is not None or failure is None or want.via is not None:
             return []
         reason, words = failure
         ports = want.flow.block.ports
@@ -38,7 +38,7 @@ async def resolve(wants: Sequence[Want], fleet: Fleet) -> Resolved:
     """Ask every source for every name that it needs, once."""
     needed = {}
     for want in wants:
-        if want.flow.address.family is None:
+        if want.flow.address.family is None and want.via is None:
             key = (want.flow.source.name, want.flow.address.text)
             needed[key] = want.flow.source
     answers = await asyncio.gather(

@@ -41,6 +41,7 @@ class Sighting:
     trace: Trace | None = None
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def silent(self) -> bool:

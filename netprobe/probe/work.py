@@ -9,22 +9,52 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Address, Host
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import Ports
+from netprobe.protocols.services import SERVICES
 
 Order = tuple[int, int, int]
+# source, address, protocol, probe, denied, server name, proxy
+TaskKey = tuple[str, str, str, str | None, bool, str | None, "Via | None"]
 # matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
 Key = tuple[str, str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Via:
+    """A proxy of the inventory: its URL, which may hold a password, and the words for a reader."""
+
+    url: str = field(repr=False)
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
     """A flow of the plan that waits for evidence; ``order`` is its place in the plan.
 
-    ``kept`` holds, by address, the ports that an earlier run has final results for.
+    ``kept`` holds, by address, the ports that an earlier run has final results for. ``via`` is the
+    proxy that the source's software uses for it, and ``notes`` say what decided that.
     """
 
     flow: Flow
     order: Order
     kept: Mapping[str, Ports] = field(default_factory=dict, compare=False)
+    via: Via | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def service(self) -> str | None:
+        """The service that the requirement names, where one is spoken to over TLS or HTTP."""
+        block = self.flow.block
+        probe = block.requirement.probe
+        known = block.protocol == "tcp" and block.requirement.expect == "allowed"
+        return probe if known and probe in SERVICES else None
+
+    @property
+    def server_name(self) -> str | None:
+        """The name that TLS asks for; empty where one is needed and nobody gave it."""
+        if self.service is None:
+            return None
+        address, sni = self.flow.address, self.flow.block.sni
+        return sni or (address.text if address.family is None else sni)
 
     def left(self, address: str) -> Ports | None:
         """The ports to probe at an address; None: nothing, not even where there are no ports."""
@@ -39,7 +69,8 @@ class Task:
     """The same packets for one or more wants: source, address, protocol and what to send.
 
     ``ports`` is the union over the wants, empty where the protocol has none. ``denied`` tasks are
-    probed before any listener of ours is open.
+    probed before any listener of ours is open. ``server_name`` is as in ``Want``; with ``via``
+    the address may be a name, which only the proxy can resolve.
     """
 
     source: Host
@@ -50,6 +81,13 @@ class Task:
     denied: bool
     ports: Ports
     wants: tuple[Want, ...] = field(compare=False)
+    server_name: str | None = None
+    via: Via | None = None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the address is a name, which only a proxy can resolve."""
+        return self.via is not None and self.wants[0].flow.address.family is None
 
 
 class Work:
@@ -101,21 +139,27 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
 
     ``resolved`` gives, for (source name, name), the addresses that the source resolved.
     """
-    groups: dict[tuple[str, str, str, str | None, bool], list[Want]] = {}
+    groups: dict[TaskKey, list[Want]] = {}
     for want in wants:
         block = want.flow.block
         denied = block.requirement.expect == "denied"
         for address in addresses(want, resolved):
-            key = (want.flow.source.name, address, block.protocol, block.requirement.probe, denied)
+            key = (
+                want.flow.source.name, address, block.protocol, block.requirement.probe, denied,
+                want.server_name, want.via,
+            )  # fmt: skip
             if want.left(address) is not None:
                 groups.setdefault(key, []).append(want)
     return [_task(key, members) for key, members in groups.items()]
 
 
 def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, ...]:
-    """The IP addresses that the flow goes to; none where its name was not resolved."""
+    """The IP addresses that the flow goes to; none where its name was not resolved.
+
+    A name that a proxy resolves stays a name.
+    """
     address = want.flow.address
-    if address.family is not None:
+    if address.family is not None or want.via is not None:
         return (address.text,)
     return resolved.get((want.flow.source.name, address.text), ())
 
@@ -125,8 +169,11 @@ def family_of(address: str) -> int:
     return 6 if ":" in address else 4
 
 
-def _task(key: tuple[str, str, str, str | None, bool], members: list[Want]) -> Task:
-    _, address, protocol, probe, denied = key
+def _task(key: TaskKey, members: list[Want]) -> Task:
+    _, address, protocol, probe, denied, server_name, via = key
     ports = port_sets.normalise(entry for want in members for entry in want.left(address) or ())
     source = members[0].flow.source
-    return Task(source, address, family_of(address), protocol, probe, denied, ports, tuple(members))
+    return Task(
+        source, address, family_of(address), protocol, probe, denied, ports, tuple(members),
+        server_name, via,
+    )  # fmt: skip

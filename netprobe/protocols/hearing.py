@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.connect import Answer, get, get_plain
+from netprobe.protocols.http2 import CallFacts, Http2Talk
 from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
 from netprobe.protocols.tls_talk import BRIEF, TlsTalk
@@ -27,13 +28,17 @@ ROUTER_PAGE = "Application is not available"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to say. ``path`` None: nothing after the handshake; ``url`` replaces the path for a
-    proxy. ``server_name`` None: no SNI, as Go does it for an address."""
+    """What to say. ``path`` None: nothing after the handshake; a whole URL is for a proxy.
+
+    ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
+    HTTP/2 and wants no certificate, call the gRPC method that nobody has.
+    """
 
     host: str
     server_name: str | None = None
     alpn: tuple[str, ...] = ("http/1.1",)
     path: str | None = "/"
+    call: bool = False
 
 
 @dataclass(slots=True)
@@ -45,7 +50,7 @@ class Heard:
 
     seen: Seen | None = None
     answer: Answer | None = None
-    greeting: bytes = field(default=b"", repr=False)
+    call: CallFacts | None = None
     end: str = "silent"
 
     @property
@@ -103,11 +108,21 @@ async def hear_tls(pipe: Pipe, request: Request) -> Heard:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LISTEN_S):
             await talk.shake(BRIEF)
-            heard.greeting = talk.attempt.greeting
             if talk.usable and request.path is not None:
                 heard.answer = await get(talk, request.host, request.path)
+            elif talk.usable and request.call:
+                await _call(talk, request, heard)
     heard.end = _end(talk.attempt.end, heard.answer)
     return heard
+
+
+async def _call(talk: TlsTalk, request: Request, heard: Heard) -> None:
+    seen = talk.attempt.seen
+    if seen.alpn == "h2" and seen.authorities is None:
+        http = Http2Talk(talk)
+        heard.call = await http.begin(talk.attempt.greeting)
+        if heard.call.ended is None:
+            await http.call(request.host)
 
 
 async def hear_plain(pipe: Pipe, request: Request) -> Heard:
@@ -162,7 +177,10 @@ def describe(heard: Heard, name: str | None) -> str:
 def _router_words(heard: Heard, name: str | None) -> str:
     what = "the router's page for names without a route"
     if has_router_certificate(heard):
-        what = f"the router's default certificate ({certificate_words(heard)})"
+        certificate = heard.certificate
+        assert certificate is not None
+        whose = f"{certificate.subject}, issued by {certificate.issuer}"
+        what = f"the router's default certificate ({whose})"
     return f"{what}: it has no route for {name}" if name else f"{what}; no name was asked for"
 
 
@@ -184,7 +202,7 @@ def certificate_words(heard: Heard) -> str:
     certificate = heard.certificate
     if certificate is None:
         return "an unreadable certificate" if heard.spoke_tls else "no certificate"
-    return f"a certificate of {certificate.subject} by {certificate.issuer}"
+    return f"a certificate of {certificate.subject}, issued by {certificate.issuer}"
 
 
 def authority_words(heard: Heard) -> str:

@@ -24,6 +24,7 @@ from netprobe.protocols.hearing import (
     hear_tls,
     is_router,
 )
+from netprobe.protocols.tls_certificates import names_host
 
 # ``tls``: TLS answered where plaintext is expected; ``plaintext``: the reverse. The last three:
 # the connection opened, and what was asked got no word.
@@ -49,6 +50,7 @@ class Service:
 
     ``recognise`` gives what the service said, None where it is another. ``either``: the service is
     the same with and without TLS. ``plain_ports`` speak plaintext though the others speak TLS.
+    ``call``: see ``Request``.
     """
 
     title: str
@@ -56,25 +58,39 @@ class Service:
     paths: tuple[str, ...] = ()
     tls: bool = True
     alpn: tuple[str, ...] = ("http/1.1",)
+    call: bool = False
     either: bool = False
     plain_ports: frozenset[int] = frozenset()
+
+    def speaks_tls(self, port: int) -> bool:
+        """Whether TLS is expected at a port."""
+        return self.tls and port not in self.plain_ports
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out; ``said`` is one plain phrase."""
+    """What was found out; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
+
+    ``note``: what the service's own clients may stumble over.
+    """
 
     told: Told
     said: str
+    status: int | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom to ask: ``host`` for HTTP, ``server_name`` for TLS (None: no SNI), the port."""
+    """Whom to ask: ``host`` for HTTP, ``server_name`` for TLS (None: no SNI), the port.
+
+    ``by_proxy``: a proxy is asked for the whole URL, so nothing but that is tried.
+    """
 
     host: str
     port: int
     server_name: str | None = None
+    by_proxy: bool = False
 
     @property
     def authority(self) -> str:
@@ -83,22 +99,39 @@ class Asked:
         host = f"[{host}]" if ":" in host else host
         return host if self.port in (80, 443) else f"{host}:{self.port}"
 
+    def target(self, path: str | None) -> str | None:
+        """What stands in the request line."""
+        return f"http://{self.authority}{path}" if self.by_proxy else path
+
 
 async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
     """Ask a service who it is. Where one way of speaking gets no word, the other is tried."""
-    tls = service.tls and asked.port not in service.plain_ports
+    tls = service.speaks_tls(asked.port)
     heard = await _hear(service, asked, dial, tls)
     if heard is None:
         return Finding("silent", "a second connection did not open")
     said = service.recognise(heard)
     if said is not None:
-        return Finding("service", said)
+        return Finding("service", said, note=_certificate_note(heard, asked))
     if heard.seen is not None and heard.seen.foreign is not None and not service.either:
         return Finding("plaintext", describe(heard, asked.server_name))
-    if _settled(heard, tls):
-        return Finding("other", describe(heard, asked.server_name))
+    if asked.by_proxy or _settled(heard, tls):
+        return _other(heard, asked)
     second = await _hear(service, asked, dial, not tls)
     return _second(service, asked, heard, second)
+
+
+def _certificate_note(heard: Heard, asked: Asked) -> str | None:
+    certificate = heard.certificate
+    if certificate is None:
+        return None
+    if certificate.expired:
+        return f"its certificate expired on {certificate.not_after}"
+    name = asked.server_name
+    if name and not names_host(certificate.names, name):
+        named = ", ".join(certificate.names[:4]) or "nobody"
+        return f"its certificate does not name {name}: it names {named}"
+    return None
 
 
 def _settled(heard: Heard, tls: bool) -> bool:
@@ -119,16 +152,22 @@ def _second(service: Service, asked: Asked, first: Heard, second: Heard | None) 
             return Finding("tls", words)
         if second.status is not None or second.foreign is not None:
             return Finding("plaintext", words)
-    if first.status is not None or first.foreign is not None:
-        return Finding("other", describe(first, asked.server_name))
+    return _other(first, asked)
+
+
+def _other(heard: Heard, asked: Asked) -> Finding:
+    """Another service, or nobody who says a word."""
+    if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
+        return Finding("other", describe(heard, asked.server_name), heard.status)
     told: dict[str, Told] = {"fin": "closed", "reset": "reset"}
-    return Finding(told.get(first.end, "silent"), "no answer to what was asked")
+    return Finding(told.get(heard.end, "silent"), "no answer to what was asked")
 
 
 async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> Heard | None:
     heard = None
     for path in service.paths or (None,):
-        request = Request(asked.authority, asked.server_name, service.alpn, path)
+        target = asked.target(path)
+        request = Request(asked.authority, asked.server_name, service.alpn, target, service.call)
         async with dial() as pipe:
             if pipe is None:
                 return heard
@@ -155,6 +194,8 @@ def _kube_apiserver(heard: Heard) -> str | None:
 
 
 def _konnectivity(heard: Heard) -> str | None:
+    if heard.call is not None and heard.call.is_agent_service:
+        return "konnectivity: an AgentService that wants no client certificate"
     certificate = heard.certificate
     signed = certificate is not None and f"CN={certificate.issuer_name}" == SIGNER
     asks = any(SIGNER in name for name in heard.authorities or ())
@@ -249,7 +290,7 @@ def _tls(heard: Heard) -> str | None:
 
 
 def _unrouted(heard: Heard) -> bool:
-    # Routes that end their TLS at the router show its default certificate rightly: its page decides.
+    # Routes whose TLS ends at the router show its default certificate rightly: its page decides.
     return is_router(heard) and heard.status == 503
 
 
@@ -270,7 +311,7 @@ def _version(heard: Heard) -> str:
 SERVICES: dict[str, Service] = {
     # /version says most, and whoever may not see it gets a Status, which says enough.
     "kube-apiserver": Service("a kube-apiserver", _kube_apiserver, ("/version",)),
-    "konnectivity": Service("a Konnectivity server", _konnectivity, alpn=H2_FIRST),
+    "konnectivity": Service("a Konnectivity server", _konnectivity, alpn=H2_FIRST, call=True),
     # Never /ignition: without a token it raises a warning event, with a wrong one an error.
     "ignition": Service("an ignition server", _ignition, ("/healthz",)),
     # Never /config/<pool>: it hands out the whole configuration, secrets included.

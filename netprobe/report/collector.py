@@ -44,7 +44,9 @@ class Collector:
         if result.decides:
             self._deciding[result.verdict] += flows
         if result.verdict == "pass":
-            self._extra["refusals"] += flows if result.proof == "refusal" else 0
+            # Where nothing may answer, a refusal is the right answer and no weak proof.
+            weak = result.proof == "refusal" and result.expect == "allowed"
+            self._extra["refusals"] += flows if weak else 0
             self._passes.add(result)
         else:
             self._count_excused(result)

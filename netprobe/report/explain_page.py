@@ -81,14 +81,14 @@ def _verdict(story: FlowStory) -> Iterator[Part]:
 
 def _purpose(result: Result) -> list[str]:
     """What a matrix needs the flow for; without one there is nothing to say."""
-    if not result.purpose:
+    denied = "; it must NOT be reachable" if result.expect == "denied" else ""
+    if not result.purpose and not denied:
         return []
     row = f"; row: {result.row}" if result.row and result.row != result.purpose else ""
-    denied = "; it must NOT be reachable" if result.expect == "denied" else ""
     excuse = "; optional" if result.optional else ""
     waived = f"; waived: {result.waived}" if result.waived else ""
     name = f"{result.matrix}, {result.requirement}{row}"
-    return [f"{result.purpose} ({name}){denied}{excuse}{waived}"]
+    return [f"{result.purpose or result.requirement} ({name}){denied}{excuse}{waived}"]
 
 
 def _step(step: Step) -> Iterator[Part]:

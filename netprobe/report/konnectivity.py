@@ -1,4 +1,4 @@
-"""A diagnosis of the Konnectivity tunnel for people: causes first, then the workers side by side."""
+"""A diagnosis of the Konnectivity tunnel for people: causes, then the workers side by side."""
 
 from __future__ import annotations
 

@@ -94,6 +94,7 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
             "optional": requirement.optional,
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": requirement.probe,
+            "sni": _sni(requirement.sni),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition(warn.when)})
                 for warn in requirement.warnings
@@ -104,6 +105,10 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
 
 def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
+
+
+def _sni(name: str | SettingRef | None) -> Any:
+    return {"setting": name.setting} if isinstance(name, SettingRef) else name
 
 
 def _port(entry: PortEntry) -> Any:
@@ -175,7 +180,14 @@ def _requirement_parts(
     yield from field("when", [_condition_text(requirement.when)])
     yield from field("unless", [_condition_text(requirement.unless)])
     yield from field("probe", [requirement.probe or ""])
+    yield from field("sni", [_sni_text(requirement.sni, settings)])
     yield from field("warning", [warn.text for warn in requirement.warnings])
+
+
+def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue]) -> str:
+    if not isinstance(name, SettingRef):
+        return name or ""
+    return f"{settings[name.setting] or 'none yet'} (setting {name.setting})"
 
 
 def _wire(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str:

@@ -14,8 +14,9 @@ SUDO_LINE = b"NETPROBE-SUDO"
 
 _NEWEST_MINOR = 15
 _OLDEST_MINOR = 6
-# A python3 that is too old (or a stub that only prints advice) is passed over.
-_NEW_ENOUGH = f"import sys;sys.exit(sys.version_info<(3,{_OLDEST_MINOR}))"
+# A python3 that is too old (or a stub that only prints advice) is passed over. It is asked by -V,
+# for which it need not start: running a line of code would double what the start of an agent costs.
+_NEW_ENOUGH = f"Python?3.[{_OLDEST_MINOR}-9]*|Python?3.[1-9][0-9]*"
 
 
 def pythons() -> tuple[str, ...]:
@@ -32,8 +33,9 @@ def agent_script(sudo: str = "") -> str:
     return (
         f"{become}"
         f"for p in {' '.join(pythons())}; do "
-        'p=$(command -v $p) && $p -I -S -c "' + _NEW_ENOUGH + '" </dev/null >/dev/null 2>&1 && '
-        'exec $s $p -I -S -c "' + BOOTSTRAP + '"; done; '
+        "p=$(command -v $p) && case $($p -I -S -V </dev/null 2>&1) in "
+        f"{_NEW_ENOUGH}) "
+        'exec $s $p -I -S -c "' + BOOTSTRAP + '";; esac; done; '
         f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
     )
 

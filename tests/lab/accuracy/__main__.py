@@ -29,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=1, metavar="N")
     parser.add_argument("--chains", type=int, default=CHAINS, metavar="N")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--brief", action="store_true")
     return parser.parse_args()
 
 
@@ -56,7 +57,7 @@ def main() -> int:
         return 0
     begin = time.monotonic()
     scored = measure(wanted, cases)
-    print("\n".join(table(scored)))
+    print("\n".join(table(scored, brief=wanted.brief)))
     for one in scored:
         if one.score != "right" and not wanted.nmap:
             print(one.line())

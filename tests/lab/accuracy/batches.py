@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable
 
 from tests.lab.accuracy.cases import RESET, Case
 
-# A host answers one prober 6 times at once and then once a second (network-facts section 4).
+# A host answers one prober 6 times at once and then once a second (network-facts section 4); some
+# of it is for TTL walks.
 MOST_REJECTS = 4
+# Of its silent flows a source walks 20 a run.
+MOST_WALKS = 20
 
+# What a case costs whom: (who answers, family), and the walks of the source.
 Cost = Counter[tuple[str, int]]
+WALKS = ("walks", 0)
 
 
-def rejects(case: Case) -> Cost:
-    """How many ICMP errors the probes of a case draw, from whom; routers count by family."""
+def cost(case: Case) -> Cost:
+    """How many ICMP errors the probes of a case draw, from whom, and how many walks it may need."""
+    found = _rejects(case)
+    if case.action in ("drop", "blackhole") or _on_the_way_back(case):
+        found[WALKS] = len(case.protocols)
+    return found
+
+
+def _rejects(case: Case) -> Cost:
     by = {
         "router-1": "router-1",
         "route-router-1": "router-1",
@@ -23,19 +34,13 @@ def rejects(case: Case) -> Cost:
         "destination-in": "destination",
         "down": "router-2",
     }.get(case.place)
-    cost: Cost = Counter()
+    found: Cost = Counter()
     if by and case.action not in ("drop", "blackhole", RESET):
         control = case.listener == "closed" and case.place == "route-router-1"
-        cost[by, case.family] = len(case.protocols) + control
+        found[by, case.family] = len(case.protocols) + control
     elif case.place == "open" and case.listener == "closed":
-        cost["destination", case.family] = 1
-    return cost
-
-
-def walks(case: Case) -> int:
-    """How many TTL walks the case may need: the source starts one a second."""
-    silent = case.action in ("drop", "blackhole") or _on_the_way_back(case)
-    return len(case.protocols) if silent and not case.lan else 0
+        found["destination", case.family] = 1
+    return found
 
 
 def _on_the_way_back(case: Case) -> bool:
@@ -44,28 +49,22 @@ def _on_the_way_back(case: Case) -> bool:
 
 
 def pack(cases: Iterable[Case], least: int) -> list[list[Case]]:
-    """Batches within the limits, at least ``least``, with as few walks each as possible."""
-    ordered = sorted(cases, key=lambda case: (-walks(case), case))
+    """Batches within the limits, evenly filled; at least ``least`` if there are so many cases."""
     batches: list[list[Case]] = [[] for _ in range(least)]
-    costs: list[Cost] = [Counter() for _ in range(least)]
-    heap = [(0, number) for number in range(least)]
-    for case in ordered:
-        refused = []
-        cost = rejects(case)
-        while heap and not _fits(costs[heap[0][1]], cost):
-            refused.append(heapq.heappop(heap))
-        if heap:
-            load, number = heapq.heappop(heap)
-        else:
-            load, number = 0, len(batches)
+    sums: list[Cost] = [Counter() for _ in range(least)]
+    for case in sorted(cases, key=lambda case: (-cost(case)[WALKS], case)):
+        wanted = cost(case)
+        fitting = [number for number, so_far in enumerate(sums) if _fits(so_far, wanted)]
+        if not fitting:
+            fitting = [len(batches)]
             batches.append([])
-            costs.append(Counter())
+            sums.append(Counter())
+        number = min(fitting, key=lambda number: (sums[number][WALKS], len(batches[number])))
         batches[number].append(case)
-        costs[number].update(cost)
-        for entry in (*refused, (load + walks(case) * 10 + 1, number)):
-            heapq.heappush(heap, entry)
+        sums[number].update(wanted)
     return [batch for batch in batches if batch]
 
 
-def _fits(sum_so_far: Cost, more: Cost) -> bool:
-    return all(sum_so_far[key] + count <= MOST_REJECTS for key, count in more.items())
+def _fits(so_far: Cost, more: Cost) -> bool:
+    limits = {WALKS: MOST_WALKS}
+    return all(so_far[key] + count <= limits.get(key, MOST_REJECTS) for key, count in more.items())

@@ -14,7 +14,7 @@ from tests.lab.accuracy.running import ALONE, Ask, ask_netprobe, chains, everywh
 from tests.lab.accuracy.scoring import Scored, scores
 from tests.lab.accuracy.topology import lose
 
-CHAINS = 26
+CHAINS = 22
 _SPIN = "import time\nend = time.monotonic() + {limit_s}\nwhile time.monotonic() < end: pass"
 SPIN_S = 300
 PING_GROUPS = "net.ipv4.ping_group_range"

@@ -150,13 +150,13 @@ def _short(got: dict[str, Any] | None) -> str:
     return " ".join((*words, *named))
 
 
-def table(scored: Sequence[Scored]) -> Iterator[str]:
-    """The score table: a row for each protocol, family and place, then the sum."""
+def table(scored: Sequence[Scored], *, brief: bool = False) -> Iterator[str]:
+    """A row for each protocol, family and (unless ``brief``) place, then the sum."""
     rows: dict[str, Counter[Score]] = {}
     for one in scored:
         case = one.question.case
-        place = f"lan {case.place}" if case.lan else case.place
-        key = f"{one.question.protocol:5} v{case.family}  {place}"
+        place = "" if brief else f"  {'lan ' if case.lan else ''}{case.place}"
+        key = f"{one.question.protocol:5} v{case.family}{place}"
         rows.setdefault(key, Counter())[one.score] += 1
     rows = dict(sorted(rows.items())) | {"all": Counter(one.score for one in scored)}
     yield f"{'':36}" + "".join(f"{score:>7}" for score in SCORES)
@@ -167,8 +167,11 @@ def table(scored: Sequence[Scored]) -> Iterator[str]:
 
 def summary(scored: Sequence[Scored]) -> str:
     """One line: how many cases, how many exactly right, how many with the right verdict, wrong."""
-    verdicts = sum(one.got is not None and one.got["verdict"] == one.expectation.verdict
-                   for one in scored)  # fmt: skip
+    verdicts = sum(
+        one.got is not None
+        and one.got["verdict"] in {one.expectation.verdict, *one.expectation.also}
+        for one in scored
+    )
     counts = Counter(one.score for one in scored)
     share = 100 * counts["right"] / max(1, len(scored))
     return (

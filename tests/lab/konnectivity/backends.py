@@ -7,24 +7,26 @@ apiserver-network-proxy says: initial metadata of Connect, and its words for an 
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import grpc
+import grpc  # type: ignore[import-untyped]  # grpcio ships no annotations
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import PingReceived
+from h2.events import PingReceived, RequestReceived
 
 KONNECTIVITY, OTHER_GRPC = 50051, 50054
 SILENT, WITHHOLDING, GOAWAY = 50052, 50055, 50056
 
 
-class AgentService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio has no annotations
+class AgentService(grpc.GenericRpcHandler):  # type: ignore[misc]  # the same
     """Konnectivity's agent port as far as a prober may see it. Connect fails the lab."""
 
     def service(self, details: Any) -> Any:
         if details.method == "/AgentService/Connect":
-            print("SOMEBODY REGISTERED", flush=True)
+            sys.stdout.write("SOMEBODY REGISTERED\n")
+            sys.stdout.flush()
         _, service, method = details.method.split("/")
 
         def unknown(_request: bytes, context: Any) -> bytes:
@@ -73,10 +75,10 @@ async def goaway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         for event in http.receive_data(data):
             if isinstance(event, PingReceived):
                 http.close_connection(11, b"too_many_pings")
-            elif hasattr(event, "headers"):
+            elif isinstance(event, RequestReceived):
                 words = "unknown method NetprobeNoSuchMethod for service AgentService"
                 answer = [(":status", "200"), ("grpc-status", "12"), ("grpc-message", words)]
-                http.send_headers(event.stream_id, answer, end_stream=True)
+                http.send_headers(event.stream_id or 1, answer, end_stream=True)
         writer.write(http.data_to_send())
     writer.close()
 
@@ -86,7 +88,8 @@ async def main() -> None:
     servers = serve_grpc()
     for port, handler in ((SILENT, silent), (WITHHOLDING, withholding), (GOAWAY, goaway)):
         await asyncio.start_server(handler, ["0.0.0.0", "::"], port)
-    print("READY", flush=True)
+    sys.stdout.write("READY\n")
+    sys.stdout.flush()
     await asyncio.Event().wait()
     del servers
 

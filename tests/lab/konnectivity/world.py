@@ -25,6 +25,7 @@ NAME = "konn.apps.lab.test"
 ZONE = "lab.test"
 WORKER4, WORKER6 = "10.77.1.2", "fd77:1::2"
 DEAF4, DEAF6 = "10.77.1.3", "fd77:1::3"
+SECOND4, SECOND6 = "10.77.1.4", "fd77:1::4"
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
 DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
@@ -35,8 +36,8 @@ UNPRIVILEGED = (
     "--bounding-set=-all", "env", "PATH=/usr/bin:/bin",
 )  # fmt: skip
 RESOLVERS = Path("/etc/netns")
-# Per-connection: the first copies of the hello's second segment are lost, for longer than a router
-# waits (5 s). The kernel sends it again at once (tail loss probe), and 0.2, 0.6, 1.4, 3.0 and 6.2 s later.
+# The first copies of a hello's second segment are lost, for longer than a router waits (5 s). The
+# kernel sends it again at once (tail loss probe), then 0.2, 0.6, 1.4, 3.0 and 6.2 s later.
 LATE_SEGMENTS = 6
 
 _NUMBERS = itertools.count(1)
@@ -58,12 +59,14 @@ table inet situations {{
     tcp dport 20009 meta length > 1400 drop
     tcp sport 20010 meta length > 1400 drop
     tcp dport 20011 meta length > 1000 drop
+    ip saddr {{ {WORKER4}, {SECOND4} }} tcp dport 20012 meta length > 1400 drop
     tcp dport 20015 ct state new tcp flags & (syn|ack) != syn drop
     tcp dport 20015 ct state invalid drop
     tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
     tcp dport 20016 ct state invalid reject with tcp reset
     tcp sport 20017 meta length > 100 drop
-    tcp dport 20443 meta length 600-1400 add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
+    tcp dport 20443 meta length 600-1400 \
+      add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
   }}
 }}
 """
@@ -101,6 +104,7 @@ class World(Lab):
         middle = self.router("mid", ROUTER4, ROUTER6)
         worker = self.host("worker", middle, WORKER4, WORKER6)
         deaf = self.host("deaf", middle, DEAF4, DEAF6)
+        second = self.host("second", middle, SECOND4, SECOND6)
         edge = self.host("edge", middle, EDGE4, EDGE6)
         # A neighbour that is not there, and addresses that the worker has no route to.
         device = f"v{len(self.namespaces)}"
@@ -121,6 +125,7 @@ class World(Lab):
         edge.nft(EDGE_RULES)
         worker.nft(WORKER_RULES)
         self._resolve_by(worker, EDGE4)
+        self._resolve_by(second, EDGE4)
         self._resolve_by(deaf, EDGE4)
         make_certificates(self.folder)
         self.folder.chmod(0o755)
@@ -217,11 +222,19 @@ class World(Lab):
             },
         }
         tag = "-".join(hosts) + (f"-{abs(hash(str(proxy)))}" if proxy else "")
-        return self.write(f"inventory-{tag}.yaml", yaml.safe_dump(document))
+        return self.write(f"inventory-{tag}.yaml", yaml.safe_dump(document, sort_keys=False))
 
-    def diagnose(self, *words: str, hosts: Sequence[str] = ("worker",)) -> Finished:
+    def diagnose(
+        self,
+        *words: str,
+        hosts: Sequence[str] = ("worker",),
+        proxy: dict[str, object] | None = None,
+    ) -> Finished:
         """Run the verb from these workers."""
-        inventory = self.inventory_of(*hosts)
+        return self.diagnose_with(self.inventory_of(*hosts, proxy=proxy), *words)
+
+    def diagnose_with(self, inventory: Path, *words: str) -> Finished:
+        """Run the verb with an inventory."""
         return netprobe("diagnose", "konnectivity", "-i", str(inventory), *words)
 
 
@@ -238,10 +251,10 @@ def make_certificates(folder: Path) -> None:
     k0s = pki.authority(CN="kubernetes-ca")
     own = ("konnectivity-server", "konnectivity-server.clusters-hc1.svc")
     reached = (*own, NAME, f"two.apps.{ZONE}", EDGE4, EDGE6)
-    server = {"O": "kubernetes", "CN": "konnectivity-server"}
-    pki.issue(folder, "konn.pem", signer, reached, **server)
-    pki.issue(folder, "othername.pem", signer, own, **server)
-    pki.issue(folder, "expired.pem", signer, reached, expired=True, **server)
+    server = "konnectivity-server"
+    pki.issue(folder, "konn.pem", signer, reached, O="kubernetes", CN=server)
+    pki.issue(folder, "othername.pem", signer, own, O="kubernetes", CN=server)
+    pki.issue(folder, "expired.pem", signer, reached, expired=True, O="kubernetes", CN=server)
     pki.issue(folder, "agent.pem", signer, CN="konnectivity-agent")
     pki.issue(folder, "neighbour.pem", other, CN="konnectivity-agent")
     pki.issue(folder, "stranger.pem", stranger, CN="konnectivity-agent")
@@ -249,7 +262,9 @@ def make_certificates(folder: Path) -> None:
     pki.issue(folder, "wildcard.pem", company, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "mitm.pem", company, (NAME, EDGE4, EDGE6), CN=NAME)
     pki.issue(folder, "kas.pem", root, ("kubernetes", "kubernetes.default.svc"), CN="kubernetes")
-    pki.issue(folder, "ignition.pem", root, ("ignition-server",), O="openshift", CN="ignition-server")
+    pki.issue(
+        folder, "ignition.pem", root, ("ignition-server",), O="openshift", CN="ignition-server"
+    )
     pki.issue(folder, "k0s.pem", k0s, (NAME, EDGE4, EDGE6), CN="k0s-konnectivity")
     for file, one in (("signer", signer), ("other", other), ("kubeclient", client), ("k0s", k0s)):
         (folder / f"{file}.crt").write_bytes(one.pem())

@@ -1,0 +1,77 @@
+"""Single packets: closed UDP ports against nmap -sU, ICMP echo against fping."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import Counter
+
+from bench import tools
+from bench.agent import AgentProcess, Answers, Message, word
+from bench.field import FIRST_PORT, Field
+from bench.table import Row, against
+from bench.tools import Timed
+
+ECHO_HOSTS = 4000
+ECHO_NET = "10.90.0.0/20"
+
+
+def udp(flows: int, repeats: int) -> list[Row]:
+    """Closed ports whose port-unreachables nobody limits."""
+    ours, nmaps = [], []
+    with Field(flows) as place:
+        for _ in range(repeats):
+            ours.append(_udp(place))
+            nmaps.append(tools.nmap(place, tools.NMAP_UDP, Counter(closed=place.flows)))
+        work = f"UDP closed, no ICMP limits, {place.flows:,} flows"
+    return [against(work, ours, "nmap -sU", nmaps, 1.5)]
+
+
+def echo(repeats: int) -> list[Row]:
+    """Many hosts, one echo request each; without the start of either program."""
+    ours, fpings = [], []
+    hosts = ipaddress.ip_network(ECHO_NET).hosts()
+    addresses = [str(next(hosts)) for _ in range(ECHO_HOSTS)]
+    with Field(1) as place:
+        # The destination is all of them: any address of a local route is its own.
+        place.target.ip(f"route add local {ECHO_NET} dev lo")
+        place.source.ip(f"route add {ECHO_NET} via {place.addresses[0]}")
+        for _ in range(repeats):
+            ours.append(_echo(place, addresses))
+            whole, start = tools.fping(place, addresses), tools.fping(place, addresses[:1])
+            fpings.append(
+                Timed(whole.wall_s - start.wall_s, whole.cpu_s - start.cpu_s,
+                      whole.answers, whole.wrong)
+            )  # fmt: skip
+    return [against(f"ICMP echo, {ECHO_HOSTS:,} hosts, engine only", ours, "fping", fpings, 1.0)]
+
+
+def _order(number: int, protocol: str, address: str, ports: list[list[int]], mode: str) -> Message:
+    return {
+        "id": number, "proto": protocol, "number": None, "dst": address, "src": None, "host": None,
+        "blocks": [{"ports": ports, "mode": mode, "template": 0}],
+        "first_ms": None, "look_ms": 4000, "looks": 2, "pace": None, "min_ttl": None,
+    }  # fmt: skip
+
+
+def _udp(place: Field) -> Timed:
+    ports = range(FIRST_PORT, place.last_port + 1)
+    expected: Answers = {(address, port): "closed" for address in place.addresses for port in ports}
+    orders = [
+        _order(number, "udp", address, [[FIRST_PORT, place.last_port]], "send")
+        for number, address in enumerate(place.addresses, 1)
+    ]
+    return tools.agent(place, orders, expected)
+
+
+def _echo(place: Field, addresses: list[str]) -> Timed:
+    """From the first order to the last answer; processor seconds include the agent's start."""
+    agent = AgentProcess(place.within)
+    orders = [_order(n, "icmp", address, [], "echo") for n, address in enumerate(addresses, 1)]
+    answers: Counter[str] = Counter()
+    begun = time.monotonic()
+    for _, frame in agent.probe(orders):
+        answers.update(word(frame["kinds"][run[2]]) for run in frame["runs"])
+    wall_s = time.monotonic() - begun
+    cpu_s = agent.stop()
+    return Timed(wall_s, cpu_s, answers, len(addresses) - answers["open"])

@@ -1,0 +1,154 @@
+"""Stages 7 to 9: who answered, what a control name gets, HTTP/2 and the unknown-method call."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from netprobe.diagnose import identity
+from netprobe.diagnose.fanout import unsteady
+from netprobe.diagnose.findings import Found, Log, facts_of, found
+from netprobe.diagnose.identity import Who
+from netprobe.diagnose.reach import Reach, attempt
+from netprobe.diagnose.sights import hello_sight
+from netprobe.diagnose.tables import decide_identity
+from netprobe.protocols.tls_talk import Attempt, Patience
+
+REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
+_H2_AFTER = "the client certificate is accepted; "
+# What the call of the unknown method got, where a client certificate was given.
+CALLS = {
+    "agent-service": (
+        "KONN_H2_OK",
+        "the client certificate is accepted, and the call of an unknown method is answered by "
+        "AgentService itself: {grpc_message}",
+    ),
+    "alert": (
+        "KONN_CLIENT_CERT_REJECTED",
+        "with the client certificate the server ends the handshake by alert {alert}; without one "
+        "it asks for a certificate of {authorities}",
+    ),
+    "http": ("H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
+    "withheld": ("H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
+    "other-grpc": ("NOT_KONNECTIVITY", _H2_AFTER + "another gRPC service answers: {grpc_message}"),
+    "ended": ("H2_ENDED", "after the handshake with the client certificate: {ended}"),
+}
+
+
+async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Found:
+    """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
+    control = await _ask_control(reach, small)
+    trusted, distrust = await _trust(reach, log)
+    who = await identity.identify(reach, small, trusted, control)
+    if large.seen.chain and not identity.same_certificate(who.attempt, large):
+        other = await _other_certificate(reach, log, who, large)
+        if other is not None:
+            return other
+    row = decide_identity(who.who, who.request, who.alpn, who.reply)
+    evidence = reach.where() | identity.evidence_of(who, reach)
+    evidence["control"] = _control_phrase(small, control)
+    what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
+    what = _certificate_fault(reach, who, what, distrust) or what
+    good = what.code in REACHED
+    fine = f"identity: {what.because}" if good else ""
+    log.add("identity", "ok" if good else "fail", what.because, evidence, fine)
+    if control is not None:
+        said = str(evidence["control"]).lstrip("; ")
+        log.add("control-sni", "ok", said, facts_of(control))
+    return await _look_at_http2(reach, log, who, what) if good else what
+
+
+async def _ask_control(reach: Reach, small: Attempt) -> Attempt | None:
+    """Routes are always compared; elsewhere only a certificate that is not Konnectivity's."""
+    ours = identity.who_is(identity.leaf(small)) == "konnectivity"
+    if reach.tunnel.publishing != "route" and ours:
+        return None
+    return await identity.ask_control(reach, identity.CONTROL_NAME)
+
+
+async def _trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
+    """Whether the chain leads to ``--ca``, and OpenSSL's code where it does not."""
+    if reach.tunnel.ca is None:
+        log.open.append("the certificate's chain: no --ca was given")
+        return False, None
+    hello = replace(identity.small_hello(reach.tunnel.sni), ca=reach.tunnel.ca)
+    seen = (await attempt(reach, hello, Patience(), words=False)).seen
+    return seen.distrust is None and bool(seen.chain), seen.distrust
+
+
+async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Found | None:
+    """The two hellos got different certificates: by their size, or by chance?"""
+    hello = identity.small_hello(reach.tunnel.sni)
+    again = await asyncio.gather(
+        attempt(reach, hello, Patience(), words=False),
+        attempt(reach, large.hello, Patience(), words=False),
+    )
+    pairs = zip((who.attempt, large), again, strict=True)
+    if not all(identity.same_certificate(*pair) for pair in pairs):
+        return await unsteady(reach, log, hello, (), who.attempt.seen.chain[:1])
+    if who.who not in ("konnectivity", "trusted"):
+        return None
+    evidence = reach.where() | {"hello_bytes": large.seen.hello_bytes}
+    said = (
+        "the right certificate answers a small ClientHello, twice; another "
+        f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
+    )
+    log.add("identity", "fail", said, facts_of(large))
+    return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
+
+
+def _certificate_fault(reach: Reach, who: Who, what: Found, distrust: int | None) -> Found | None:
+    """Right service, wrong certificate: no fault of the network, and none that agents accept."""
+    certificate = who.certificate
+    if what.code not in REACHED or certificate is None:
+        return None
+    if certificate.expired or certificate.early:
+        words = "the certificate is valid from {not_before} to {not_after}"
+        return found("CERT_EXPIRED", words, what.evidence)
+    if distrust is not None:
+        words = "{subject}, issued by {issuer}, does not lead to --ca (OpenSSL says %d)"
+        return found("CERT_UNTRUSTED", words % distrust, what.evidence)
+    if not identity.names_tunnel(certificate, reach):
+        return found("CERT_WRONG_NAME", "{subject} is valid for {names}", what.evidence)
+    return None
+
+
+async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found:
+    """The call was made where no certificate is asked for; with one it is made now."""
+    if who.call is not None:
+        log.add("http2", "ok", what.because, {}, "HTTP/2 and gRPC pass end to end")
+        return what
+    if reach.tunnel.identity is None:
+        log.add("http2", "skipped", "needs --client-cert and --client-key")
+        log.open.append("HTTP/2 behind TLS: no client certificate was given")
+        return what
+    hello = identity.small_hello(reach.tunnel.sni)
+    call = await identity.call_unknown(reach, hello, reach.tunnel.identity)
+    answer = {
+        "alert": call.alert,
+        "grpc_status": call.grpc_status,
+        "status": call.status,
+        "grpc_message": call.grpc_message,
+        "ended": call.ended,
+    }
+    word = "alert" if call.alert is not None else identity.call_word(call)
+    code, because = CALLS[word]
+    result = found(code, because, {**what.evidence, **answer})
+    good = code == "KONN_H2_OK"
+    fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
+    log.add("http2", "ok" if good else "fail", result.because, answer, fine)
+    return result
+
+
+def _subject(one: Attempt) -> str:
+    certificate = identity.leaf(one)
+    return "none" if certificate is None else certificate.subject
+
+
+def _control_phrase(small: Attempt, control: Attempt | None) -> str:
+    if control is None:
+        return ""
+    if identity.same_certificate(small, control):
+        return "; a name that nobody routes gets the same certificate"
+    sight = hello_sight(control)
+    return f"; a name that nobody routes gets {_subject(control) if sight == 'answered' else sight}"

@@ -1,0 +1,71 @@
+"""Stage 10: further connections get the same answer, or the fraction that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netprobe.diagnose.findings import Found, Log, facts_of
+from netprobe.diagnose.reach import Reach, repeat
+from netprobe.diagnose.sights import hello_sight
+from netprobe.diagnose.tables import fill
+from netprobe.protocols.tls import Hello
+from netprobe.protocols.tls_talk import Attempt
+
+# Tries that are made where two do not agree; enough that one dead back end of four shows twice.
+UNSTEADY_TRIES = 10
+LEAST_FAILURES = 2
+
+_SERVERS = (
+    "which of several servers answered: that needs registering as an agent; on a node compare "
+    "open_server_connections with known_server_count in the agent's metrics"
+)
+# The leaf of the first answer, as Seen.chain has it; empty: any answer is as good.
+Expected = tuple[bytes, ...]
+
+
+async def look_at_fan_out(reach: Reach, log: Log, hello: Hello, expected: Expected) -> Found | None:
+    """Try again as often as asked for; where one fails, often enough to give a fraction."""
+    count = reach.tunnel.repeat
+    tries = await repeat(reach, hello, count)
+    if any(_failure(one, expected) for one in tries):
+        tries += await repeat(reach, hello, UNSTEADY_TRIES)
+        return fraction(reach, log, tries, expected)
+    said = f"{count} of {count} further connections get the same answer"
+    log.add("fan-out", "ok", said, {"tries": count, "failed": 0}, said)
+    log.open.append(_SERVERS)
+    return None
+
+
+async def unsteady(
+    reach: Reach, log: Log, hello: Hello, tries: Sequence[Attempt], expected: Expected = ()
+) -> Found:
+    """Tries that do not agree: ask again, often."""
+    count = max(reach.tunnel.repeat, UNSTEADY_TRIES)
+    more = await repeat(reach, hello, count)
+    return fraction(reach, log, (*tries, *more), expected)
+
+
+def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Found:
+    """How many failed, and how; one failure alone may be loss."""
+    failures = [(one, _failure(one, expected)) for one in tries]
+    bad = [(one, how) for one, how in failures if how is not None]
+    times = sorted({round(one.first_ms / 1000, 1) for one, _ in bad})
+    evidence = reach.where() | {
+        "tries": len(tries),
+        "failed": len(bad),
+        "kinds": ", ".join(sorted({how for _, how in bad})),
+        "times": ", ".join(f"{time:g}" for time in times),
+        "all_tries": [facts_of(one) for one, _ in bad],
+    }
+    enough = LEAST_FAILURES <= len(bad) < len(tries)
+    said = fill("{failed} of {tries} connections to {to} fail ({kinds}, after {times} s)", evidence)
+    log.add("fan-out", "fail" if enough else "warn", said, evidence)
+    return Found("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
+
+
+def _failure(one: Attempt, expected: Expected) -> str | None:
+    """How a connection failed; None where it was answered as the first was."""
+    sight = hello_sight(one)
+    if sight != "answered":
+        return sight
+    return "another certificate" if expected and one.seen.chain[:1] != expected else None

@@ -1,0 +1,125 @@
+"""Stages 4 to 6: a small ClientHello, one of the real agent's size, and what size passes if not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.diagnose import identity, mtu
+from netprobe.diagnose.fanout import unsteady
+from netprobe.diagnose.findings import Found, Log, facts_of, found, icmp_words
+from netprobe.diagnose.reach import LEAST_MSS, Reach, Tries, look
+from netprobe.diagnose.sights import hello_sight
+from netprobe.diagnose.tables import decide_hello, fill
+from netprobe.protocols.tls_talk import Attempt
+
+# Where the name in the hello may be what decides, the same address is asked with another one.
+_BY_NAME = ("reset", "closed", "lost")
+_FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
+
+
+async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Found:
+    """The two answers, the small hello's first; or why there is none."""
+    small_hello = identity.small_hello(reach.tunnel.sni)
+    small = await look(reach, small_hello)
+    if small.sight is None:
+        return await _unsteady(reach, log, "tls-small", small)
+    if small.sight != "answered":
+        return await _failed(reach, log, small, None)
+    _answered(log, "tls-small", small.first)
+    large = await look(reach, identity.agent_size_hello(reach.tunnel.sni))
+    if large.sight is None:
+        return await _unsteady(reach, log, "tls-agent-size", large)
+    if large.sight != "answered":
+        return await _failed(reach, log, small, large)
+    _answered(log, "tls-agent-size", large.first)
+    _whole(log, large.first)
+    return small.first, large.first
+
+
+def control_stage(log: Log, control: Attempt) -> None:
+    """Write down what another name got."""
+    said = f"a name that nobody routes: {hello_sight(control)}"
+    log.add("control-sni", "ok", said, facts_of(control))
+
+
+def _answered(log: Log, name: str, one: Attempt) -> None:
+    size = f"ClientHello of {one.seen.hello_bytes:,} bytes"
+    said = f"{size} answered after {one.first_ms:.1f} ms"
+    log.add(name, "ok", said, facts_of(one), f"a {size} is answered")
+
+
+def _whole(log: Log, one: Attempt) -> None:
+    numbers = {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
+    said = f"full segments pass both ways (MSS {one.tcp.get('snd_mss')}): no search needed"
+    fine = "packets as large as this path's MSS allows pass both ways"
+    log.add("mtu", "ok", said, numbers, fine)
+
+
+async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Found:
+    log.add(name, "warn", "tries do not agree", facts_of(tries.first))
+    return await unsteady(reach, log, tries.first.hello, tries.tries)
+
+
+async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> Found:
+    """The verdict of the table, with the numbers that it wants."""
+    tries = small if large is None else large
+    sight = "none" if large is None else large.sight or "none"
+    row = decide_hello(small.sight or "none", sight, tries.segmented_sight)
+    code = row.verdict or "INCONSISTENT"
+    name = "tls-small" if large is None else "tls-agent-size"
+    evidence = _evidence(reach, small, tries)
+    if small.sight in _BY_NAME:
+        control = await identity.ask_control(reach, identity.CONTROL_NAME)
+        evidence["control"] = _control_words(control)
+    else:
+        control = None
+    if code.startswith("PMTU_"):
+        log.add(name, "fail", fill(_FAILED, evidence), facts_of(tries.first))
+        evidence |= await _bounds(reach, tries.first)
+        log.add("mtu", "fail", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
+    else:
+        log.add(name, "fail", fill(row.because, evidence), facts_of(tries.first))
+    if control is not None:
+        control_stage(log, control)
+    return found(code, row.because, evidence)
+
+
+async def _bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
+    bounds = await mtu.bisect(reach, failed.hello, failed)
+    return {
+        "bounds": bounds.said,
+        "largest": f"{bounds.packet:,}",
+        "largest_bytes": bounds.packet,
+        "mss": f"{bounds.passes:,}",
+        "fails_bytes": bounds.fails + bounds.header_bytes,
+    }
+
+
+def _evidence(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
+    one = tries.first
+    evidence = reach.where() | {
+        "small_bytes": small.first.seen.hello_bytes,
+        "large_bytes": one.seen.hello_bytes,
+        "large": tries.sight,
+        "segmented": tries.segmented_sight,
+        "segment": LEAST_MSS,
+        "first_ms": round(one.first_ms, 1),
+        "first_s": round(one.first_ms / 1000),
+        "waited_s": round(one.first_ms / 1000),
+        "tries": len(tries.tries),
+        "retrans": one.tcp.get("total_retrans"),
+        "acked": max(0, one.tcp.get("bytes_acked", 1) - 1),
+        "ooo": one.tcp.get("rcv_ooopack"),
+        "foreign": one.seen.foreign,
+        "control": "",
+        "icmp": f"an ICMP error ({one.soft})",
+        "offender": "a firewall on the way",
+        "all_tries": [facts_of(each) for each in (*tries.tries, *tries.segmented)],
+    }
+    return evidence | icmp_words(one.icmp)
+
+
+def _control_words(control: Attempt) -> str:
+    if hello_sight(control) == "answered":
+        return "; another server name is answered at the same address: the name decides"
+    return "; another server name fares no better: the name does not decide"

@@ -1,0 +1,261 @@
+"""Flows that go through the proxy of the inventory: CONNECT on the source, then the service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+
+from netprobe.agent import wire
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Listener, Outcome
+from netprobe.model.stream import Opened, Pipe
+from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.listening import Listeners
+from netprobe.probe.parts import Part, parts
+from netprobe.probe.services import AT_ONCE, warnings, with_finding
+from netprobe.probe.sighting import Sighting
+from netprobe.probe.ways import dialled
+from netprobe.probe.work import Task, family_of
+from netprobe.protocols import Protocol
+from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
+from netprobe.protocols.services import SERVICES, Asked, Finding, identify
+from netprobe.protocols.tls import Hello
+from netprobe.protocols.tls_pipe import TlsPipe
+from netprobe.vantage.stream import Stream, Target, open_stream
+
+# A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.
+ANSWER_S = 6.0
+NONCE_S = 3.0
+# A name may have many addresses; software tries a few.
+ADDRESSES = 2
+_REASONS = {"no-answer": "no-response"}
+# Asked for a whole URL, a proxy answers by itself like this, or with any status from 500 on.
+_DENIED = frozenset((403, 407))
+
+
+class Proxied:
+    """Asks a destination's services through the proxies of the sources."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Sighting]:
+        """One sighting for each port of these tasks, which all have a proxy."""
+        wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
+        each = [
+            self._one(part, port, listener)
+            for part in wanted
+            for ports, listener in part.listener(part.ports)
+            for port in port_sets.each(ports)
+        ]
+        return list(await asyncio.gather(*each))
+
+    async def _one(self, part: Part, port: int, listener: Listener) -> Sighting:
+        number = next(self._fleet.order_ids)
+        blank = Sighting(part.task, part, ((port, port),), number, None, listener)
+        async with self._slots:
+            try:
+                agent = self._fleet.agent(part.task.source)
+                talk = _Talk(agent, part.task, port)
+                if listener.state == "ours" and not talk.by_url:
+                    return replace(blank, outcome=await self._nonce(talk, part.protocol, number))
+                outcome, notes = await talk.ask()
+            except AgentError as error:
+                return replace(blank, untested=(error.reason, str(error)))
+        return replace(blank, outcome=outcome, warnings=notes)
+
+    async def _nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
+        """Our own listener waits behind the proxy: it knows the nonces of this run."""
+        template = protocol.template("tcp", talk.task.family)
+        nonce = wire.pack_nonce(number, talk.port, 1)
+        async with talk.dial() as pipe:
+            if pipe is None:
+                return talk.failed()
+            data = b""
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(NONCE_S):
+                    await pipe.send(template.fill(self._fleet.key, nonce))
+                    data = await _gather(pipe, len(template.answer or b""))
+        host = template.answering_host(self._fleet.key, nonce, data)
+        if host is None:
+            said = "what came through the tunnel is not from our listener"
+            return Outcome("proxy", None, answer="other" if data else "silent", said=said)
+        wanted = self._fleet.agent(talk.task.wants[0].flow.destination).index
+        return Outcome(
+            "proxy",
+            None,
+            answer="nonce" if host == wanted else "foreign",
+            answered_by=self._fleet.name_of(host),
+            rtt_ms=talk.rtt_ms,
+        )
+
+
+async def _gather(pipe: Pipe, length: int) -> bytes:
+    """So many bytes, or what came before the end."""
+    data = b""
+    while len(data) < length:
+        event = await pipe.receive(NONCE_S)
+        data += event.data
+        if event.kind != "data":
+            break
+    return data
+
+
+class _Talk:
+    """One port of one task: connections through the proxy, and why the last one failed."""
+
+    def __init__(self, agent: Agent, task: Task, port: int) -> None:
+        assert task.via is not None
+        self.task = task
+        self.port = port
+        self.rtt_ms: float | None = None
+        self._agent = agent
+        self._proxy = parse_proxy(task.via.url, "proxy")
+        self._host = dialled(task.wants[0])
+        self._service = SERVICES[task.probe or ""]
+        self._failed: Outcome | None = None
+        self._at = ""
+
+    @property
+    def by_url(self) -> bool:
+        """Whether plain HTTP is asked for, which needs no tunnel: the proxy gets the whole URL."""
+        return not self._service.speaks_tls(self.port)
+
+    @property
+    def _words(self) -> str:
+        asked = "GET http://" if self.by_url else "CONNECT "
+        return f"{asked}{_place(self._host, self.port)} through {self._proxy}"
+
+    def failed(self) -> Outcome:
+        """Why there is no connection."""
+        return self._failed or Outcome("proxy", "proxy-closed", said=f"{self._words}: no answer")
+
+    async def ask(self) -> tuple[Outcome, tuple[str, ...]]:
+        """What the service says through the proxy, and what a reader should know of it."""
+        if self.task.server_name == "":
+            async with self.dial() as pipe:
+                said = f"{self._words}: the proxy opened a tunnel, and nothing was sent through it"
+                return (self.failed() if pipe is None else self._tunnel(said)), ()
+        name = self.task.server_name
+        asked = Asked(self._host, self.port, name, by_proxy=self.by_url)
+        finding = await identify(self._service, asked, self.dial)
+        if self._failed is not None and finding.told not in ("service", "other"):
+            return self._failed, ()
+        return self._outcome(finding)
+
+    def _outcome(self, finding: Finding) -> tuple[Outcome, tuple[str, ...]]:
+        status = finding.status or 0
+        if self.by_url and finding.told == "other" and (status in _DENIED or status >= 500):
+            return self._refusal(status, finding.said), ()
+        notes = warnings(self.task, finding)
+        if finding.told in ("silent", "closed", "reset"):
+            if self.by_url:
+                said = f"{self._words} is not answered"
+                return Outcome("proxy", "proxy-silent", said=said), ()
+            said = f"{self._words}: the proxy opened a tunnel, and nothing came through it"
+            return self._tunnel(said), notes
+        through = replace(finding, said=f"{finding.said}, through {self._proxy}")
+        outcome = Outcome("proxy", None, answered_by=self._at, rtt_ms=self.rtt_ms)
+        return with_finding(outcome, through), notes
+
+    def _tunnel(self, said: str) -> Outcome:
+        return Outcome("proxy", None, answer="tunnel", said=said, rtt_ms=self.rtt_ms)
+
+    @contextlib.asynccontextmanager
+    async def dial(self) -> AsyncIterator[Pipe | None]:
+        """A tunnel to the service, or the proxy itself where it gets whole URLs."""
+        async with contextlib.AsyncExitStack() as stack:
+            stream = await self._open(stack)
+            yield None if stream is None else await self._through(stream)
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> Stream | None:
+        link = await self._agent.ready()
+        self._failed = None
+        for address in await self._addresses():
+            target = Target(address, self._proxy.port, self._source(address))
+            stream = await stack.enter_async_context(open_stream(link, target))
+            if stream.opened.failure is None:
+                self._at = address
+                self.rtt_ms = stream.opened.rtt_ms
+                self._failed = None
+                return stream
+            self._failed = self._unreached(address, stream.opened)
+        return None
+
+    async def _addresses(self) -> list[str]:
+        if _is_address(self._proxy.host):
+            return [self._proxy.host]
+        reply = await self._agent.request({"t": "resolve", "name": self._proxy.host})
+        found = [str(address) for address in reply["addresses"]][:ADDRESSES]
+        if not found:
+            words = f"{self._agent.host.name} cannot resolve the proxy {self._proxy.host}"
+            self._failed = Outcome("proxy", "proxy-not-resolved", said=words)
+        return found
+
+    def _source(self, address: str) -> str | None:
+        for own in self.task.source.source_addresses:
+            if own.family == family_of(address):
+                return own.text
+        return None
+
+    async def _through(self, stream: Stream) -> Pipe | None:
+        pipe: Pipe | None = stream
+        if self._proxy.scheme == "https":
+            pipe = await TlsPipe.shaken(stream, Hello(_sni(self._proxy), alpn=("http/1.1",)))
+        if pipe is None:
+            said = f"{self._words}: the proxy answers no ClientHello"
+            self._failed = Outcome("proxy", "proxy-not-http", said=said)
+            return None
+        if self.by_url:
+            return pipe
+        answer = Answer(ended="timeout")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_S):
+                answer = await connect(pipe, self._host, self.port, self._proxy)
+        if answer.status is not None and 200 <= answer.status < 300:
+            return pipe
+        self._failed = self._refused(answer)
+        return None
+
+    def _unreached(self, address: str, opened: Opened) -> Outcome:
+        failure = opened.failure or "no-answer"
+        place = _place(address, self._proxy.port)
+        said = f"{self._words}: {place} gives no connection ({_REASONS.get(failure, failure)})"
+        return Outcome("proxy", f"proxy-{_REASONS.get(failure, failure)}", said=said)
+
+    def _refused(self, answer: Answer) -> Outcome:
+        if answer.foreign is not None:
+            said = f'{self._words} is answered by "{answer.foreign}"'
+            return Outcome("proxy", "proxy-not-http", said=said)
+        if answer.status is None:
+            failure = "proxy-silent" if answer.ended == "timeout" else "proxy-closed"
+            return Outcome("proxy", failure, said=f"{self._words} is not answered")
+        schemes = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
+        server = f", says {answer.server}" if answer.server else ""
+        words = f"HTTP {answer.status} {answer.reason}{server}{schemes}"
+        return self._refusal(answer.status, words)
+
+    def _refusal(self, status: int, words: str) -> Outcome:
+        failure = f"proxy-{status}"
+        return Outcome("proxy", failure, answered_by=self._at, said=f"{self._words}: {words}")
+
+
+def _sni(proxy: ProxyUrl) -> str | None:
+    return None if _is_address(proxy.host) else proxy.host
+
+
+def _place(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

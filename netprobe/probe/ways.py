@@ -1,0 +1,61 @@
+"""Which way a source's own software goes: directly, or through the proxy of the inventory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from netprobe.model import ports as port_sets
+from netprobe.model.inventory import Proxy
+from netprobe.model.ports import PortRange
+from netprobe.probe.work import Via, Want
+from netprobe.protocols.connect import parse_proxy
+from netprobe.protocols.no_proxy import decide
+from netprobe.protocols.services import SERVICES
+
+Way = tuple[Via | None, str | None]
+
+
+def ways(want: Want) -> list[Want]:
+    """The want, cut by way where NO_PROXY tells its ports apart."""
+    proxy = want.flow.source.proxy
+    if proxy is None or want.service is None:
+        return [want]
+    found: dict[Way, list[PortRange]] = {}
+    for port in port_sets.each(want.flow.block.ports):
+        found.setdefault(_way(want, proxy, port), []).append((port, port))
+    if len(found) == 1:
+        ((way, _),) = found.items()
+        return [_taking(want, way)]
+    return [_taking(_narrowed(want, ranges), way) for way, ranges in found.items()]
+
+
+def dialled(want: Want) -> str:
+    """The host that the software is told to dial: its name where one is known."""
+    return want.server_name or want.flow.address.text
+
+
+def _way(want: Want, proxy: Proxy, port: int) -> Way:
+    """The proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
+    tls = SERVICES[want.service or ""].speaks_tls(port)
+    variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
+    if not url:
+        return None, None
+    host = dialled(want)
+    decision = decide(host, port, proxy.no_proxy)
+    if not decision.proxied:
+        return None, f"it goes directly, not through the proxy (no_proxy: {decision.entry})"
+    shown = parse_proxy(url, variable)
+    said = f"it goes through the proxy {shown} ({variable}; no entry of no_proxy matches {host})"
+    return Via(url, str(shown)), said
+
+
+def _taking(want: Want, way: Way) -> Want:
+    via, said = way
+    return replace(want, via=via, notes=() if said is None else (said,))
+
+
+def _narrowed(want: Want, ranges: list[PortRange]) -> Want:
+    """The want with these of its ports only."""
+    block = want.flow.block
+    ports = port_sets.intersect(block.ports, port_sets.normalise(ranges))
+    return replace(want, flow=replace(want.flow, block=replace(block, ports=ports)))

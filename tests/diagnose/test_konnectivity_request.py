@@ -1,0 +1,156 @@
+"""What the verb refuses before anything is sent, and which way it decides for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.diagnose.konnectivity_request import (
+    Options,
+    choose_via,
+    make_tunnel,
+    split_server,
+)
+from netprobe.diagnose.workers import LOCAL, choose_hosts
+from netprobe.errors import RequestError
+from netprobe.model.inventory import Host, Inventory, Proxy, Vantage
+
+SECRET = "s3cret"
+
+
+def options(server: str = "konn.example.com", **more: Any) -> Options:
+    """Options of a route unless said otherwise."""
+    return Options(server, more.pop("publishing", "route"), **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("a.example.com", "a.example.com", None),
+        ("a.example.com:8091", "a.example.com", 8091),
+        ("10.0.0.1:30091", "10.0.0.1", 30091),
+        ("fd00::1", "fd00::1", None),
+        ("[fd00::1]", "fd00::1", None),
+        ("[fd00::1]:443", "fd00::1", 443),
+    ],
+)
+def test_servers_are_read(text: str, host: str, port: int | None) -> None:
+    """Names and addresses of both families, with and without a port."""
+    assert split_server(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "a:b", "a:0", "a:70000", "[x]:1", "-a", "a b", "http://a/"])
+def test_servers_that_are_none(text: str) -> None:
+    """What cannot be meant is refused, and said."""
+    with pytest.raises(RequestError, match=re.escape(f"--server {text}: expected")):
+        split_server(text)
+
+
+@pytest.mark.parametrize(
+    ("publishing", "flavour", "port"),
+    [("route", None, 443), ("loadbalancer", None, 8091), ("loadbalancer", "k0s", 8132)],
+)
+def test_the_port_by_default(publishing: Any, flavour: Any, port: int) -> None:
+    """A worker dials 443 for a route; the agent port elsewhere."""
+    assert make_tunnel(options(publishing=publishing, flavour=flavour)).port == port
+
+
+def test_nodeport_without_a_port_is_refused_with_the_reason() -> None:
+    """8091 is the pod's port, and probing it on a node would be a false alarm."""
+    with pytest.raises(RequestError, match=r"8091 is the port of the pod.*30000-32767"):
+        make_tunnel(options("10.0.0.1", publishing="nodeport"))
+
+
+def test_a_route_by_address_is_refused_with_the_reason() -> None:
+    """Without a server name no router finds a route; with --hostname it may."""
+    with pytest.raises(RequestError, match="--hostname NAME"):
+        make_tunnel(options("10.0.0.1"))
+    assert make_tunnel(options("10.0.0.1", hostname="k.example.com")).sni == "k.example.com"
+
+
+def test_no_name_is_sent_for_an_address() -> None:
+    """As Go: an address is no server name."""
+    assert make_tunnel(options("10.0.0.1:30091", publishing="nodeport")).sni is None
+
+
+def test_the_hold_is_limited_without_a_certificate() -> None:
+    """The server itself ends an unfinished handshake after 120 s; with tokens it does not."""
+    assert make_tunnel(options(hold_s=115)).hold_s == 115
+    with pytest.raises(RequestError, match="after 120 s"):
+        make_tunnel(options(hold_s=116))
+    assert make_tunnel(options(hold_s=300, flavour="k0s")).hold_s == 300
+
+
+def test_certificate_and_key_belong_together() -> None:
+    """One without the other is a mistake."""
+    with pytest.raises(RequestError, match="belong together"):
+        make_tunnel(options(client_cert="a.pem"))
+
+
+def test_files_are_read_before_anything_is_sent(tmp_path: Path) -> None:
+    """A missing or empty file is named; what is in it never is."""
+    with pytest.raises(RequestError, match="No such file"):
+        make_tunnel(options(ca=str(tmp_path / "none")))
+    bad = tmp_path / "bad.pem"
+    bad.write_text(f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n")
+    for given in ({"ca": str(bad)}, {"client_cert": str(bad), "client_key": str(bad)}):
+        with pytest.raises(RequestError, match="PEM") as refused:
+            make_tunnel(options(**given))
+        assert SECRET not in str(refused.value)
+
+
+def host(proxy: Proxy | None = None) -> Host:
+    """A worker of an inventory."""
+    return Host("w1", (), ("worker",), Vantage("command", command=("true",)), proxy=proxy)
+
+
+def test_which_way_and_what_decided() -> None:
+    """Only HTTPS_PROXY and NO_PROXY count, and the entry that decided is named."""
+    tunnel = make_tunnel(options())
+    proxied = {"HTTPS_PROXY": f"http://u:{SECRET}@p:3128"}
+    cases = [
+        ("none", LOCAL, proxied, "direct (--proxy none)"),
+        ("env", LOCAL, {}, "direct (HTTPS_PROXY is not set)"),
+        ("env", LOCAL, {"HTTP_PROXY": "http://p"}, "direct (HTTPS_PROXY is not set)"),
+        ("env", LOCAL, proxied, "proxy http://***@p:3128 (HTTPS_PROXY)"),
+        ("env", LOCAL, proxied | {"NO_PROXY": "x,example.com"}, "direct (NO_PROXY: example.com)"),
+        ("env", host(), proxied, "direct (the inventory names no proxy)"),
+        ("env", host(Proxy(https_proxy="p:8080")), {},
+         "proxy http://p:8080 (https_proxy of the inventory)"),
+        ("env", host(Proxy(https_proxy="p:8080", no_proxy=(".example.com",))), {},
+         "direct (NO_PROXY: .example.com)"),
+        ("http://p:1", host(Proxy(https_proxy="q:2", no_proxy=("*",))), {},
+         "proxy http://p:1 (--proxy)"),
+    ]  # fmt: skip
+    for wanted, where, environment, said in cases:
+        assert choose_via(tunnel, wanted, where, environment).said == said
+
+
+@pytest.mark.parametrize("url", [f"ftp://u:{SECRET}@p", f"http://u:{SECRET}@p:port", "http://"])
+def test_a_bad_proxy_url_is_not_repeated(url: str) -> None:
+    """It may hold a password."""
+    with pytest.raises(RequestError, match="expected a URL") as refused:
+        choose_via(make_tunnel(options()), url, LOCAL, {})
+    assert SECRET not in str(refused.value)
+
+
+def test_the_password_is_in_no_repr() -> None:
+    """A traceback or a log must not show it."""
+    url = f"http://u:{SECRET}@p:3128"
+    via = choose_via(make_tunnel(options()), url, LOCAL, {})
+    assert SECRET not in f"{via} {via!r} {via.proxy}"
+
+
+def test_from_which_hosts() -> None:
+    """Role worker unless said otherwise; unknown words are refused with the roles there are."""
+    other = Host("m1", (), ("master",), Vantage("local"))
+    inventory = Inventory((host(), other))
+    assert [each.name for each in choose_hosts(inventory, ())] == ["w1"]
+    assert [each.name for each in choose_hosts(inventory, ("master", "w1"))] == ["w1", "m1"]
+    with pytest.raises(RequestError, match=r"--from nobody.*master, worker"):
+        choose_hosts(inventory, ("nobody",))
+    with pytest.raises(RequestError, match="no host of role worker"):
+        choose_hosts(Inventory((other,)), ())

@@ -1,0 +1,118 @@
+"""The tables of the tunnel's diagnosis: no gap, no dead row, no word that nobody fills."""
+
+from __future__ import annotations
+
+import itertools
+import string
+
+import pytest
+
+from netprobe.diagnose import tables
+from netprobe.diagnose.answers import CALLS
+from netprobe.diagnose.holding import VERDICT_OF
+from netprobe.diagnose.sights import HELLO_SIGHTS, TCP_SIGHTS
+from netprobe.diagnose.tables import (
+    ALPN,
+    HELLO,
+    IDENTITY,
+    REPLY,
+    REQUEST,
+    TCP,
+    WHO,
+    decide_hello,
+    decide_identity,
+    decide_tcp,
+)
+from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.model.konnectivity import STAGES
+
+# Verdicts that no table gives: they are found by a status, a fraction, or a missing agent.
+OUTSIDE = {
+    "NAME_NOT_FOUND", "NAME_SERVER_FAILURE", "NAME_SERVERS_SILENT", "NAME_NOT_RESOLVED",
+    "PROXY_NAME_NOT_RESOLVED", "PROXY_UNREACHABLE", "PROXY_407", "PROXY_403", "PROXY_5XX",
+    "PROXY_REFUSED", "PROXY_NOT_HTTP", "PROXY_SILENT", "SNI_LOST_FRAGMENTED_HELLO",
+    "CERT_WRONG_NAME", "CERT_EXPIRED", "CERT_UNTRUSTED", "FANOUT_SOME_FAIL",
+    "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED",
+}  # fmt: skip
+
+
+def words(text: str) -> set[str]:
+    """The names in braces."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_every_connect_has_one_row() -> None:
+    """Whatever connects look like, exactly one row says what it means."""
+    assert sorted(row.sight for row in TCP) == sorted(TCP_SIGHTS)
+    for sight in TCP_SIGHTS:
+        assert decide_tcp(sight).verdict in {*VERDICTS, None}
+
+
+def test_every_hello_has_a_row_and_every_row_a_hello() -> None:
+    """The full product of sights is decided, and no row is behind others that match all of its."""
+    used = {
+        decide_hello(small, large, segmented)
+        for small, large, segmented in itertools.product(HELLO_SIGHTS, repeat=3)
+    }
+    assert used == set(HELLO)
+    assert {row.verdict for row in HELLO} <= {*VERDICTS, None}
+
+
+def test_every_identity_has_a_row_and_every_row_an_identity() -> None:
+    """The full product of what may answer is decided, without a dead row."""
+    used = {decide_identity(*each) for each in itertools.product(WHO, REQUEST, ALPN, REPLY)}
+    assert used == set(IDENTITY)
+    assert {row.verdict for row in IDENTITY} <= set(VERDICTS)
+
+
+def test_nothing_is_judged_healthy_by_default() -> None:
+    """The rows that pass name all that they rest on: who, request, ALPN and reply."""
+    for row in IDENTITY:
+        if row.verdict in ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN"):
+            assert tables.ANY not in (row.who, row.request, row.alpn, row.reply)
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "segmented", "code"),
+    [
+        ("reset", "none", "none", "RST_AFTER_CLIENTHELLO"),
+        ("lost", "none", "lost", "CLIENTHELLO_DROPPED"),
+        ("lost", "none", "answered", "PMTU_BLACKHOLE_OUT"),
+        ("gap", "none", "answered", "PMTU_BLACKHOLE_IN"),
+        ("mute", "none", "answered", "PMTU_BLACKHOLE_IN"),
+        ("mute", "none", "mute", "SERVER_SILENT"),
+        ("gap", "none", "gap", "ANSWER_LOST"),
+        ("answered", "lost", "answered", "PMTU_BLACKHOLE_OUT"),
+        ("answered", "lost", "lost", "LARGE_CLIENTHELLO_FAILS"),
+        ("answered", "answered", "none", None),
+    ],
+)
+def test_the_hellos_that_look_alike_in_the_agent_s_log(
+    small: str, large: str, segmented: str, code: str | None
+) -> None:
+    """``context deadline exceeded`` has many causes; the numbers of TCP tell them apart."""
+    assert decide_hello(small, large, segmented).verdict == code  # type: ignore[arg-type]  # words
+
+
+def test_every_verdict_is_given_by_something() -> None:
+    """No verdict is only text."""
+    given = {row.verdict for row in (*TCP, *HELLO, *IDENTITY)} | {
+        code for code, _ in CALLS.values()
+    }
+    assert set(VERDICTS) == (given - {None}) | OUTSIDE | set(VERDICT_OF.values())
+
+
+@pytest.mark.parametrize("code", VERDICTS)
+def test_every_verdict_says_what_to_do(code: str) -> None:
+    """A title and a remedy for people, and a stage of the list where it fails."""
+    verdict = VERDICTS[code]
+    assert verdict.title
+    assert verdict.remedy
+    assert verdict.stage in {*STAGES, None}
+    assert (verdict.stage is None) == (verdict.outcome in ("ok", "not-tested"))
+
+
+@pytest.mark.parametrize("code", VERDICTS)
+def test_a_title_is_the_same_for_workers_with_one_cause(code: str) -> None:
+    """Titles group workers, so no time or count of one worker's own is in them."""
+    assert not words(VERDICTS[code].title) & {"rtt", "first_ms", "tries", "held_s", "failed"}

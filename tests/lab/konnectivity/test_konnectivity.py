@@ -1,0 +1,200 @@
+"""``netprobe diagnose konnectivity`` in every situation that real parts can make, both families.
+
+All situations are looked at at once, because each has a port of its own; then each is one test. An
+ordinary run takes the quick ones, ``make lab`` (NETPROBE_LAB_FULL=1) all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.lab.cli import Finished
+from tests.lab.konnectivity.situations import SITUATIONS, Situation
+from tests.lab.konnectivity.world import (
+    DEAD4,
+    DEAD6,
+    EDGE4,
+    EDGE6,
+    NAME,
+    NOWHERE4,
+    NOWHERE6,
+    PASSWORD,
+    World,
+)
+from tests.lab.netlab import LabError, find_program
+
+FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
+AT_ONCE = 6
+TLS_ALERT = b"\x15"
+HEALTHY_S = 2.0
+PROGRAMS = ("haproxy", "tinyproxy", "squid", "dnsmasq", "ethtool")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A situation in one family (0: names decide)."""
+
+    situation: Situation
+    family: int
+
+    @property
+    def name(self) -> str:
+        suffix = f", IPv{self.family}" if self.family else ""
+        return f"{self.situation.name}{suffix}"
+
+
+def _families(situation: Situation, number: int) -> tuple[int, ...]:
+    """All of them, or in an ordinary run one, in turn."""
+    families = situation.families or (0,)
+    return families if FULL else (families[number % len(families)],)
+
+
+_CHOSEN = [situation for situation in SITUATIONS if FULL or situation.quick]
+CASES = [
+    Case(situation, family)
+    for number, situation in enumerate(_CHOSEN)
+    for family in _families(situation, number)
+]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """The lab, built once."""
+    missing = [name for name in PROGRAMS if find_program(name) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (make lab-packages)")
+    with World() as world:
+        try:
+            world.build()
+        except (LabError, PermissionError) as problem:
+            pytest.skip(f"this machine builds no Konnectivity lab: {problem}")
+        yield world
+
+
+def _words(world: World, case: Case) -> list[str]:
+    six = case.family == 6
+    places = {
+        "edge": f"[{EDGE6}]" if six else EDGE4,
+        "dead": f"[{DEAD6}]" if six else DEAD4,
+        "nowhere": f"[{NOWHERE6}]" if six else NOWHERE4,
+        "folder": str(world.folder),
+    }
+    return [word.format(**places) for word in case.situation.words]
+
+
+@pytest.fixture(scope="module")
+def finished(world: World) -> Iterator[dict[str, Future[Finished]]]:
+    """Every case's run, begun."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            case.name: pool.submit(
+                world.diagnose, *_words(world, case), "-o", "json", hosts=[case.situation.host]
+            )
+            for case in CASES
+        }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_is_right(
+    case: Case, finished: dict[str, Future[Finished]], record_property: Any
+) -> None:
+    """The one verdict, its exit status, its evidence; and no secret anywhere."""
+    run = finished[case.name].result()
+    worker = run.document["workers"][0]
+    record_property("verdict", worker["code"])
+    situation = case.situation
+    assert worker["code"] in situation.code.split("|"), worker["because"]
+    assert run.status == situation.status
+    assert situation.says in json.dumps(worker, ensure_ascii=False)
+    assert "?" not in worker["because"], worker["because"]
+    assert PASSWORD not in run.stdout + run.stderr
+    assert "PRIVATE KEY" not in run.stdout + run.stderr
+    failed = [stage["name"] for stage in worker["stages"] if stage["status"] == "fail"]
+    assert (worker["outcome"] == "ok") == (not failed), worker["stages"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_healthy_tunnel_passes_within_two_seconds(
+    world: World, finished: dict[str, Future[Finished]], family: int
+) -> None:
+    """Nothing is waited for where everything works: the whole command takes less than 2 s."""
+    for run in finished.values():
+        run.result()
+    case = Case(SITUATIONS[0], family)
+    took = []
+    for _ in range(3):
+        begun = time.monotonic()
+        assert world.diagnose(*_words(world, case)).status == 0
+        took.append(time.monotonic() - begun)
+    assert min(took) < HEALTHY_S
+
+
+def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
+    """Two of three workers behind one firewall: one finding, and a table of workers and stages."""
+    words = ("--server", f"{EDGE4}:20012", "--publishing", "nodeport")
+    hosts = ("worker", "second", "deaf")
+    run = world.diagnose(*words, "-o", "json", hosts=hosts)
+    assert run.status == 1
+    (finding,) = run.document["findings"]
+    assert finding["workers"] == ["worker", "second"]
+    assert finding["of"] == 3
+    title = f"ClientHello above 1,400 bytes is lost towards {EDGE4}"
+    assert finding["title"] == title
+    page = world.diagnose(*words, hosts=hosts).stdout
+    assert f"2 of 3 workers: {title}" in page
+    assert "allow ICMP fragmentation-needed" in page
+    assert "worker  names  route" in page
+    rows = [line.split() for line in page.splitlines() if line.startswith(hosts)]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("worker", "PMTU_BLACKHOLE_OUT"),
+        ("second", "PMTU_BLACKHOLE_OUT"),
+        ("deaf", "KONN_REACHED_MTLS"),
+    ]
+
+
+def test_the_inventory_s_proxy_decides_and_is_named(world: World) -> None:
+    """``proxy:`` of a host is used by Go's rules, and the report says which entry decided."""
+    proxy: dict[str, object] = {"https_proxy": f"http://agent:{PASSWORD}@{EDGE4}:3128"}
+    words = ("--server", NAME, "--publishing", "route", "-o", "json")
+    through = world.diagnose(*words, proxy=proxy).document["workers"][0]
+    assert through["code"] == "KONN_REACHED_MTLS"
+    assert through["via"] == f"proxy http://***@{EDGE4}:3128 (https_proxy of the inventory)"
+    direct = world.diagnose(*words, proxy=proxy | {"no_proxy": "10.0.0.0/8, .lab.test"})
+    assert direct.document["workers"][0]["via"] == "direct (NO_PROXY: .lab.test)"
+
+
+def test_a_worker_without_a_way_in_is_not_tested(world: World) -> None:
+    """One worker that nobody gets onto makes no fault: the others decide, and the status is 3."""
+    inventory = world.inventory_of("worker")
+    text = inventory.read_text().replace("ip\n", "/nonexistent/ip\n", 1)
+    broken = world.write("broken.yaml", text)
+    run = world.diagnose_with(broken, "--server", f"{EDGE4}:8091", "--publishing", "nodeport")
+    assert run.status == 3
+    assert "NOT TESTED" in run.stdout
+
+
+def test_nobody_registered(world: World, finished: dict[str, Future[Finished]]) -> None:
+    """AgentService/Connect was never called, whatever the options were."""
+    for run in finished.values():
+        run.result()
+    assert "SOMEBODY REGISTERED" not in world.log.read_text()
+
+
+def test_plain_http_is_closed_without_a_reply(world: World) -> None:
+    """Row 23: the agent port answers plain HTTP with no HTTP, so only TLS tells who is there."""
+    with world["worker"].socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.settimeout(10)
+        sock.connect((EDGE4, 8091))
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = sock.recv(4096)
+    # HAProxy sends a TLS alert where grpc-go sends nothing; neither speaks HTTP.
+    assert said[:1] in (b"", TLS_ALERT)

@@ -1,0 +1,214 @@
+"""Answers that are not what they seem: proxies, translations, full-size packets.
+
+source - router-1 - router-2 - destination. Every case has a flow beside it that is as it seems.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab.cli import netprobe
+from tests.lab.netlab import Lab, Namespace
+
+pytestmark = pytest.mark.lab
+
+HERE = {4: "10.94.1.2", 6: "fd94:1::2"}
+THERE = {4: "10.94.3.2", 6: "fd94:3::2"}
+# A listener on every given port of the wildcard, both families; it accepts and says nothing.
+ACCEPTOR = """
+import select, socket, sys
+sockets = []
+for port in map(int, sys.argv[1:]):
+    for family in (socket.AF_INET, socket.AF_INET6):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(("", port))
+        sock.listen(64)
+        sockets.append(sock)
+kept = []
+while True:
+    for sock in select.select(sockets, [], [])[0]:
+        kept.append(sock.accept())
+"""
+
+
+class Chain:
+    """Four machines in a row, IPv4 and IPv6, with routes both ways."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        names = ("source", "router-1", "router-2", "destination")
+        self.parts = [lab.namespace(name, router="router" in name) for name in names]
+        self.source, self.router_1, self.router_2, self.destination = self.parts
+        for number, (left, right) in enumerate(pairwise(self.parts), start=1):
+            lab.cable(left, f"r{number}", right, f"l{number}")
+            _address(left, f"r{number}", number, 2 if number == 1 else 1)
+            _address(right, f"l{number}", number, 1 if number == 1 else 2)
+        for part, via in (
+            (self.source, "1::1"),
+            (self.router_1, "2::2"),
+            (self.destination, "3::1"),
+        ):
+            four = f"10.94.{via.replace('::', '.')}"
+            part.ip(f"route add default via {four}", f"route add default via fd94:{via}")
+        self.router_2.ip(
+            "route add 10.94.1.0/24 via 10.94.2.1", "route add fd94:1::/64 via fd94:2::1"
+        )
+        lab.wait_until_ready()
+
+    def accept(self, part: Namespace, *ports: int) -> None:
+        """Something on this machine accepts connections to these ports and says nothing."""
+        part.spawn(sys.executable, "-c", ACCEPTOR, *map(str, ports))
+        part.wait_until_listening(*(f"tcp 0.0.0.0:{port}" for port in ports))
+
+    def run(self, requirement: dict[str, Any], *, agent: bool) -> dict[tuple[str, Any], Any]:
+        """What a run says, by address and port; path MTUs by address and their own name."""
+        matrix = {
+            "schema": "netprobe.matrix/1", "name": "truth", "title": "Truth",
+            "roles": {"src": {}, "dst": {}},
+            "requirements": [
+                {"id": "flow", "from": "src", "to": "dst", "purpose": "p", "row": "r",
+                 **requirement}
+            ],
+        }  # fmt: skip
+        far: Any = {"command": self.destination.enter} if agent else "none"
+        near = {"command": self.source.enter}
+        hosts = {
+            "source": {"addresses": [*HERE.values()], "roles": ["src"], "vantage": near},
+            "destination": {"addresses": [*THERE.values()], "roles": ["dst"], "vantage": far},
+        }
+        inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
+        done = netprobe(
+            "run", "-o", "json",
+            "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
+            "-i", str(self.lab.write("inventory.yaml", yaml.safe_dump(inventory))),
+        )  # fmt: skip
+        assert done.status in (0, 1, 3), done.stderr
+        return {
+            (
+                one["address"],
+                one["port"] if one["requirement"] == "flow" else one["requirement"],
+            ): one
+            for one in done.results
+        }
+
+
+@pytest.fixture
+def chain() -> Iterator[Chain]:
+    """A chain of its own for every test."""
+    with Lab() as lab:
+        yield Chain(lab)
+
+
+def _address(part: Namespace, device: str, net: int, last: int) -> None:
+    part.ip(
+        f"address add 10.94.{net}.{last}/24 dev {device}",
+        f"address add fd94:{net}::{last}/64 dev {device} nodad",
+    )
+
+
+def _says(results: dict[tuple[str, Any], Any], what: Any, *keys: str) -> set[tuple[Any, ...]]:
+    """What both families say of one port: equal things are one."""
+    found = [results[address, what] for address in THERE.values()]
+    return {
+        tuple(tuple(v) if isinstance(v := one[key], list) else v for key in keys) for one in found
+    }
+
+
+def table(kind: str, hook: str, *rules: str) -> str:
+    """An nft table with one chain."""
+    lines = "\n".join((f"type {kind};", *rules))
+    return f"table inet {hook} {{\nchain {hook} {{\n{lines}\n}}\n}}"
+
+
+DNAT = "nat hook prerouting priority -100"
+SNAT = "nat hook postrouting priority 100"
+INPUT = "filter hook input priority 0"
+
+
+def test_a_transparent_proxy_is_no_open_port(chain: Chain) -> None:
+    """A router that takes port 80 for itself answers nearer than the destination; 443 is real."""
+    chain.accept(chain.destination, 443)
+    chain.accept(chain.router_1, 80)
+    chain.router_1.nft(table(DNAT, "nat", "tcp dport 80 redirect to :80"))
+
+    results = chain.run({"tcp": [80, 443]}, agent=False)
+
+    assert _says(results, 443, "verdict", "proof") == {("pass", "handshake")}
+    assert _says(results, 80, "verdict", "reason", "where") == {
+        ("inconclusive", "false-open", ("path",))
+    }
+
+
+def test_a_firewall_that_answers_for_everybody_proves_nothing(chain: Chain) -> None:
+    """Ports that nobody uses accept too: then no handshake counts."""
+    chain.accept(chain.router_2, 81)
+    chain.router_2.nft(table(DNAT, "nat", "meta l4proto tcp iifname l2 redirect to :81"))
+
+    results = chain.run({"tcp": [8443]}, agent=False)
+
+    assert _says(results, 8443, "verdict", "reason") == {("inconclusive", "false-open")}
+
+
+def test_a_proxy_before_our_listener_is_noticed(chain: Chain) -> None:
+    """With an agent there the nonce is not echoed, and the capture never saw the connection."""
+    chain.accept(chain.router_1, 80)
+    chain.router_1.nft(table(DNAT, "nat", "tcp dport 80 redirect to :80"))
+
+    results = chain.run({"tcp": [80, 443]}, agent=True)
+
+    assert _says(results, 443, "verdict", "proof") == {("pass", "nonce")}
+    assert _says(results, 80, "verdict", "reason", "where") == {
+        ("inconclusive", "false-open", ("path",))
+    }
+
+
+def test_translation_of_the_source_is_reported(chain: Chain) -> None:
+    """Masquerading between the hosts lets everything through, and the report says so."""
+    chain.router_2.nft(table(SNAT, "nat", "oifname r3 masquerade"))
+
+    results = chain.run({"tcp": [6443], "udp": [8285]}, agent=True)
+
+    for port in (6443, 8285):
+        assert _says(results, port, "verdict") == {("pass",)}
+    assert all("source address is translated" in one["warnings"][0] for one in results.values())
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["limiting hop named", "black hole"])
+def test_a_path_too_narrow_for_the_overlay(chain: Chain, hidden: bool) -> None:
+    """The link between the routers carries 1,400 bytes; ICMP tells so, or is dropped."""
+    for part, device in ((chain.router_1, "r2"), (chain.router_2, "l2")):
+        part.ip(f"link set {device} mtu 1400")
+    if hidden:
+        four = "icmp type destination-unreachable icmp code 4 drop"
+        chain.source.nft(table(INPUT, "quiet", four, "icmpv6 type packet-too-big drop"))
+
+    results = chain.run({"udp": [8472], "probe": "vxlan"}, agent=True)
+
+    assert _says(results, 8472, "verdict", "proof") == {("pass", "witness")}
+    keys = ("verdict", "reason", "path_mtu_bytes", "rejected_by")
+    if hidden:
+        assert _says(results, "path-mtu", *keys) == {("blocked", "mtu-black-hole", 1400, None)}
+    else:
+        assert _says(results, "path-mtu", *keys) == {
+            ("blocked", "mtu-too-small", 1400, "10.94.1.1"),
+            ("blocked", "mtu-too-small", 1400, "fd94:1::1"),
+        }
+
+
+def test_a_wide_path_carries_the_overlay(chain: Chain) -> None:
+    """Full-size packets arrive: the result passes and says how large they were."""
+    results = chain.run({"udp": [8472], "probe": "vxlan"}, agent=True)
+
+    assert _says(results, "path-mtu", "verdict", "path_mtu_bytes", "proof") == {
+        ("pass", 1500, "witness")
+    }

@@ -1,0 +1,123 @@
+"""CONNECT through a proxy, against servers that answer in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
+from tests.protocols.pipes import open_pipe
+
+SECRET = "s3cret"
+
+
+class Proxy:
+    """Answers every request with the same bytes and keeps what it was asked."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.asked = b""
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked = await reader.readuntil(b"\r\n\r\n")
+        writer.write(self.answer)
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def proxy_that(answer: bytes) -> AsyncIterator[Proxy]:
+    """A proxy with one answer."""
+    proxy = Proxy(answer)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    async with server:
+        proxy.port = server.sockets[0].getsockname()[1]
+        yield proxy
+
+
+async def ask(proxy: Proxy, url: ProxyUrl, host: str = "k.example.com") -> Answer:
+    """One CONNECT."""
+    pipe = await open_pipe(proxy.port)
+    try:
+        return await connect(pipe, host, 443, url)
+    finally:
+        pipe.close()
+
+
+async def test_a_tunnel_opens() -> None:
+    """2xx: the request was a plain CONNECT with the name, as grpc-go sends it."""
+    async with proxy_that(b"HTTP/1.1 200 Connection established\r\n\r\n") as proxy:
+        answer = await ask(proxy, parse_proxy("p:3128", "x"))
+        assert (answer.status, answer.foreign) == (200, None)
+        assert proxy.asked.startswith(b"CONNECT k.example.com:443 HTTP/1.1\r\n")
+        assert b"Proxy-Authorization" not in proxy.asked
+        await ask(proxy, parse_proxy("p:3128", "x"), "fd00::1")
+        assert proxy.asked.startswith(b"CONNECT [fd00::1]:443 ")
+
+
+async def test_credentials_are_basic_and_decoded() -> None:
+    """User and password of the URL, percent-decoded."""
+    async with proxy_that(b"HTTP/1.1 200 OK\r\n\r\n") as proxy:
+        await ask(proxy, parse_proxy(f"http://us%40er:{SECRET}@p:1", "x"))
+        token = base64.b64encode(f"us@er:{SECRET}".encode())
+        assert b"Proxy-Authorization: Basic " + token in proxy.asked
+
+
+async def test_a_refusal_is_read_whole() -> None:
+    """Status, schemes of authentication, who says so, and a little of the page."""
+    page = (
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nServer: squid/6\r\nContent-Length: 9\r\n"
+        b'Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: Basic realm="x"\r\n\r\n<h1>no\x1b[0'
+    )
+    async with proxy_that(page) as proxy:
+        answer = await ask(proxy, parse_proxy("p:1", "x"))
+    assert (answer.status, answer.server) == (407, "squid/6")
+    assert answer.schemes == ("Negotiate", "Basic")
+    assert answer.body == "<h1>no?[0"
+
+
+@pytest.mark.parametrize(
+    ("said", "foreign"), [(b"\x15\x03\x01\x00\x02\x02\x28", True), (b"SSH-2.0-x\r\n\r\n", True)]
+)
+async def test_what_speaks_no_http_is_told(said: bytes, foreign: bool) -> None:
+    """A port that takes TLS only, or is no proxy at all."""
+    async with proxy_that(said) as proxy:
+        answer = await ask(proxy, parse_proxy("p:1", "x"))
+    assert answer.status is None
+    assert (answer.foreign is not None or answer.ended is not None) is foreign
+
+
+async def test_a_close_without_an_answer() -> None:
+    """No status, and how it ended."""
+    async with proxy_that(b"") as proxy:
+        answer = await ask(proxy, parse_proxy("p:1", "x"))
+    assert (answer.status, answer.ended) == (None, "fin")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("p:3128", "http://p:3128"),
+        ("http://p", "http://p:80"),
+        ("https://p", "https://p:443"),
+        ("http://[fd00::1]:8080/", "http://[fd00::1]:8080"),
+        (f"http://u:{SECRET}@p:3128", "http://***@p:3128"),
+    ],
+)
+def test_urls_are_read_as_go_reads_them(text: str, shown: str) -> None:
+    """Without a scheme it is http; credentials are never shown."""
+    assert str(parse_proxy(text, "x")) == shown
+    assert SECRET not in repr(parse_proxy(text, "x"))
+
+
+@pytest.mark.parametrize("text", ["", "socks5://p:1", f"http://u:{SECRET}@p:x", "http://:3128"])
+def test_urls_that_are_none(text: str) -> None:
+    """They are refused without being repeated."""
+    with pytest.raises(RequestError, match="x: expected a URL") as refused:
+        parse_proxy(text, "x")
+    assert SECRET not in str(refused.value)
