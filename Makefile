@@ -45,7 +45,7 @@ endif
 
 .PHONY: lab
 lab: setup lab-packages ## only the tests with real firewalls
-	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
 
 .PHONY: lab-packages

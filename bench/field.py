@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -91,23 +90,23 @@ class Field:
 
     def rules(self, *lines: str) -> None:
         """The destination's firewall from now on: these lines in a chain of its input."""
-        chain = "chain input { type filter hook input priority 0; %s; }" % "; ".join(lines)
-        self.target.nft(f"flush table inet bench\ndelete table inet bench\ntable inet bench {{ {chain} }}")
+        chain = "\n".join(("chain input {", "type filter hook input priority 0;", *lines, "}"))
+        self.target.nft(f"delete table inet bench\ntable inet bench {{\n{chain}\n}}")
 
     def lose(self, percent: int) -> None:
         """Lose so many of a hundred packets, each way, from now on."""
-        lost = f"meta iif != lo numgen random mod 100 < {percent} drop"
-        self.target.nft(
-            "add table inet loss\ndelete table inet loss\n"
-            "table inet loss {"
-            f" chain there {{ type filter hook prerouting priority -300; {lost}; }}"
-            f" chain back {{ type filter hook postrouting priority 300; "
-            f"meta oif != lo numgen random mod 100 < {percent} drop; }} }}"
-        )
+        chains = (
+            f"chain {name} {{\ntype filter hook {hook} priority {priority};\n"
+            f"meta {interface} != lo numgen random mod 100 < {percent} drop\n}}"
+            for name, hook, priority, interface in (
+                ("there", "prerouting", -300, "iif"), ("back", "postrouting", 300, "oif")
+            )
+        )  # fmt: skip
+        self.target.nft("table inet loss {\n" + "\n".join(chains) + "\n}")
 
     def heal(self) -> None:
         """Lose nothing any more."""
-        self.target.nft("add table inet loss\ndelete table inet loss")
+        self.target.nft("delete table inet loss")
 
     def open_doors(self) -> None:
         """Let something listen on every port."""
@@ -132,8 +131,3 @@ class Field:
             loop.kill()
             loop.wait()
         self._loops = []
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Ports as the elements of an nftables set."""
-    return ", ".join(str(number) for number in numbers)

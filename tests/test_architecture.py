@@ -27,6 +27,8 @@ HOMES = {
     "httpx": ("protocols",),
     "httpcore": ("protocols",),
     "ssl": ("protocols",),
+    "h11": ("protocols",),
+    "h2": ("protocols",),
     "cryptography": ("protocols",),
     "click": ("cli",),
     "rich": ("report", "cli"),

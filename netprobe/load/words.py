@@ -34,8 +34,9 @@ def what_it_is(value: object) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Names as people write them: ``a, b, c``."""
-    return ", ".join(text_of(name) for name in names)
+    """Names as people write them: ``a, b, c``; one that is not printable is quoted."""
+    texts = (text_of(name) for name in names)
+    return ", ".join(text if text.isprintable() else quoted(text) for text in texts)
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

@@ -59,12 +59,13 @@ class Stream:
         self._link = link
         self._id = next(_IDS)
         self._credit = CREDIT_BYTES
-        self._room = asyncio.Condition()
+        self._room = asyncio.Event()
         self._frames: deque[Message] = deque()
         self._arrived = asyncio.Event()
         self._infos: deque[asyncio.Future[Message]] = deque()
         self._over = False
         self._pump = asyncio.create_task(self._read(link.subscribe(self._id)))
+        link.lost.add_done_callback(self._lose)
 
     async def open(self, target: Target) -> None:
         """Connect and wait for the outcome, a refusal and silence included."""
@@ -84,10 +85,10 @@ class Stream:
         """Send bytes; waits where 64 KiB are on their way already."""
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
-            async with self._room:
-                while self._credit < len(piece):
-                    await self._room.wait()
-                self._credit -= len(piece)
+            while self._credit < len(piece):
+                self._room.clear()
+                await self._room.wait()
+            self._credit -= len(piece)
             self._order("data", data=b64encode(piece).decode("ascii"))
 
     async def receive(self, limit_s: float) -> Event:
@@ -115,6 +116,7 @@ class Stream:
         """Close the connection; harmless when it is over."""
         if not self._link.lost.done():
             self._order("drop", reset=reset)
+        self._link.lost.remove_done_callback(self._lose)
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
         self._link.unsubscribe(self._id)
@@ -139,25 +141,32 @@ class Stream:
         while True:
             frame = await queue.get()
             if frame["t"] == "credit":
-                async with self._room:
-                    self._credit += frame["bytes"]
-                    self._room.notify_all()
+                self._credit += frame["bytes"]
+                self._room.set()
             elif frame["t"] == "info":
-                self._infos.popleft().set_result(frame)
-            else:
+                self._answer_info(frame)
+            elif frame["t"] != "lost":
                 self._frames.append(frame)
                 self._arrived.set()
-            if frame["t"] in ("lost", "fault"):
-                await self._fail()
+                if frame["t"] == "fault":
+                    self._no_infos()
 
-    async def _fail(self) -> None:
-        """Nobody may wait for an answer that cannot come."""
-        for answer in self._infos:
-            if not answer.done():
-                answer.set_result({})
-        async with self._room:
-            self._credit = sys.maxsize
-            self._room.notify_all()
+    def _lose(self, _lost: asyncio.Future[None]) -> None:
+        """Nobody may wait for what cannot come. The link itself may end before it tells streams."""
+        self._frames.append({"t": "lost"})
+        self._arrived.set()
+        self._no_infos()
+        self._credit = sys.maxsize
+        self._room.set()
+
+    def _no_infos(self) -> None:
+        while self._infos:
+            self._answer_info({})
+
+    def _answer_info(self, frame: Message) -> None:
+        answer = self._infos.popleft()
+        if not answer.done():
+            answer.set_result(frame)
 
 
 def _opened(frame: Message) -> Opened:

@@ -66,7 +66,7 @@ class World(Lab):
         sets: tuple[str, ...] = (),
         matrix: str | None = None,
     ) -> Finished:
-        """Run from the worker to ``edge`` (role service); ``to`` and ``worker`` replace their keys."""
+        """Run from the worker to ``edge`` (role service); ``to``, ``worker``: their keys."""
         edge = {"address": EDGE, "roles": ["service", "ocp-router"], "vantage": "none"}
         hosts: dict[str, Any] = {
             "worker": {

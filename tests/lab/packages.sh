@@ -12,7 +12,9 @@ commands="nft ip sysctl ping"
 packages="nftables iproute2 procps iputils-ping"
 if [ "${1:-lab}" = lab ]; then
     commands="$commands ss setpriv sshd ssh ssh-keygen sudo openssl dnsmasq chronyd conntrack nmap ansible-inventory"
+    commands="$commands haproxy tinyproxy squid ethtool"
     packages="$packages util-linux openssh-server openssh-client sudo openssl dnsmasq-base chrony conntrack nmap ansible-core"
+    packages="$packages haproxy tinyproxy-bin squid ethtool"
 fi
 
 missing=

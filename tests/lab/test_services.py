@@ -1,4 +1,4 @@
-"""Live services told apart in a run: the right one, a wrong one, TLS both ways, routers, proxies."""
+"""Live services told apart in a run: right and wrong ones, TLS both ways, routers, proxies."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_what_a_proxy_refuses(
 
 
 def test_our_listener_behind_a_proxy(world: World) -> None:
-    """Before anything is installed the tunnel leads to our own listener, and its nonce proves it."""
+    """Before an installation the tunnel leads to our own listener, and its nonce proves it."""
     boot = {"address": BOOT, "vantage": {"command": world["boot"].enter}}
     done = world.run(*asking("https", 7777), proxy=proxy(OPEN_PROXY), to=boot)
 

@@ -1,0 +1,170 @@
+"""How services are recognised: exact shapes, and never an exception whatever comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.load.matrix_models import Probe
+from netprobe.model.stream import Event, Pipe
+from netprobe.protocols import PROTOCOLS
+from netprobe.protocols.connect import Answer
+from netprobe.protocols.hearing import Heard, describe
+from netprobe.protocols.http2 import CallFacts
+from netprobe.protocols.services import SERVICES, Asked, Finding, identify
+from netprobe.protocols.tls import Seen
+
+SIGNER = "OU=kubernetes, CN=konnectivity-signer"
+
+
+def page(status: int, body: str = "", **headers: str) -> Heard:
+    """What an HTTP answer over TLS leaves behind."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    seen = Seen(done=True, version="TLSv1.3", chain=(b"no certificate",))
+    return Heard(seen=seen, answer=Answer(status=status, body=body, headers=named), end="fin")
+
+
+STATUS = json.dumps({"kind": "Status", "apiVersion": "v1", "code": 401})
+MISSING = Heard(seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="h2"))
+FRONT_END = Heard(
+    seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="http/1.1")
+)
+CALLED = Heard(
+    seen=Seen(done=True, alpn="h2"),
+    call=CallFacts(grpc_status="12", grpc_message="unknown method X for service AgentService"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "heard", "said"),
+    [
+        ("kube-apiserver", page(401, STATUS), "kube-apiserver: 401 Status"),
+        ("kube-apiserver", page(200, '{ "gitVersion": "v1.31.2" }'), "kube-apiserver v1.31.2"),
+        ("kube-apiserver", page(503, "<h1>Application is not available</h1>"), None),
+        ("kube-apiserver", page(401, "Unauthorized"), None),
+        ("konnectivity", MISSING, f"konnectivity: asks for a client certificate of {SIGNER[15:]}"),
+        ("konnectivity", FRONT_END, None),
+        ("konnectivity", CALLED, "konnectivity: an AgentService that wants no client certificate"),
+        ("etcd", MISSING, None),
+        ("ignition", page(200), None),
+        ("machine-config-server", page(200, content_length="0"), "machine-config-server: "),
+        ("machine-config-server", page(200, "ok"), None),
+        ("oauth", page(200, "ok"), "oauth: /healthz ok"),
+        ("oauth", page(200, "<html>"), None),
+        ("kubelet", page(401, "Unauthorized"), "kubelet: 401 Unauthorized"),
+        ("kubelet", page(401, STATUS), None),
+        ("registry", page(200, "{}"), "registry: /v2/ 200"),
+        ("registry", page(401, www_authenticate='Bearer realm="x"'), "registry: /v2/ 401"),
+        ("registry", page(200, "<html>Welcome</html>"), None),
+        ("registry", page(401, www_authenticate='Basic realm="proxy"'), None),
+        ("https", page(302), "HTTP 302 over TLSv1.3"),
+        ("https", page(503, "<h1>Application is not available</h1>"), None),
+    ],
+)
+def test_what_is_recognised(name: str, heard: Heard, said: str | None) -> None:
+    """The right answer names the service, and that of another service does not."""
+    found = SERVICES[name].recognise(heard)
+
+    assert (found is None) == (said is None)
+    assert found is None or said is None or said in found
+
+
+def test_every_service_is_a_probe_and_every_stream_probe_a_service() -> None:
+    """A name in ``probe:`` has a packet of its own or a service here."""
+    names = set(Probe.__args__)  # type: ignore[attr-defined]  # a Literal has them
+    own = {name for name in names if PROTOCOLS[name].name != "plain"}
+
+    assert set(SERVICES) == names - own
+
+
+class Bytes:
+    """A peer that sends these bytes, whatever it gets, and closes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def send(self, data: bytes) -> None:
+        """Take everything."""
+
+    async def receive(self, limit_s: float) -> Event:
+        """Give the bytes once, then the end."""
+        data, self._data = self._data, b""
+        return Event("data" if data else "fin", data)
+
+
+def told(name: str, data: bytes, port: int = 443) -> Finding:
+    """What is found out at a peer that answers every connection with these bytes."""
+
+    @contextlib.asynccontextmanager
+    async def dial() -> AsyncIterator[Pipe | None]:
+        yield Bytes(data)
+
+    return asyncio.run(identify(SERVICES[name], Asked("10.0.0.1", port), dial))
+
+
+TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
+HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+TO_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "port", "expected"),
+    [
+        ("https", HTTP, 443, "plaintext"),
+        ("kubelet", b"SSH-2.0-OpenSSH_9.2\r\n", 443, "plaintext"),
+        ("http-health", HTTP, 8081, "service"),
+        ("http-health", TLS_ALERT, 8081, "tls"),
+        ("http-health", b"SSH-2.0-OpenSSH_9.2\r\n", 8081, "plaintext"),
+        ("tls", TLS_ALERT, 443, "other"),
+        ("tls", b"", 443, "closed"),
+        (
+            "machine-config-server",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            22624,
+            "service",
+        ),
+        ("registry", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 5000, "service"),
+    ],
+)
+def test_tls_and_plaintext_are_told_apart(name: str, data: bytes, port: int, expected: str) -> None:
+    """Each way of speaking is recognised where the other is expected."""
+    assert told(name, data, port).told == expected
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+@given(data=st.one_of(st.binary(max_size=300), st.binary(max_size=200).map(lambda x: HTTP + x)))
+def test_no_bytes_are_too_strange(name: str, data: bytes) -> None:
+    """Whatever a port answers, there is one plain printable phrase for it."""
+    finding = told(name, data)
+
+    assert finding.said.isprintable()
+    assert len(finding.said) < 400
+
+
+@given(
+    st.builds(
+        Heard,
+        seen=st.none() | st.builds(Seen, alert=st.none() | st.integers(0, 255)),
+        answer=st.none() | st.builds(Answer, status=st.none() | st.integers(100, 599)),
+    ),
+    st.none() | st.just("api.lab.test"),
+)
+def test_every_exchange_can_be_described(heard: Heard, name: str | None) -> None:
+    """There are words for every combination of facts, and every service can read it."""
+    assert describe(heard, name)
+    for service in SERVICES.values():
+        assert service.recognise(heard) is None or heard.status is not None
+
+
+@pytest.mark.parametrize("word", ["/ignition", "/config", "/pods", "verbose", "Connect"])
+def test_nothing_unsafe_is_ever_asked(word: str) -> None:
+    """No request can hand out secrets, raise warnings or register anything."""
+    paths = [path for service in SERVICES.values() for path in service.paths]
+
+    assert not [path for path in paths if word in path]
