@@ -47,6 +47,12 @@ Exit status: 0 all required flows pass, 1 something is blocked or exposed,
 Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
 """
 
+TUNNEL_EPILOG = """\b
+Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
+verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
+4 netprobe itself failed, 130 interrupted.
+"""
+
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -195,7 +201,7 @@ def diagnose() -> None:
     """Find out why something that should run does not: konnectivity."""
 
 
-@diagnose.command("konnectivity", epilog=EPILOG)
+@diagnose.command("konnectivity", epilog=TUNNEL_EPILOG)
 @tunnel_options
 def diagnose_konnectivity(**options: Any) -> int:
     """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an

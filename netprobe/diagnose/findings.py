@@ -98,7 +98,11 @@ def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
         remedy=fill(verdict.remedy, words),
         logs=fill(verdict.logs, words),
         via=via,
-        evidence=dict(words),
+        # Parts of sentences begin with the mark that joins them.
+        evidence={
+            key: value.lstrip("; ") if isinstance(value, str) else value
+            for key, value in words.items()
+        },
         fine=tuple(log.fine),
         open=tuple(log.open),
         stages=tuple(log.stages),
