@@ -297,7 +297,16 @@ tunnel_options = together(
         help="Keep idle connections so long and see whether they still work; without a client "
         "certificate at most 115.",
     ),
-    inventory_option,
+    option(
+        "-i",
+        "--inventory",
+        "inventories",
+        multiple=True,
+        type=click.Path(),
+        metavar="FILE",
+        show_default="from this host",
+        help="Diagnose from the workers of this inventory, through their vantages. Repeatable.",
+    ),
     option(
         "--from",
         "from_",

@@ -240,7 +240,10 @@ class TcpEngine:
         order = part.order
         elapsed_s = self._now() - started
         self._forget(flight)
-        self._pool.drop(sock)
+        if elapsed_s > REUSE_WITHIN_S:
+            self._pool.drop(sock)
+        else:
+            self._pool.recycle(order.shelf, sock)
         error = about(errors, to[0], to[1])
         if code is None and error is not None:
             code = error.errno

@@ -19,12 +19,17 @@ class Answered:
         self._down: set[tuple[str, str]] = set()
         self._refused: set[tuple[str, str]] = set()
 
+    def note_answer(self, source: str, address: str, outcome: Outcome) -> None:
+        """Remember the pair if this outcome is an answer of the address."""
+        if is_answer(outcome):
+            self._answered.add((source, address))
+
     def note(self, source: str, address: str, outcome: Outcome) -> None:
-        """Remember what this outcome says of the address."""
+        """Remember what this outcome, which is final, says of the address."""
         pair = (source, address)
         if is_answer(outcome):
             self._answered.add(pair)
-        elif _is_host_unreachable(outcome):
+        elif is_host_unreachable(outcome):
             elapsed_ms = outcome.elapsed_ms or 0
             if elapsed_ms >= DEAD_MS:
                 self._down.add(pair)
@@ -58,7 +63,8 @@ def is_answer(outcome: Outcome) -> bool:
     return outcome.failure == "refused" and outcome.forged is False
 
 
-def _is_host_unreachable(outcome: Outcome) -> bool:
+def is_host_unreachable(outcome: Outcome) -> bool:
+    """Whether somebody said that nobody answers for the address, or refused it in these words."""
     if outcome.icmp is not None:
         return (outcome.icmp.type, outcome.icmp.code) in HOST_UNREACHABLE
     return outcome.failure == "host-unreachable"

@@ -12,6 +12,7 @@ from netprobe.model.evidence import Evidence, Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.answered import Answered
+from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
@@ -46,6 +47,7 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._localiser = Localiser(fleet, self._agent, self._prober)
         self._suspects = Suspects(fleet, self._prober)
+        self._dead_hosts = DeadHosts(self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
         self._services = Services(fleet)
         self._proxied = Proxied(fleet)
@@ -100,7 +102,7 @@ class Destination:
         flows, proxied, mtus = _apart(tasks)
         through = await self._proxied.probe(proxied, listeners)
         sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
-        sightings = await self._suspects.check(sightings)
+        sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
         sightings = await self._services.check(sightings)
         sightings = await self._localiser.localise(sightings, None)
         sightings += await self._path_mtus.measure(mtus, sightings, None)

@@ -118,7 +118,7 @@ class Prober:
     ) -> Iterable[Sighting]:
         task = part.task
         for ports, outcome in reader.read(frames):
-            self._answered.note(task.source.name, task.address, outcome)
+            self._answered.note_answer(task.source.name, task.address, outcome)
             for some, listener in part.listener(ports):
                 yield Sighting(task, part, some, number, outcome, listener)
 

@@ -65,7 +65,8 @@ class Suspects:
         except AgentError:
             # The source is gone: what it saw stands as it is, without the check.
             return group
-        return [sighting for sighting in group if sighting not in doubtful] + found
+        checked = {id(sighting) for sighting in doubtful}
+        return [sighting for sighting in group if id(sighting) not in checked] + found
 
     async def _ttl(self, task: Task, group: Iterable[Sighting]) -> int | None:
         """The TTL of genuine answers: from what was heard already, else asked for."""

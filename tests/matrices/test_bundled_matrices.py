@@ -190,7 +190,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
-    *("optional", "expect", "probe", "warnings"),
+    *("optional", "expect", "probe", "sni", "warnings"),
 }
 PROBES = {
     *("dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver"),
