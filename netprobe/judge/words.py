@@ -45,8 +45,8 @@ def look(protocol: str, outcome: Outcome) -> str:
     noun = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request"}.get(protocol, "packet")
     if protocol == "tcp" and outcome.packets is None:
         noun = "connection attempt"
-    end = "sent, no error came back" if outcome.failure is None else "no answer"
-    return f"{count} {noun}{'' if count == 1 else 's'}, {end}"
+    end = " sent, no error came back" if outcome.failure is None else ", no answer"
+    return f"{count} {noun}{'' if count == 1 else 's'}{end}"
 
 
 def _listening(evidence: Evidence) -> str:

@@ -100,8 +100,10 @@ class Destination:
 
     async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
         flows, proxied, mtus = _apart(tasks)
-        through = await self._proxied.probe(proxied, listeners)
-        sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
+        sightings, through = await asyncio.gather(
+            self._prober.probe(flows, listeners, self._fleet.templates),
+            self._proxied.probe(proxied, listeners),
+        )
         sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
         sightings = await self._services.check(sightings)
         sightings = await self._localiser.localise(sightings, None)
@@ -114,8 +116,10 @@ class Destination:
         try:
             flows, proxied, mtus = _apart(tasks)
             listeners = await self._open(round_, wanted)
-            through = await self._proxied.probe(proxied, listeners)
-            sightings = await self._prober.probe(flows, listeners, self._fleet.templates)
+            sightings, through = await asyncio.gather(
+                self._prober.probe(flows, listeners, self._fleet.templates),
+                self._proxied.probe(proxied, listeners),
+            )
             sightings = await with_witnesses(sightings, round_)
             sightings = await self._suspects.check(sightings)
             sightings = await self._services.check(sightings)

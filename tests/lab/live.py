@@ -21,7 +21,20 @@ BOOT = "10.88.4.2"
 KONNECTIVITY = "konnectivity-c1.apps.lab.test"
 IGNITION = "ignition-c1.apps.lab.test"
 PASSWORD = "s3cret-of-the-proxy"
-OPEN_PROXY, ASKING_PROXY = 3128, 3129
+OPEN_PROXY, ASKING_PROXY, TLS_PROXY = 3128, 3129, 3130
+# A proxy that is spoken to in TLS, as https:// in its URL asks for.
+TLS_PROXY_CONFIG = f"""
+defaults
+    mode tcp
+    timeout connect 2s
+    timeout client 20s
+    timeout server 20s
+frontend proxy
+    bind :{TLS_PROXY} ssl crt @FOLDER@/other.pem
+    default_backend proxy
+backend proxy
+    server proxy 127.0.0.1:{OPEN_PROXY}
+"""
 PORTS = (6443, 2379, 10250, 5000, 5001, 6444, 22623, 22624, 8081, 7443, 443)
 
 
@@ -124,7 +137,10 @@ class World(Lab):
             path = self.write(f"tinyproxy-{port}.conf", text)
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             proxy.spawn("tinyproxy", "-d", "-c", str(path), **quiet)
-        for port in (OPEN_PROXY, ASKING_PROXY):
+        config = TLS_PROXY_CONFIG.replace("@FOLDER@", str(self.folder))
+        path = self.write("tls-proxy.cfg", config)
+        proxy.spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
+        for port in (OPEN_PROXY, ASKING_PROXY, TLS_PROXY):
             wait_for(lambda p=port: any(f":{p}" in one for one in proxy.listening()), "tinyproxy")
 
 

@@ -16,6 +16,7 @@ from tests.lab.live import (
     OPEN_PROXY,
     PASSWORD,
     PROXY,
+    TLS_PROXY,
     World,
 )
 from tests.lab.netlab import LabError, find_program
@@ -52,7 +53,7 @@ def verdict(result: Result) -> tuple[str, str, str, list[str]]:
     return result["verdict"], result["reason"], result["proof"], result["where"]
 
 
-GOOD = ("pass", "syn-ack", "service", [])
+GOOD: Any = ("pass", "syn-ack", "service", [])
 OTHER = ("inconclusive", "syn-ack", "handshake", ["service"])
 TLS = ("inconclusive", "tls-not-expected", "handshake", ["service"])
 PLAINTEXT = ("inconclusive", "plaintext-not-tls", "handshake", ["service"])
@@ -249,3 +250,17 @@ def test_plain_http_through_a_proxy(world: World) -> None:
     assert verdict(healthy) == GOOD
     assert f"through http://{PROXY}" in healthy["because"]
     assert nobody["reason"] == "proxy-500"
+
+
+def test_a_proxy_that_speaks_tls(world: World) -> None:
+    """With https:// in its URL the proxy is spoken to in TLS, and the service inside once more."""
+    tls = {"https_proxy": f"https://{PROXY}:{TLS_PROXY}"}
+    done = world.run(*asking("kube-apiserver", 6443), *asking("konnectivity", 443), proxy=tls)
+
+    service, router = done.results
+    assert verdict(service) == GOOD
+    assert verdict(router) == OTHER
+
+    plain = {"https_proxy": f"https://{PROXY}:{OPEN_PROXY}"}
+    (result,) = world.run(*asking("kube-apiserver", 6443), proxy=plain).results
+    assert verdict(result) == ("inconclusive", "proxy-not-http", "none", ["path"])

@@ -70,7 +70,9 @@ class Chain:
         part.spawn(sys.executable, "-c", ACCEPTOR, *map(str, ports))
         part.wait_until_listening(*(f"tcp 0.0.0.0:{port}" for port in ports))
 
-    def run(self, requirement: dict[str, Any], *, agent: bool) -> dict[tuple[str, Any], Any]:
+    def run(
+        self, requirement: dict[str, Any], *, agent: bool, there: dict[int, str] = THERE
+    ) -> dict[tuple[str, Any], Any]:
         """What a run says, by address and port; path MTUs by address and their own name."""
         matrix = {
             "schema": "netprobe.matrix/1", "name": "truth", "title": "Truth",
@@ -84,7 +86,7 @@ class Chain:
         near = {"command": self.source.enter}
         hosts = {
             "source": {"addresses": [*HERE.values()], "roles": ["src"], "vantage": near},
-            "destination": {"addresses": [*THERE.values()], "roles": ["dst"], "vantage": far},
+            "destination": {"addresses": [*there.values()], "roles": ["dst"], "vantage": far},
         }
         inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
         done = netprobe(
@@ -212,3 +214,26 @@ def test_a_wide_path_carries_the_overlay(chain: Chain) -> None:
     assert _says(results, "path-mtu", "verdict", "path_mtu_bytes", "proof") == {
         ("pass", 1500, "witness")
     }
+
+
+def test_a_dead_host_that_others_ask_for_is_not_called_rejected(chain: Chain) -> None:
+    """While somebody else's packets wait for a dead neighbour, the router's word comes early."""
+    chain.router_1.spawn("ping", "-q", "-i", "0.7", "10.94.3.99")
+
+    found = chain.run({"udp": [8285], "tcp": [6443]}, agent=False, there={4: "10.94.3.99"})
+
+    verdicts = {(one["verdict"], one["reason"], tuple(one["where"])) for one in found.values()}
+    assert verdicts == {("blocked", "host-down", ("host",))}
+
+
+def test_a_router_that_says_host_unreachable_for_one_port_rejects_it(chain: Chain) -> None:
+    """The host is up, as other ports show: then the router's word is a rule."""
+    rule = "tcp dport 6443 reject with icmpx host-unreachable"
+    chain.router_2.nft(table("filter hook forward priority 0", "wall", rule))
+
+    found = chain.run({"tcp": [6443]}, agent=False)
+
+    assert _says(found, 6443, "verdict", "reason", "where") == {
+        ("blocked", "host-unreach", ("path",))
+    }
+    assert {one["rejected_by"] for one in found.values()} == {"10.94.2.2", "fd94:2::2"}

@@ -10,8 +10,7 @@ from netprobe.model.inventory import Inventory, Proxy
 from netprobe.plan.expand import make_plan
 from netprobe.probe.ways import ways
 from netprobe.probe.work import Want, Work
-
-from ..plan.conftest import TODAY, chosen_matrix, host, requirement
+from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
 SECRET = "s3cret"
 HTTPS = f"http://user:{SECRET}@proxy.example.com:3128"
