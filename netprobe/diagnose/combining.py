@@ -66,10 +66,18 @@ def _joined(name: str, results: Results) -> Stage:
     statuses = {stage.status for _, stage in found}
     status = next(each for each in _WORST if each in statuses)
     telling = [(address, stage) for address, stage in found if stage.status != "skipped"]
-    said = "; ".join(f"{address}: {stage.said}" for address, stage in telling)
+    said = _said(telling)
     facts = {address: dict(stage.facts) for address, stage in telling}
     elapsed_ms = max(stage.elapsed_ms for _, stage in found)
     return Stage(name, status, said or found[0][1].said, facts, elapsed_ms)
+
+
+def _said(telling: Sequence[tuple[str, Stage]]) -> str:
+    """What each address says; addresses that say the same say it once."""
+    words: dict[str, list[str]] = {}
+    for address, stage in telling:
+        words.setdefault(stage.said, []).append(address)
+    return "; ".join(f"{', '.join(addresses)}: {said}" for said, addresses in words.items())
 
 
 def _unique(results: Results, which: str) -> list[str]:

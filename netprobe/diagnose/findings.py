@@ -92,7 +92,7 @@ def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
         code=what.code,
         outcome=verdict.outcome,
         kind=verdict.kind,
-        stage=verdict.stage,
+        stage=_first_failing(log.stages) or verdict.stage,
         title=fill(verdict.title, words),
         because=what.because,
         remedy=fill(verdict.remedy, words),
@@ -107,6 +107,10 @@ def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
         open=tuple(log.open),
         stages=tuple(log.stages),
     )
+
+
+def _first_failing(stages: list[Stage]) -> str | None:
+    return next((stage.name for stage in stages if stage.status == "fail"), None)
 
 
 def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:

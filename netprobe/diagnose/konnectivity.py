@@ -56,8 +56,10 @@ async def look_at(reach: Reach) -> tuple[Log, Found]:
         or await dialling.look_at_proxy(reach, log)
         or await _look_behind_tcp(reach, log)
     )
-    failed = next((stage.name for stage in log.stages if stage.status == "fail"), None)
-    log.skip(f"stopped: {failed} failed" if failed else "not needed", *STAGES[1:])
+    failed = [stage.name for stage in log.stages if stage.status == "fail"]
+    if failed:
+        log.skip(f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
+    log.skip("not needed", *STAGES[1:])
     log.stages.sort(key=lambda stage: STAGES.index(stage.name))
     return log, what
 

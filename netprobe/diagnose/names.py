@@ -33,7 +33,13 @@ async def look_up(
     addresses = tuple(answer["addresses"])
     if addresses:
         said = f"{host} is {', '.join(addresses)}"
-        log.add("names", "ok", said, {"addresses": list(addresses)}, f"the worker resolves {host}: {', '.join(addresses)}")
+        log.add(
+            "names",
+            "ok",
+            said,
+            {"addresses": list(addresses)},
+            f"the worker resolves {host}: {', '.join(addresses)}",
+        )
         return addresses, None
     what = await _why(link, host, str(answer.get("words") or ""), proxy)
     log.add("names", "fail", what.because, what.evidence)

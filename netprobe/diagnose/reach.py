@@ -17,8 +17,10 @@ from netprobe.vantage.stream import Target, open_stream
 
 # Every path has it: 576 bytes is the least that IPv4 hosts must take, 1,280 that of IPv6.
 LEAST_MSS = 536
-# A second try begins while the first is still silent: both together cost the time of one.
+# Further tries begin while the first is still silent: all together cost the time of one. Two would
+# agree too often where a balancer has one dead back end of two.
 SECOND_AFTER_S = 1.5
+FURTHER_TRIES = 4
 SEGMENTED_AFTER_S = 5.0
 SEGMENTED = Patience(4.0, 4.0, 4.0)
 
@@ -121,7 +123,7 @@ async def attempt(
 
 
 async def look(reach: Reach, hello: Hello) -> Tries:
-    """Try a hello: once where it is answered, else until two tries agree, of three at most.
+    """Try a hello: once where it is answered, else five times, and see whether they agree.
 
     Silence is asked a second question meanwhile: whether small segments get an answer.
     """
@@ -158,13 +160,12 @@ async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Att
         await asyncio.wait({first}, timeout=SECOND_AFTER_S)
         if first.done() and hello_sight(first.result()) == "answered":
             return (first.result(),)
-        second = await attempt(reach, hello, patience)
-        tries = (await first, second)
+        more = await asyncio.gather(
+            *(attempt(reach, hello, patience) for _ in range(FURTHER_TRIES))
+        )
+        return (await first, *more)
     finally:
         first.cancel()
-    if agree(tries) is None and "answered" not in map(hello_sight, tries):
-        return (*tries, await attempt(reach, hello, patience))
-    return tries
 
 
 async def _pair(reach: Reach, hello: Hello, patience: Patience, mss: int) -> tuple[Attempt, ...]:
@@ -173,9 +174,9 @@ async def _pair(reach: Reach, hello: Hello, patience: Patience, mss: int) -> tup
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSight | None:
-    """What all tries look like, or two of three; None where they do not agree."""
+    """What all tries look like, or most where none was answered; None where they do not agree."""
     sights = [hello_sight(one) for one in tries]
-    if len(set(sights)) == 1:
-        return sights[0]
-    often = [sight for sight in sights if sights.count(sight) > 1]
-    return often[0] if often and "answered" not in sights else None
+    most = max(sights, key=sights.count)
+    if sights.count(most) == len(sights):
+        return most
+    return most if "answered" not in sights and sights.count(most) * 2 > len(sights) else None

@@ -53,7 +53,7 @@ class HelloRow:
     because: str
 
 
-_ANSWERS = "a small ClientHello ({small_bytes} bytes) is answered, one of {large_bytes} bytes "
+_ANSWERS = "a small ClientHello ({small_bytes:,} bytes) is answered, one of {large_bytes:,} bytes "
 
 # ``segmented`` repeats the hello that failed with an MSS of 536, so that no packet is large.
 HELLO: tuple[HelloRow, ...] = (
@@ -86,7 +86,7 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("lost",), ANY, ("answered",), "PMTU_BLACKHOLE_OUT",
-        "a ClientHello of {small_bytes} bytes is not acknowledged ({retrans} retransmissions), in "
+        "a ClientHello of {small_bytes:,} bytes is not acknowledged ({retrans} retransmissions), in "
         "segments of {segment} bytes it is answered; {bounds}",
     ),
     HelloRow(
@@ -281,9 +281,16 @@ def _fits(wanted: tuple[str, ...], word: str) -> bool:
     return wanted == ANY or word in wanted
 
 
-class _Words(dict[str, object]):
-    def __missing__(self, key: str) -> str:
+class _Unknown:
+    """What was not measured; it takes any format."""
+
+    def __format__(self, _format: str) -> str:
         return "?"
+
+
+class _Words(dict[str, object]):
+    def __missing__(self, key: str) -> _Unknown:
+        return _Unknown()
 
 
 def fill(text: str, evidence: Mapping[str, object]) -> str:

@@ -33,8 +33,8 @@ PROTOCOLS: dict[str, Protocol] = {
     "ntp": Ntp(),
     "openvpn": OpenVpn(),
     "vxlan": Vxlan(),
-    # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet.
-    # A live one is connected to and left alone; a listener of ours gets plain bytes.
+    # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet:
+    # services.py asks a live one. A listener of ours gets plain bytes.
     "etcd": _PLAIN,
     "http-health": _PLAIN,
     "https": _PLAIN,

@@ -63,7 +63,7 @@ def _one(one: Diagnosis) -> Iterator[Part]:
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
     if one.outcome != "ok":
-        yield from field("kind", [_kind(one)])
+        yield from field("stage", [f"{one.stage or 'none'} ({_kind(one)})"])
     yield from field("to do", [one.remedy])
     yield from field("agent log", [one.logs])
     yield from field("way", [one.via])

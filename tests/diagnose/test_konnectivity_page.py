@@ -23,5 +23,7 @@ def test_the_page_of_verdicts_is_fresh() -> None:
 def test_the_guide_names_no_verdict_that_is_none() -> None:
     """Codes in docs/konnectivity.md exist."""
     text = (DOCS / "konnectivity.md").read_text(encoding="utf-8")
-    words = set(re.findall(r"\b(?:KONN|TCP|ICMP|PMTU|EDGE|SNI|TLS|PROXY|HOLD|FANOUT)_[A-Z0-9_]+", text))
+    words = set(
+        re.findall(r"\b(?:KONN|TCP|ICMP|PMTU|EDGE|SNI|TLS|PROXY|HOLD|FANOUT)_[A-Z0-9_]+", text)
+    )
     assert words - {"HTTPS_PROXY", "NO_PROXY"} <= set(VERDICTS)

@@ -1,0 +1,73 @@
+"""``python -m bench``: measure, print the table, and write docs/performance.md.
+
+``--full`` takes 100,000 flows and more repeats; parts can be named to measure only them, and then
+the page stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "performance.md"
+# A plain path: shims of version managers start a shell before every Python.
+os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+sys.path.insert(0, str(ROOT))
+
+from bench import packets, page, table, tcp, whole  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    flows: int
+    udp_flows: int
+    repeats: int
+    hosts: int
+    port_probes: int
+
+
+SMALL = Size(30_000, 20_000, 3, 60, 10_000_000)
+FULL = Size(100_000, 50_000, 5, 120, 10_000_000)
+
+PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
+    "scans": lambda size: tcp.scans(size.flows, size.repeats),
+    "drops": lambda size: tcp.drops(size.flows, max(1, size.repeats - 2)),
+    "udp": lambda size: packets.udp(size.udp_flows, size.repeats),
+    "echo": lambda size: packets.echo(size.repeats),
+    "run": lambda size: whole.whole_run(size.repeats),
+    "hosts": lambda size: whole.many_hosts(size.hosts),
+    "commands": lambda size: whole.commands(size.repeats),
+    "memory": lambda size: whole.memory(size.port_probes),
+}
+
+
+def main() -> int:
+    """Measure what was asked for; 0 whatever comes out: goals are the page's business."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--full", action="store_true", help="100,000 flows, more repeats")
+    options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    size = FULL if options.full else SMALL
+    rows = []
+    for part in options.parts or PARTS:
+        print(f"bench: {part} ...", file=sys.stderr, flush=True)
+        rows += PARTS[part](size)
+    print(table.plain(rows))
+    print(whole.machine())
+    if not options.parts:
+        PAGE.write_text(page.text(rows, whole.machine(), full=options.full), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
