@@ -56,6 +56,11 @@ lab-packages: ## Debian packages that the labs use (root); it prints what it ins
 compose: ## the lab of docker-compose.yml: up, run, verdicts compared, down; SKIPPED without Docker
 	@compose/try.sh
 
+.PHONY: bench
+bench: setup ## side by side with nmap, masscan and fping; writes docs/performance.md (BENCH_ARGS=--full)
+	@sh tests/lab/packages.sh bench
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
 .PHONY: lint
 lint: setup ## format, rules, types, layers, and the agent's Python floor: all of them, then fail
 	@status=0; \

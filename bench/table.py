@@ -37,6 +37,7 @@ def seconds(runs: Sequence[Timed]) -> str:
 
 def ratio(ours: Sequence[Timed], theirs: Sequence[Timed], cpu: bool) -> float:
     """How many times faster we are: the median over the pairs of interleaved runs."""
+
     def pick(run: Timed) -> float:
         return run.cpu_s if cpu else run.wall_s
 

@@ -87,6 +87,4 @@ def fping(place: Field, addresses: Sequence[str]) -> Timed:
     wall_s = time.monotonic() - begun
     alive = re.search(r"(\d+) alive", done.stderr)
     count = int(alive[1]) if alive else 0
-    return Timed(
-        wall_s, children_cpu_s() - cpu_s, Counter(echo=count), len(addresses) - count
-    )
+    return Timed(wall_s, children_cpu_s() - cpu_s, Counter(echo=count), len(addresses) - count)

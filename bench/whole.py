@@ -58,7 +58,9 @@ def many_hosts(hosts: int) -> list[Row]:
             lab.host(name, router, f"10.20.{number // 200}.{number % 200 + 1}")
         inventory = lab.inventory({name: ["node"] for name in names})
         matrix = str(lab.write("mesh.yaml", MESH))
-        return [_run_row(f"`run` of a mesh, {hosts} agents at once", [_run(lab, inventory, matrix)])]
+        return [
+            _run_row(f"`run` of a mesh, {hosts} agents at once", [_run(lab, inventory, matrix)])
+        ]
 
 
 def _run(lab: Lab, inventory: Path, matrix: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Connection:
     __slots__ = ("data", "deadline", "done", "port", "sock", "source")
 
     def __init__(self, sock, port, source, deadline):
-        # type: (socket.socket, Port, str, float) -> None
+        # type: (socket.SocketType, Port, str, float) -> None
         self.sock = sock
         self.port = port
         self.source = source
@@ -93,16 +93,19 @@ class TcpServer:
         # type: (Port) -> None
         for _ in range(ACCEPT_BATCH):
             try:
-                sock, address = port.sock.accept()
+                # What socket.accept() does, without making enums of family and type each time.
+                fd, address = port.sock._accept()  # type: ignore[attr-defined]
             except OSError as error:
                 if error.errno in SHORT_OF:
                     self._drop_oldest()
                 # Anything else is EAGAIN or a peer that was gone before we looked.
                 return
+            family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
+            sock = socket.SocketType(family, socket.SOCK_STREAM, 0, fd)
             self._greet(sock, port, peer(address))
 
     def _greet(self, sock, port, source):
-        # type: (socket.socket, Port, str) -> None
+        # type: (socket.SocketType, Port, str) -> None
         connection = Connection(sock, port, source, self._loop.now() + READ_S)
         if len(self._open) >= MAX_OPEN:
             self._drop_oldest()

@@ -34,14 +34,18 @@ class Socket(NamedTuple):
     inode: int
 
 
-def read_table(proto):
-    # type: (str) -> Iterator[Socket]
-    """Every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number)."""
+def read_table(proto, only=None):
+    # type: (str, Optional[int]) -> Iterator[Socket]
+    """Every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number).
+
+    ``only``: those in this state; the others, thousands of listeners, are not even decoded.
+    """
+    wanted = None if only is None else "%02X" % only
     for name in TABLES[proto]:
         lines = read_text("/proc/net/" + name).splitlines()
         for line in lines[1:]:
             fields = line.split()
-            if len(fields) > 9:
+            if len(fields) > 9 and wanted in (None, fields[3]):
                 address, port = _endpoint(fields[1])
                 remote, remote_port = _endpoint(fields[2])
                 state, inode = int(fields[3], 16), int(fields[9])

@@ -81,7 +81,7 @@ def half_open(ports):
     The SYN arrived here and our SYN-ACK was not acknowledged: the way back is the place to look.
     """
     found = []  # type: List[List[Any]]
-    for entry in read_table("tcp") if ports else ():
+    for entry in read_table("tcp", TCP_SYN_RECV) if ports else ():
         if entry.state == TCP_SYN_RECV and entry.port in ports and len(found) < MAX_HALF_OPEN:
             found.append([entry.port, entry.remote, entry.remote_port, entry.address])
     return sorted(found)

@@ -37,7 +37,7 @@ CALLS = {
 
 async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Found:
     """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
-    control = await _ask_control(reach, small)
+    control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _trust(reach, log)
     who = await identity.identify(reach, small, trusted, control)
     if large.seen.chain and not identity.same_certificate(who.attempt, large):
@@ -53,17 +53,23 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     fine = f"identity: {what.because}" if good else ""
     log.add("identity", "ok" if good else "fail", what.because, evidence, fine)
     if control is not None:
-        said = str(evidence["control"]).lstrip("; ")
-        log.add("control-sni", "ok", said, facts_of(control))
+        said = str(evidence["control"]).lstrip("; ") + _nameless_phrase(control, nameless)
+        facts = {"other_name": facts_of(control), "no_name": facts_of(nameless or control)}
+        log.add("control-sni", "ok", said, facts)
     return await _look_at_http2(reach, log, who, what) if good else what
 
 
-async def _ask_control(reach: Reach, small: Attempt) -> Attempt | None:
-    """Routes are always compared; elsewhere only a certificate that is not Konnectivity's."""
+async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, Attempt | None]:
+    """What another name gets, and no name; they tell a router from a server.
+
+    Routes are always compared; elsewhere only a certificate that is not Konnectivity's.
+    """
     ours = identity.who_is(identity.leaf(small)) == "konnectivity"
     if reach.tunnel.publishing != "route" and ours:
-        return None
-    return await identity.ask_control(reach, identity.CONTROL_NAME)
+        return None, None
+    names = (identity.CONTROL_NAME, None)
+    control, nameless = await asyncio.gather(*(identity.ask_control(reach, name) for name in names))
+    return control, nameless
 
 
 async def _trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
@@ -143,6 +149,19 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found
 def _subject(one: Attempt) -> str:
     certificate = identity.leaf(one)
     return "none" if certificate is None else certificate.subject
+
+
+def _nameless_phrase(control: Attempt, nameless: Attempt | None) -> str:
+    if nameless is None:
+        return ""
+    if (
+        identity.same_certificate(control, nameless)
+        or hello_sight(control) == hello_sight(nameless) != "answered"
+    ):
+        return ", and so does a ClientHello without a name"
+    sight = hello_sight(nameless)
+    words = _subject(nameless) if sight == "answered" else sight
+    return f"; without a name: {words}"
 
 
 def _control_phrase(small: Attempt, control: Attempt | None) -> str:

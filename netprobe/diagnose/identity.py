@@ -195,7 +195,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "who": {"ignition": "the ignition server"}.get(who.who, who.who),
         "subject": "no certificate" if certificate is None else certificate.subject,
         "issuer": "nobody" if certificate is None else certificate.issuer,
-        "names": ", ".join(certificate.names) if certificate else "",
+        "names": (certificate and ", ".join(certificate.names)) or "no name at all",
         "not_before": certificate.not_before if certificate else None,
         "not_after": certificate.not_after if certificate else None,
         "fingerprint": certificate.fingerprint if certificate else None,

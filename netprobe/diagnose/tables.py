@@ -86,8 +86,8 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("lost",), ANY, ("answered",), "PMTU_BLACKHOLE_OUT",
-        "a ClientHello of {small_bytes:,} bytes is not acknowledged ({retrans} retransmissions), in "
-        "segments of {segment} bytes it is answered; {bounds}",
+        "a ClientHello of {small_bytes:,} bytes is not acknowledged ({retrans} retransmissions), "
+        "in segments of {segment} bytes it is answered; {bounds}",
     ),
     HelloRow(
         ("lost",), ANY, ANY, "CLIENTHELLO_DROPPED",

@@ -15,8 +15,8 @@ INTRODUCTION = """\
 
 <!-- Printed from netprobe/diagnose/ by `make docs`; change the tables, not this page. -->
 
-How to read a diagnosis is in [konnectivity.md](konnectivity.md). Words in braces are filled with what was
-measured.
+How to read a diagnosis is in [konnectivity.md](konnectivity.md). Words in braces are filled with
+what was measured.
 
 ## What each verdict means
 """
@@ -29,9 +29,10 @@ TCP_WORDS = """
 HELLO_WORDS = """
 ## ClientHellos
 
-A hello is `answered` (TLS came back), `reset` or `closed` at once, closed `late-3s` or `late`, `lost` (our bytes are not
-acknowledged), `gap` (later bytes of the answer came, earlier ones did not), `mute` (acknowledged, and nothing), `rejected` by ICMP, or
-`foreign` (no TLS). The first row that matches wins. *Segmented* repeats the one that failed in segments of 536 bytes.
+A hello is `answered` (TLS came back), `reset` or `closed` at once, closed `late-3s` or `late`,
+`lost` (our bytes are not acknowledged), `gap` (later bytes of the answer came, earlier ones did not),
+`mute` (acknowledged, and nothing), `rejected` by ICMP, or `foreign` (no TLS). The first row that
+matches wins. *Segmented* repeats the one that failed in segments of 536 bytes.
 
 | small | of the agent's size | segmented | verdict | because |
 |---|---|---|---|---|

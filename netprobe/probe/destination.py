@@ -16,6 +16,7 @@ from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
+from netprobe.probe.one_way import with_one_way
 from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.proxied import Proxied
 from netprobe.probe.resolving import Resolved, resolve
@@ -121,6 +122,7 @@ class Destination:
                 self._proxied.probe(proxied, listeners),
             )
             sightings = await with_witnesses(sightings, round_)
+            sightings = await with_one_way(sightings, self._prober, round_)
             sightings = await self._suspects.check(sightings)
             sightings = await self._services.check(sightings)
             sightings = await self._localiser.localise(sightings, round_)

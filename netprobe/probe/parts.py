@@ -37,6 +37,11 @@ class Part:
         """Whether a listener of ours waits for these packets."""
         return any(listener.state == "ours" for _, listener in self.listeners)
 
+    @property
+    def one_way(self) -> bool:
+        """Whether only a listener of ours can tell that these packets arrived."""
+        return self.ours and self.mode == "send"
+
     def listener(self, ports: Ports) -> Iterator[tuple[Ports, Listener]]:
         """These ports by listener."""
         if not self.ports:

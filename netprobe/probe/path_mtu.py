@@ -23,9 +23,10 @@ from netprobe.protocols import protocol_for
 
 PATH_MTU = "path-mtu"
 
+# Two looks of three packets: a size is called too large only where six packets were lost. The
+# first is short: what arrives is answered, or seen by the listener, long before its end.
+SHORT_MS = 600
 LOOK_MS = 1500
-# Two looks of three packets: a size is called too large only where six packets were lost.
-LOOKS = 2
 SMALLEST = {4: 576, 6: 1280}
 STEPS = 16
 
@@ -89,7 +90,17 @@ class PathMtus:
         self, task: Task, way: Way, sizes: list[int], round_: Round | None
     ) -> tuple[set[int], list[dict[str, Any]]]:
         """Which of these sizes arrive, and the kinds of what came back."""
-        orders = [self._order(task, way, size) for size in sizes]
+        arrived, kinds = await self._look(task, way, sizes, round_, SHORT_MS)
+        left = [size for size in sizes if size not in arrived]
+        if left:
+            late, more = await self._look(task, way, left, round_, LOOK_MS)
+            return arrived | late, kinds + more
+        return arrived, kinds
+
+    async def _look(
+        self, task: Task, way: Way, sizes: list[int], round_: Round | None, look_ms: int
+    ) -> tuple[set[int], list[dict[str, Any]]]:
+        orders = [self._order(task, way, size, look_ms) for size in sizes]
         agent = self._fleet.agent(task.source)
         frames = await asyncio.gather(*(agent.probe(order) for order in orders))
         kinds = [kind for some in frames for frame in some for kind in frame["kinds"]]
@@ -105,7 +116,7 @@ class PathMtus:
             if any(kind["answer"] in good for frame in some for kind in frame["kinds"])
         }, kinds
 
-    def _order(self, task: Task, way: Way, size: int) -> dict[str, Any]:
+    def _order(self, task: Task, way: Way, size: int, look_ms: int) -> dict[str, Any]:
         name, _, number = way.protocol.partition("/")
         ports = [[way.port, way.port]] if way.port else []
         return {
@@ -113,7 +124,7 @@ class PathMtus:
             "number": int(number) if number else None, "dst": task.address,
             "src": source_address(task), "size": size,
             "blocks": [{"ports": ports, "mode": way.mode, "template": way.template}],
-            "first_ms": LOOK_MS, "look_ms": LOOK_MS, "looks": LOOKS, "pace": None,
+            "first_ms": look_ms, "look_ms": look_ms, "looks": 1, "pace": None,
         }  # fmt: skip
 
 

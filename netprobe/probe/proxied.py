@@ -142,7 +142,7 @@ class _Talk:
                 said = f"{self._words}: the proxy opened a tunnel, and nothing was sent through it"
                 return (self.failed() if pipe is None else self._tunnel(said)), ()
         name = self.task.server_name
-        asked = Asked(self._host, self.port, name, by_proxy=self.by_url)
+        asked = Asked(self._host, self.port, name, self._proxy if self.by_url else None)
         finding = await identify(self._service, asked, self.dial)
         if self._failed is not None and finding.told not in ("service", "other"):
             return self._failed, ()

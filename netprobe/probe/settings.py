@@ -8,6 +8,8 @@ from dataclasses import dataclass
 LOOK_S = 4.0
 # One unhurried second look at everything that stayed silent (design 6.6).
 LOOKS = 2
+# One-way packets to a listener of ours: three packets in this time, and then it is asked.
+ONE_WAY_MS = 600
 # A host that is not ready by then is probed without listeners (design 6.1).
 READY_S = 30.0
 # Destinations worked on at a time.

@@ -17,7 +17,7 @@ from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import Listeners
 from netprobe.probe.outcomes import Reader
 from netprobe.probe.parts import Part, parts
-from netprobe.probe.settings import UDP_SOURCES_AT_ONCE, ProbeSettings
+from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
 from netprobe.probe.templates import Templates
 from netprobe.probe.work import Task
 from netprobe.protocols import Protocol, protocol_for
@@ -75,6 +75,10 @@ class Prober:
         source = source_address(part.task)
         order = part.order(number, source, self._settings)
         order["looks"] = looks or order["looks"]
+        if part.one_way and looks is None:
+            # Nobody answers these: the listener tells whether they came, and silence costs a look.
+            short_ms = min(ONE_WAY_MS, self._settings.look_ms)
+            order |= {"first_ms": short_ms, "look_ms": short_ms, "looks": 1}
         # An answer of any other host of ours is not the one that was asked for.
         order["host"] = self._fleet.agent(part.task.wants[0].flow.destination).index
         try:
@@ -85,12 +89,16 @@ class Prober:
             return [self._untested(part, number, error)]
         return list(self._sightings(part, number, reader, frames))
 
-    async def again(self, sighting: Sighting) -> list[Sighting]:
-        """Send the probes of one sighting once more, in one look."""
+    async def unhurried(self, sighting: Sighting) -> list[Sighting]:
+        """Send the one-way packets of a sighting again, with all looks that silence is given."""
+        return await self.again(sighting, self._settings.looks)
+
+    async def again(self, sighting: Sighting, looks: int = 1) -> list[Sighting]:
+        """Send the probes of one sighting once more, in one look or several."""
         task = replace(sighting.task, ports=sighting.ports)
         listeners = ((sighting.ports, sighting.listener),)
         part = replace(sighting.part, task=task, ports=sighting.ports, listeners=listeners)
-        return await self.part(part, looks=1)
+        return await self.part(part, looks)
 
     async def ask(
         self, task: Task, protocol: str, ports: Ports, look_ms: int, **options: Any

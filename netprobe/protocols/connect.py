@@ -73,10 +73,7 @@ def parse_proxy(text: str, what: str) -> ProxyUrl:
 async def connect(pipe: Pipe, host: str, port: int, proxy: ProxyUrl) -> Answer:
     """Ask a proxy for a tunnel to host:port; with a 2xx the pipe is that tunnel."""
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    headers = [("Host", authority), ("User-Agent", "netprobe")]
-    if proxy.credentials is not None:
-        token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
-        headers.append(("Proxy-Authorization", f"Basic {token}"))
+    headers = [("Host", authority), ("User-Agent", "netprobe"), *_authorization(proxy)]
     return await _exchange("CONNECT", authority, headers, pipe.send, _raw(pipe))
 
 
@@ -85,9 +82,19 @@ async def get(tls: TlsTalk, host: str, path: str = "/") -> Answer:
     return await _exchange("GET", path, _get_headers(host), tls.send, tls.receive)
 
 
-async def get_plain(pipe: Pipe, host: str, path: str = "/") -> Answer:
-    """GET a path, or through a proxy a whole URL, without TLS."""
-    return await _exchange("GET", path, _get_headers(host), pipe.send, _raw(pipe))
+async def get_plain(
+    pipe: Pipe, host: str, path: str = "/", proxy: ProxyUrl | None = None
+) -> Answer:
+    """GET a path, or of a proxy a whole URL, without TLS."""
+    headers = _get_headers(host) + ([] if proxy is None else _authorization(proxy))
+    return await _exchange("GET", path, headers, pipe.send, _raw(pipe))
+
+
+def _authorization(proxy: ProxyUrl) -> list[tuple[str, str]]:
+    if proxy.credentials is None:
+        return []
+    token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
+    return [("Proxy-Authorization", f"Basic {token}")]
 
 
 def _get_headers(host: str) -> list[tuple[str, str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from dataclasses import dataclass
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
-from netprobe.protocols.connect import Answer, get, get_plain
+from netprobe.protocols.connect import Answer, ProxyUrl, get, get_plain
 from netprobe.protocols.http2 import CallFacts, Http2Talk
 from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
@@ -22,13 +23,16 @@ NO_GREETING_S = 0.05
 # A server that misses a client certificate says so: certificate_required (TLS 1.3),
 # bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
 MISSING_CERTIFICATE = frozenset((116, 42, 40))
+SHOWN_TEXT = 60
+# The last one may be cut off.
+_TAG = re.compile(r"<[^>]*(>|$)")
 ROUTER_SIGNER = "ingress-operator@"
 ROUTER_PAGE = "Application is not available"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to say. ``path`` None: nothing after the handshake; a whole URL is for a proxy.
+    """What to say. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
     HTTP/2 and wants no certificate, call the gRPC method that nobody has.
@@ -39,6 +43,7 @@ class Request:
     alpn: tuple[str, ...] = ("http/1.1",)
     path: str | None = "/"
     call: bool = False
+    proxy: ProxyUrl | None = None
 
 
 @dataclass(slots=True)
@@ -130,7 +135,8 @@ async def hear_plain(pipe: Pipe, request: Request) -> Heard:
     heard = Heard()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LISTEN_S):
-            heard.answer = await get_plain(pipe, request.host, request.path or "/")
+            path = request.path or "/"
+            heard.answer = await get_plain(pipe, request.host, path, request.proxy)
     heard.end = _end(None, heard.answer)
     return heard
 
@@ -167,11 +173,17 @@ def describe(heard: Heard, name: str | None) -> str:
     elif heard.seen is not None and heard.spoke_tls:
         parts.append(_tls_words(heard))
     if heard.status is not None and heard.answer is not None:
-        body = f' "{heard.body[:60]}"' if heard.body else ""
+        text = _text(heard.body)
+        body = f' "{text}"' if text else ""
         parts.append(f"HTTP {heard.status} {heard.answer.reason}{body}".rstrip())
     elif heard.foreign is not None:
         parts.append(f'said "{heard.foreign}"')
     return ", ".join(parts) or "no words"
+
+
+def _text(body: str) -> str:
+    """The words of a page, without its tags."""
+    return " ".join(_TAG.sub(" ", body).split())[:SHOWN_TEXT]
 
 
 def _router_words(heard: Heard, name: str | None) -> str:

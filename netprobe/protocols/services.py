@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netprobe.model.stream import Pipe
+from netprobe.protocols.connect import ProxyUrl
 from netprobe.protocols.hearing import (
     Heard,
     Request,
@@ -84,13 +85,13 @@ class Finding:
 class Asked:
     """Whom to ask: ``host`` for HTTP, ``server_name`` for TLS (None: no SNI), the port.
 
-    ``by_proxy``: a proxy is asked for the whole URL, so nothing but that is tried.
+    ``by_proxy`` is asked for the whole URL, so nothing but that is tried.
     """
 
     host: str
     port: int
     server_name: str | None = None
-    by_proxy: bool = False
+    by_proxy: ProxyUrl | None = None
 
     @property
     def authority(self) -> str:
@@ -167,7 +168,14 @@ async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> Heard 
     heard = None
     for path in service.paths or (None,):
         target = asked.target(path)
-        request = Request(asked.authority, asked.server_name, service.alpn, target, service.call)
+        request = Request(
+            asked.authority,
+            asked.server_name,
+            service.alpn,
+            target,
+            service.call,
+            asked.by_proxy,
+        )
         async with dial() as pipe:
             if pipe is None:
                 return heard

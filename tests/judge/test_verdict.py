@@ -21,8 +21,7 @@ from netprobe.model.evidence import (
 from netprobe.model.matrix import Waiver
 from netprobe.model.plan import Block, Flow
 from netprobe.model.result import Result
-
-from ..plan.conftest import host, requirement
+from tests.plan.conftest import host, requirement
 
 A = host("a", "node", addresses=("10.0.0.1",))
 B = host("b", "node", addresses=("10.0.0.2",))
@@ -189,9 +188,7 @@ def test_translation_of_the_source_is_a_warning() -> None:
     )
 
     assert one(some).verdict == "pass"
-    assert one(some).warnings == (
-        "the source address is translated: b saw it come from 192.0.2.9",
-    )
+    assert one(some).warnings == ("the source address is translated: b saw it come from 192.0.2.9",)
 
 
 @pytest.mark.parametrize(

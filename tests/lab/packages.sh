@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install the Debian packages that the demo or the labs use, where their commands are missing.
 #
-#   sh tests/lab/packages.sh demo|lab
+#   sh tests/lab/packages.sh demo|lab|bench
 #
 # Needs root and apt; else it does nothing, and what misses a command says so when it runs. No service
 # of these packages is started: the labs start their own, in namespaces.

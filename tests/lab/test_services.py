@@ -241,15 +241,17 @@ def test_our_listener_behind_a_proxy(world: World) -> None:
     assert verdict(result) == ("pass", "nonce-answer", "nonce", [])
 
 
-def test_plain_http_through_a_proxy(world: World) -> None:
-    """Plain HTTP is asked for by its URL, with the variable of its own."""
-    plain = {"http_proxy": f"http://{PROXY}:{OPEN_PROXY}"}
+@pytest.mark.parametrize("port", [OPEN_PROXY, ASKING_PROXY])
+def test_plain_http_through_a_proxy(world: World, port: int) -> None:
+    """Plain HTTP is asked for by its URL, with the variable of its own and its credentials."""
+    plain = {"http_proxy": f"http://agent:{PASSWORD}@{PROXY}:{port}"}
     done = world.run(*asking("http-health", 8081, 9999), proxy=plain)
 
     healthy, nobody = done.results
     assert verdict(healthy) == GOOD
-    assert f"through http://{PROXY}" in healthy["because"]
+    assert f"through http://***@{PROXY}" in healthy["because"]
     assert nobody["reason"] == "proxy-500"
+    assert PASSWORD not in done.stdout + done.stderr
 
 
 def test_a_proxy_that_speaks_tls(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_normalise_keeps_the_ports_and_joins_neighbours(some: list[tuple[int, in
     normal = ports.normalise(some)
 
     assert members(normal) == {port for first, last in some for port in range(first, last + 1)}
-    assert all(left[1] + 1 < right[0] for left, right in zip(normal, normal[1:], strict=False))
+    assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(normal))
     assert ports.count(normal) == len(members(normal))
 
 

@@ -101,14 +101,16 @@ def test_a_role_without_hosts_is_skipped(plan_of: PlanOf) -> None:
     ("settings", "when", "unless", "reason"),
     [
         (Setting("cni", "choice", "cilium"), {"cni": "cilium"}, {}, None),
-        (Setting("cni", "choice", "cilium"), {"cni": "flannel"}, {}, "setting cni is cilium, not flannel"),
+        (Setting("cni", "choice", "cilium"), {"cni": "flannel"}, {},
+         "setting cni is cilium, not flannel"),
         (Setting("cni", "choice", "cilium"), {}, {"cni": "cilium"}, "setting cni is cilium"),
         (Setting("mods", "list", ("a", "b")), {"mods": ("b", "c")}, {}, None),
         (Setting("mods", "list", ("a",)), {"mods": ("b", "c")}, {}, "setting mods lacks b or c"),
         (Setting("mods", "list", ()), {"mods": "b"}, {}, "setting mods lacks b"),
         (Setting("v", "version", "4.9"), {"v": ">=4.10"}, {}, "setting v is 4.9, not >=4.10"),
         (Setting("v", "version", "4.10"), {"v": ">=4.10,<4.16"}, {}, None),
-        (Setting("v", "version", "4.16"), {"v": ">=4.10,<4.16"}, {}, "setting v is 4.16, not >=4.10,<4.16"),
+        (Setting("v", "version", "4.16"), {"v": ">=4.10,<4.16"}, {},
+         "setting v is 4.16, not >=4.10,<4.16"),
         (Setting("p", "boolean", False), {"p": True}, {}, "setting p is false, not true"),
     ],
 )  # fmt: skip
@@ -123,7 +125,9 @@ def test_conditions(
     wanted = requirement(
         "a", "node", "external", when=condition(**when), unless=condition(**unless)
     )
-    plan = plan_of([wanted], [host("a", "node"), host("bb", "external")], settings={settings.name: settings})
+    plan = plan_of(
+        [wanted], [host("a", "node"), host("bb", "external")], settings={settings.name: settings}
+    )
 
     assert reasons(plan) == ([] if reason is None else [reason])
     assert len(flows(plan)) == (1 if reason is None else 0)
@@ -154,7 +158,9 @@ def test_ports_of_settings_and_lists_stay_entries(plan_of: PlanOf) -> None:
 
 def test_protocols_of_one_requirement_are_blocks_of_their_own(plan_of: PlanOf) -> None:
     """TCP, UDP, echo and an IP protocol in one requirement are four kinds of flow."""
-    wanted = requirement("r", "node", "external", tcp=((1, 1),), udp=((2, 2),), icmp=True, ipproto=(4,))
+    wanted = requirement(
+        "r", "node", "external", tcp=((1, 1),), udp=((2, 2),), icmp=True, ipproto=(4,)
+    )
     plan = plan_of([wanted], [host("a", "node"), host("bb", "external")])
 
     assert [block.protocol for block in plan.blocks] == ["tcp", "udp", "icmp", "ipproto/4"]
@@ -167,7 +173,8 @@ def test_waivers_expire() -> None:
         "b": Waiver("b", "too late", "2026-11-19"),
     }
     matrix = chosen_matrix(
-        [requirement("a", "node", "external"), requirement("b", "node", "external")], waivers=waivers
+        [requirement("a", "node", "external"), requirement("b", "node", "external")],
+        waivers=waivers,
     )
     plan = make_plan([matrix], Inventory((host("a", "node"), host("bb", "external"))), TODAY)
 
@@ -200,7 +207,10 @@ def test_counts_equal_the_walked_flows(kinds: list[tuple[str, bool, bool]], loca
         addresses = [f"10.0.0.{index}"] * (four or not six) + [f"fd00::{index}"] * six
         hosts.append(host(f"h{index}", role, addresses=tuple(addresses)))
     matrix = chosen_matrix(
-        [requirement("a", "node", "node", tcp=((1, 3), (5, 5))), requirement("b", "master", "external")],
+        [
+            requirement("a", "node", "node", tcp=((1, 3), (5, 5))),
+            requirement("b", "master", "external"),
+        ],
         local=local,
     )
     plan = make_plan([matrix], Inventory(tuple(hosts)), TODAY)

@@ -1,4 +1,4 @@
-"""What is probed at a destination: joined where packets are the same, less what is known already."""
+"""What is probed at a destination: joined where packets are the same, less what is known."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from netprobe.probe.destination import restrict
 from netprobe.probe.listening import Spot, rounds, spots
 from netprobe.probe.work import Work, join
 from netprobe.protocols import protocol_for
-
-from ..plan.conftest import TODAY, chosen_matrix, host, requirement
+from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
 
 def plan_of(*wanted: object, **extra: object) -> Plan:

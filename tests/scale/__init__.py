@@ -1,0 +1,1 @@
+"""Counts, not clocks: what stays small however much is probed."""
