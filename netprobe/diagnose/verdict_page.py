@@ -30,9 +30,9 @@ HELLO_WORDS = """
 ## ClientHellos
 
 A hello is `answered` (TLS came back), `reset` or `closed` at once, closed `late-3s` or `late`,
-`lost` (our bytes are not acknowledged), `gap` (later bytes of the answer came, earlier ones did not),
-`mute` (acknowledged, and nothing), `rejected` by ICMP, or `foreign` (no TLS). The first row that
-matches wins. *Segmented* repeats the one that failed in segments of 536 bytes.
+`lost` (our bytes are not acknowledged), `gap` (later bytes of the answer came, earlier ones did
+not), `mute` (acknowledged, and nothing), `rejected` by ICMP, or `foreign` (no TLS). The first row
+that matches wins. *Segmented* repeats the one that failed in segments of 536 bytes.
 
 | small | of the agent's size | segmented | verdict | because |
 |---|---|---|---|---|

@@ -1,4 +1,4 @@
-"""One-way packets: those that the listener has not seen after a short look are sent again, unhurried.
+"""One-way packets: what the listener has not seen after a short look is sent again, unhurried.
 
 Nothing answers VXLAN and its like, so that waiting for silence would cost every pair of hosts two
 looks, although the listener knows at once what came.
@@ -14,7 +14,7 @@ from netprobe.probe.witnesses import with_witnesses
 
 
 async def with_one_way(sightings: list[Sighting], prober: Prober, round_: Round) -> list[Sighting]:
-    """The sightings, those of unseen packets replaced. Raises AgentError where the listener is gone."""
+    """The sightings, those of unseen packets replaced. Raises AgentError without a listener."""
     missing = [sighting for sighting in sightings if _is_missing(sighting)]
     if not missing:
         return sightings

@@ -11,7 +11,7 @@ ORDERS = 8000
 
 
 def test_an_agent_nobody_listens_to_loses_nothing() -> None:
-    """Far more outcomes than pipe and queue hold are all there, once, when they are read at last."""
+    """Far more outcomes than pipe and queue hold are all there, once, when they are read."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         open_port = held.getsockname()[1]
         orders = [tcp_order(number, "127.0.0.1", [[1, 1]]) for number in range(1, ORDERS + 1)]
