@@ -78,6 +78,11 @@ class Field:
         return f"{FIRST_PORT}-{self.last_port}"
 
     @property
+    def target_mac(self) -> str:
+        """The destination's hardware address, for programs that make their own frames."""
+        return self.target.run("cat", "/sys/class/net/eth0/address").strip()
+
+    @property
     def within(self) -> list[str]:
         """The words before a command that make it run on the source, on one processor."""
         return [*self.source.enter, "taskset", "-c", self.core]

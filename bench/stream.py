@@ -33,12 +33,11 @@ def main(port_probes: int, ports_a_run: int) -> None:
     block = _block(hosts)
     collector = Collector({("bench", "nodeports", "tcp"): PORTS})
     rules = Rules()
-    begun, early_mb, done = time.monotonic(), 0.0, 0
-    for order, flow in _flows(block, hosts, pairs):
+    begun, early_mb = time.monotonic(), 0.0
+    for done, (order, flow) in enumerate(_flows(block, hosts, pairs), 1):
         for evidence in _evidence(flow, ports_a_run):
             for result in judge(evidence, order, rules):
                 collector.add(result)
-        done += 1
         if done == max(1, pairs // 10):
             early_mb = _resident_mb()
     late_mb = _resident_mb()

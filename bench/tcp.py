@@ -74,7 +74,7 @@ def _closed(place: Field, repeats: int) -> list[Row]:
 
 
 def _two_agents(place: Field, repeats: int) -> Row:
-    """What a second process would bring: two agents, each on a processor of its own, half the work."""
+    """What a second process would bring: two agents with half the work and a processor each."""
     ones, twos = [], []
     halves = place.addresses[::2], place.addresses[1::2]
     with ThreadPoolExecutor(2) as pool:
@@ -123,8 +123,8 @@ def _lossy(place: Field, repeats: int) -> Row:
     place.heal()
     wrong = max(run.wrong for run in runs)
     return Row(
-        f"10 % dropped, {LOSS_PERCENT} % of packets lost each way", seconds(runs), "", f"{wrong} wrong",
-        "0 wrong", wrong == 0, _wrong(runs),
+        f"10 % dropped, {LOSS_PERCENT} % of packets lost each way", seconds(runs), "",
+        f"{wrong} wrong", "0 wrong", wrong == 0, _wrong(runs),
     )  # fmt: skip
 
 

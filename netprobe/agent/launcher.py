@@ -134,7 +134,7 @@ class Launcher:
 
     def _sockets(self, order, flows):
         # type: (TcpOrder, List[Flow]) -> List[socket.socket]
-        """One for each flow, used ones first; for the first so many flows where there are not enough."""
+        """One for each flow, used ones first; fewer where there are no more to be had."""
         shelf = order.shelf
         count = len(flows)
         socks = shelf[-count:]

@@ -182,7 +182,7 @@ def _probe(agent, message):
     from .probes import PROBES
 
     engine = PROBES[message["proto"]]
-    agent.part(message["proto"], lambda its: engine()(its)).submit(message)
+    agent.part(message["proto"], engine()).submit(message)
 
 
 def _cancel(agent, message):

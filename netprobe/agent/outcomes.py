@@ -91,7 +91,7 @@ class Outcomes:
 
     def _take_resets(self):
         # type: () -> List[List[Optional[int]]]
-        """The run that the resets are where there is nothing else and no hole; else they join it."""
+        """The one run that the resets are, where they are all there is; else they join the rest."""
         ports, rtts_s, looks = self._reset_ports, self._reset_rtts_s, self._reset_looks
         if not ports:
             return []

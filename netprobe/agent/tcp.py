@@ -151,8 +151,8 @@ class TcpEngine:
         # type: () -> int
         """Handle every connect and conversation that has news; how many there were."""
         total = 0
-        # The hot half again, in C loops: a refused connect is asked for its result, which also makes
-        # the socket new and wakes its descriptor once more.
+        # The hot half again, in C loops: a refused connect is asked for its result, which also
+        # makes the socket new and wakes its descriptor once more.
         live, poll = self._live, self._epoll.poll
         events = poll(0, MOST_EVENTS)
         while events:

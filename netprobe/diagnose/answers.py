@@ -9,7 +9,7 @@ from netprobe.diagnose import identity
 from netprobe.diagnose.fanout import unsteady
 from netprobe.diagnose.findings import Found, Log, facts_of, found
 from netprobe.diagnose.identity import Who
-from netprobe.diagnose.reach import Reach, attempt
+from netprobe.diagnose.reach import FURTHER_TRIES, Reach, attempt, repeat
 from netprobe.diagnose.sights import hello_sight
 from netprobe.diagnose.tables import decide_identity
 from netprobe.protocols.tls_talk import Attempt, Patience
@@ -50,6 +50,12 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
     what = _certificate_fault(reach, who, what, distrust) or what
     good = what.code in REACHED
+    if not good:
+        # One wrong answer may be one of several back ends': it must be everybody's.
+        hello = identity.small_hello(reach.tunnel.sni)
+        tries = await repeat(reach, hello, FURTHER_TRIES)
+        if not all(identity.same_certificate(small, one) for one in tries if one.seen.chain):
+            return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
     log.add("identity", "ok" if good else "fail", what.because, evidence, fine)
     if control is not None:

@@ -155,9 +155,9 @@ ALLOWED: Final[tuple[Row, ...]] = (
     ),
     _row(
         "silent closed reset-after-open | tcp | * | *",
-        "pass open syn-ack handshake",
-        "",
-        "the connection opened, but what was asked got no answer{holder}",
+        "inconclusive open syn-ack handshake",
+        "path service",
+        "the connection opened, but the service did not answer when it was asked who it is{holder}",
     ),
     _row(
         "silent closed reset-after-open unasked | udp icmp ipproto | * | *",

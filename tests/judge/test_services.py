@@ -39,7 +39,7 @@ def brief(result: Result) -> tuple[str, str, str, tuple[str, ...]]:
         (opened("other"), ("inconclusive", "syn-ack", "handshake", ("service",))),
         (opened("tls"), ("inconclusive", "tls-not-expected", "handshake", ("service",))),
         (opened("plaintext"), ("inconclusive", "plaintext-not-tls", "handshake", ("service",))),
-        (opened("closed"), ("pass", "syn-ack", "handshake", ())),
+        (opened("closed"), ("inconclusive", "syn-ack", "handshake", ("path", "service"))),
         (opened("tunnel"), ("pass", "proxy-tunnel", "handshake", ())),
         (refused("407", PROXY), ("blocked", "proxy-407", "none", ("path",))),
         (refused("403", PROXY), ("blocked", "proxy-403", "none", ("path",))),
