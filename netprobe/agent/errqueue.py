@@ -7,6 +7,7 @@ simply leave the queue empty). No privilege is needed.
 
 import socket
 import struct
+from functools import lru_cache
 from typing import List, NamedTuple, Optional, Tuple
 
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
@@ -108,6 +109,26 @@ def about(errors, to, port):
     return local
 
 
+def next_about(sock, to, port):
+    # type: (socket.socket, str, int) -> Optional[QueuedError]
+    """The error of our packet to this destination that is in the queue now, ICMP before local.
+
+    Reads no further than it must: what stays is about other flows, and is passed over later.
+    """
+    local = None
+    while True:
+        try:
+            data, ancillary, _, name = sock.recvmsg(64, ANCILLARY_BYTES, MSG_ERRQUEUE)
+        except OSError:
+            return local
+        error = _read(data, ancillary, name)
+        if error is None or error.to != to or error.port != port:
+            continue
+        if error.is_icmp:
+            return error
+        local = local or error
+
+
 def ttl_of(ancillary):
     # type: (List[Tuple[int, int, bytes]]) -> Optional[int]
     """The TTL or hop limit that the kernel put beside a received packet."""
@@ -135,6 +156,7 @@ def _read(data, ancillary, name):
     return None
 
 
+@lru_cache(maxsize=256)
 def _offender(sockaddr):
     # type: (bytes) -> Optional[str]
     if len(sockaddr) < 8:

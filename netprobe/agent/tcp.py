@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from . import replies
-from .errqueue import QueuedError, about, drain
+from .errqueue import QueuedError, next_about
 from .failures import (
     ENDED_AFTER_OPEN,
     HOST_UNREACHABLE,
@@ -187,7 +187,7 @@ class TcpEngine:
             plain = set(map(FD, resets))
             for flight in refused:
                 if flight[6] not in plain:
-                    self._refused(flight, drain(flight[4]), errno.ECONNREFUSED)
+                    self._refused(flight, self._error(flight), errno.ECONNREFUSED)
         window, live = self._starts.window, self._live
         for flight in resets:
             del live[flight[6]]
@@ -227,14 +227,19 @@ class TcpEngine:
         elif code in IN_PROGRESS:
             # An ICMP error that arrived while the kernel was still inside connect() is in the queue
             # only; the errno would follow with the next SYN, a second later.
-            errors = drain(sock)
-            if about(errors, to[0], to[1]) is not None:
-                self._refused(flight, errors, None)
+            error = self._error(flight)
+            if error is not None:
+                self._refused(flight, error, error.errno)
         else:
-            self._refused(flight, drain(sock), code)
+            self._refused(flight, self._error(flight), code)
 
-    def _refused(self, flight, errors, code):
-        # type: (Flight, List[QueuedError], Optional[int]) -> None
+    def _error(self, flight):
+        # type: (Flight) -> Optional[QueuedError]
+        """What the error queue holds about a connect."""
+        return next_about(flight[4], flight[1][0], flight[1][1])
+
+    def _refused(self, flight, error, code):
+        # type: (Flight, Optional[QueuedError], int) -> None
         """A connect failed; the error queue says whether an ICMP error did it, and whose."""
         part, to, look, started, sock, _, _ = flight
         order = part.order
@@ -244,9 +249,6 @@ class TcpEngine:
             self._pool.drop(sock)
         else:
             self._pool.recycle(order.shelf, sock)
-        error = about(errors, to[0], to[1])
-        if code is None and error is not None:
-            code = error.errno
         name = name_of(code)
         fact = None if error is None else error.fact()
         at_host = (fact is None and name == REFUSED) or (fact is not None and fact[2] == to[0])
