@@ -112,8 +112,8 @@ class World(Lab):
         server = "konnectivity-server"
         issue(folder, "kas.pem", of["root"], kube, CN="kubernetes")
         issue(folder, "etcd.pem", of["etcd"], [EDGE], CN="master-0")
-        node = {"O": "system:nodes", "CN": "system:node:node-1"}
-        issue(folder, "kubelet.pem", of["root"], ["node-1"], **node)
+        node = "system:node:node-1"
+        issue(folder, "kubelet.pem", of["root"], ["node-1"], O="system:nodes", CN=node)
         issue(folder, "other.pem", of["root"], ["other.lab.test"], CN="other.lab.test")
         issue(folder, "router.pem", of["router"], ["*.apps.lab.test"], CN="*.apps.lab.test")
         names = [server, f"{server}.clusters-c1.svc", KONNECTIVITY]
