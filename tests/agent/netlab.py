@@ -16,8 +16,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Parallel test workers each have a lab of their own.
-PREFIX = "nta" + os.environ.get("PYTEST_XDIST_WORKER", "")
+# Every test process has a lab of its own; what a killed one leaves, ``tests.lab.netlab.sweep`` finds
+# by this form of name.
+PREFIX = f"np-{os.getpid()}-0-agent"
 SOURCE, R1, R2, DESTINATION = (f"{PREFIX}-{name}" for name in ("src", "r1", "r2", "dst"))
 NAMES = (SOURCE, R1, R2, DESTINATION)
 LINKS = ((SOURCE, R1), (R1, R2), (R2, DESTINATION))

@@ -142,14 +142,15 @@ def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
     """Two of three workers behind one firewall: one finding, and a table of workers and stages."""
     words = ("--server", f"{EDGE4}:20012", "--publishing", "nodeport")
     hosts = ("worker", "second", "deaf")
-    run = world.diagnose(*words, "-o", "json", hosts=hosts)
+    document = world.folder / "shared.json"
+    run = world.diagnose(*words, "-o", "text", "-o", f"json={document}", hosts=hosts)
     assert run.status == 1
-    (finding,) = run.document["findings"]
+    (finding,) = json.loads(document.read_text())["findings"]
     assert finding["workers"] == ["worker", "second"]
     assert finding["of"] == 3
     title = f"ClientHello above 1,400 bytes is lost towards {EDGE4}"
     assert finding["title"] == title
-    page = world.diagnose(*words, hosts=hosts).stdout
+    page = run.stdout
     assert f"2 of 3 workers: {title}" in page
     assert "allow ICMP fragmentation-needed" in page
     assert "worker  names  route" in page
