@@ -94,6 +94,7 @@ class World(Lab):
         super().__init__()
         self.prefix = f"nkn-{os.getpid()}-{next(_NUMBERS)}-"
         self._resolvers: list[Path] = []
+        self._inventories = itertools.count(1)
 
     def __enter__(self) -> World:
         sweep()
@@ -221,8 +222,9 @@ class World(Lab):
                 for host in hosts
             },
         }
-        tag = "-".join(hosts) + (f"-{abs(hash(str(proxy)))}" if proxy else "")
-        return self.write(f"inventory-{tag}.yaml", yaml.safe_dump(document, sort_keys=False))
+        return self.write(
+            f"inventory-{next(self._inventories)}.yaml", yaml.safe_dump(document, sort_keys=False)
+        )
 
     def diagnose(
         self,
