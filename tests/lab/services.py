@@ -14,9 +14,18 @@ import http.server, socket, ssl, sys
 address, port, certificate = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 class Server(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+class Registry(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        known = self.path == "/v2/"
+        self.send_response(401 if known else 404)
+        if known:
+            self.send_header("Docker-Distribution-Api-Version", "registry/2.0")
+            self.send_header("WWW-Authenticate", 'Bearer realm="https://auth.lab.test/token"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(certificate)
-server = Server((address, port), http.server.SimpleHTTPRequestHandler)
+server = Server((address, port), Registry)
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()
 """
@@ -69,7 +78,7 @@ def start_ntp(lab: Lab, host: Namespace) -> None:
 
 
 def start_https(lab: Lab, host: Namespace, port: int = 443) -> None:
-    """An HTTPS server with a certificate of its own on every address of a host."""
+    """A container registry (HTTPS, own certificate, wants a token) on every address of a host."""
     certificate = lab.folder / f"https-{host.name}.pem"
     run(
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",

@@ -145,7 +145,7 @@ def test_udp_silence_without_an_agent_is_inconclusive(run: Finished) -> None:
         ("dns-udp", ["service"]),
         ("dns-tcp", ["service"]),
         ("ntp", ["service"]),
-        ("registry", ["service", "handshake"]),
+        ("registry", ["service"]),
     ],
 )
 def test_live_services_are_asked_for_what_they_serve(
