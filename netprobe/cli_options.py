@@ -206,7 +206,7 @@ probing_options = together(
         type=click.IntRange(1, 1024),
         default=DEFAULT_JOBS,
         metavar="N",
-        help="How many processor cores an agent may use.",
+        help="Accepted for scripts; without effect: an agent is one process (docs/performance.md).",
     ),
     _no_listen,
     _strict,

@@ -17,7 +17,7 @@ from netprobe.protocols.tls_talk import BRIEF, TlsTalk
 
 # Two of them, one after the other, stay below 6 s. A live service answers within a round trip or
 # two; only what drops our bytes takes longer.
-LISTEN_S = 2.8
+LISTEN_S = 5.8
 # Whoever gets a request needs no time for words of its own before it.
 NO_GREETING_S = 0.05
 # A server that misses a client certificate says so: certificate_required (TLS 1.3),
