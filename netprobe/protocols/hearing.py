@@ -15,8 +15,8 @@ from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
 from netprobe.protocols.tls_talk import BRIEF, TlsTalk
 
-# Two of them, one after the other, stay below 6 s. A live service answers within a round trip or
-# two; only what drops our bytes takes longer.
+# A live service answers within a round trip or two, but its host may be busy; only what drops our
+# bytes takes longer.
 LISTEN_S = 5.8
 # Whoever gets a request needs no time for words of its own before it.
 NO_GREETING_S = 0.05

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Every test process has a lab of its own; what a killed one leaves, ``tests.lab.netlab.sweep`` finds
-# by this form of name.
+# Every test process has a lab of its own; what a killed one leaves, ``tests.lab.netlab.sweep``
+# finds by this form of name.
 PREFIX = f"np-{os.getpid()}-0-agent"
 SOURCE, R1, R2, DESTINATION = (f"{PREFIX}-{name}" for name in ("src", "r1", "r2", "dst"))
 NAMES = (SOURCE, R1, R2, DESTINATION)
