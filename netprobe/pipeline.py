@@ -24,9 +24,9 @@ from netprobe.plan import expand
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.probe import checkup
-from netprobe.probe.collect import STOPPED, collect
+from netprobe.probe.collect import collect
 from netprobe.probe.settings import LOOKS, ProbeSettings
-from netprobe.probe.work import Key, Want
+from netprobe.probe.work import STOPPED, Key, Want
 from netprobe.vantage.launch import Launcher
 
 MAX_RESULTS = 5_000_000
@@ -61,7 +61,9 @@ class Probing:
     def settings(self) -> ProbeSettings:
         """The probe stage's own settings."""
         looks = LOOKS if self.retries is None else self.retries + 1
-        return ProbeSettings(self.timeout_s, looks, self.rate, self.forks, self.jobs, self.listen)
+        # Where everything is supposed to run, a listener of ours would stand in for a dead service.
+        listen = self.listen and not self.live
+        return ProbeSettings(self.timeout_s, looks, self.rate, self.forks, self.jobs, listen)
 
 
 def make_plan(request: Request) -> Plan:

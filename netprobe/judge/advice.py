@@ -35,6 +35,8 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     if first.where == ("source",):
         return "source", f"{_names(sources)} itself stops what it sends to {_names(destinations)}"
     kind = _kind(sources, destinations)
+    if first.reason == "net-unreach" and first.rejected_by is not None:
+        return "router", f"{first.rejected_by} has no route for {what} {_between(members)}"
     if first.rejected_by is not None and first.where == ("path",):
         return "router", f"{first.rejected_by} rejects {what} {_between(members)}"
     both = " in both directions" if _sides(members) is not None else ""
@@ -60,6 +62,8 @@ def advice(members: Sequence[Result], first: Result) -> str:
         return f"Bind the service on {ends[1]} to loopback only, or close {what} in its firewall."
     if first.reason == "name-not-resolved":
         return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
+    if first.reason == "net-unreach" and first.rejected_by is not None:
+        return f"Give {first.rejected_by} a route to {ends[1]} ({first.address})."
     rule = f"{what} {_between(members)}"
     return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
                                           address=first.address, router=first.rejected_by or

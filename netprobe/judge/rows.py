@@ -375,6 +375,14 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{address}",
     ),
     _row(
+        "no-neighbour | * | * | *",
+        "blocked unreachable host-unreach none",
+        "destination path",
+        "{destination} has {address} and is up, but {source} on the same network gets no answer to "
+        "its ARP or neighbour requests: the network between them does not carry them (isolated "
+        "ports, another VLAN), or a neighbour table is full",
+    ),
+    _row(
         "no-route | * | * | *",
         "blocked unreachable no-route none",
         "source",
@@ -592,7 +600,7 @@ DENIED: Final[tuple[Row, ...]] = (
         "{failure}: refused, as it must be",
     ),
     _row(
-        "router-no-route host-down host-known-down no-route name-not-resolved "
+        "router-no-route host-down host-known-down no-neighbour no-route name-not-resolved "
         "proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
         "inconclusive unreachable {failure} none",
         "host path source",

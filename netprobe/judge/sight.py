@@ -12,7 +12,7 @@ Sight = Literal[
     "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
-    "router-no-route", "host-down", "host-known-down", "no-route", "stuck",
+    "router-no-route", "host-down", "host-known-down", "no-neighbour", "no-route", "stuck",
     "silence", "silence-maybe-stuck",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
@@ -69,7 +69,8 @@ def icmp_word(icmp: Icmp) -> str:
 
 
 _REFUSED_BY: Final[dict[str, Sight]] = {
-    "source": "rejected-by-source",
+    # The own kernel says so at once for a rule, and after 3 s for a neighbour that does not answer.
+    "source": "no-neighbour",
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }

@@ -190,8 +190,8 @@ def _rejected_by(row: Row, outcome: Outcome) -> str | None:
         return outcome.answered_by
     if outcome.icmp is None:
         return None
-    if "host" in row.where:
-        return None  # who reports that a host is down rejects nothing
+    if "host" in row.where or row.sights == ("no-neighbour",):
+        return None  # who reports that nobody answers rejects nothing
     return outcome.icmp.offender
 
 

@@ -15,15 +15,13 @@ from netprobe.probe.answered import Answered
 from netprobe.probe.destination import Destination
 from netprobe.probe.fleet import Fleet
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.work import Key, Order, Want, Work
+from netprobe.probe.work import STOPPED, Key, Order, Want, Work
 from netprobe.vantage.launch import Launcher
 
 Emit = Callable[[Want, list[Evidence]], None]
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
 PROMPT_S = 10.0
-
-STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
 
 async def collect(

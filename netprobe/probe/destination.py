@@ -17,6 +17,7 @@ from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
 from netprobe.probe.one_way import with_one_way
+from netprobe.probe.parts import Part
 from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.proxied import Proxied
 from netprobe.probe.resolving import Resolved, resolve
@@ -26,7 +27,11 @@ from netprobe.probe.sighting import Prober, Sighting
 from netprobe.probe.suspects import Suspects
 from netprobe.probe.ways import ways
 from netprobe.probe.witnesses import with_witnesses
-from netprobe.probe.work import Task, Want, join
+from netprobe.probe.work import STOPPED, Task, Want, join
+from netprobe.protocols import protocol_for
+
+# Answers that only the destination itself can give.
+PROVEN = ("nonce", "echo")
 
 Emit = Callable[[Want, list[Evidence]], None]
 
@@ -58,8 +63,13 @@ class Destination:
         by_way = [one for want in wants for one in ways(want)]
         resolved = await resolve(by_way, self._fleet)
         tasks = join(by_way, resolved.addresses)
-        sightings = await self._denied([task for task in tasks if task.denied])
-        sightings += await self._allowed([task for task in tasks if not task.denied])
+        try:
+            sightings = await self._denied([task for task in tasks if task.denied])
+            sightings += await self._allowed([task for task in tasks if not task.denied])
+        except asyncio.CancelledError:
+            on_final()
+            self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
+            raise
         for sighting in sightings:
             if sighting.outcome is not None and sighting.task.via is None:
                 source, address = sighting.task.source.name, sighting.task.address
@@ -184,6 +194,31 @@ class Destination:
 def _has_address(sighting: Sighting) -> bool:
     """Whether the destination's agent bound the probed address itself."""
     return sighting.listener.state == "ours" and not sighting.listener.nat
+
+
+def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sighting]:
+    """What is proven of tasks that were stopped half-way, and the rest of them as stopped.
+
+    Only an answer that needs no second look is: silence and refusals are not final yet.
+    """
+    proven = [one for one in finished if one.outcome is not None and one.outcome.answer in PROVEN]
+    kept: dict[tuple[str, ...], list[Sighting]] = {}
+    for one in proven:
+        kept.setdefault(_same(one.task), []).append(one)
+    found = [one for one in proven if not one.task.denied]
+    for task in tasks:
+        mine = [] if task.denied else kept.get(_same(task), [])
+        known = port_sets.normalise(entry for one in mine for entry in one.ports)
+        rest = port_sets.subtract(task.ports, known)
+        if rest or not (task.ports or mine):
+            part = Part(task, rest, ((rest, UNKNOWN),), protocol_for(None), "connect", 0, False)
+            found.append(Sighting(task, part, rest, 0, None, UNKNOWN, untested=STOPPED))
+    return found
+
+
+def _same(task: Task) -> tuple[str, ...]:
+    """What tells a task from the others of its destination, whatever its ports."""
+    return (task.source.name, task.address, task.protocol, task.probe or "")
 
 
 def _apart(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:

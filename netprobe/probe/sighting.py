@@ -56,6 +56,8 @@ class Prober:
         self._fleet = fleet
         self._settings = settings
         self._answered = answered
+        # What orders have brought so far: an interrupt keeps what is proven of it.
+        self.finished: list[Sighting] = []
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
@@ -87,7 +89,9 @@ class Prober:
             reader = await self._reader(agent, part.protocol, part.task, frames)
         except AgentError as error:
             return [self._untested(part, number, error)]
-        return list(self._sightings(part, number, reader, frames))
+        found = list(self._sightings(part, number, reader, frames))
+        self.finished += found
+        return found
 
     async def unhurried(self, sighting: Sighting) -> list[Sighting]:
         """Send the one-way packets of a sighting again, with all looks that silence is given."""

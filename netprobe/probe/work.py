@@ -11,6 +11,8 @@ from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import Ports
 from netprobe.protocols.services import SERVICES
 
+STOPPED = ("stopped", "the run was stopped before this flow was probed")
+
 Order = tuple[int, int, int]
 # source, address, protocol, probe, denied, server name, proxy
 TaskKey = tuple[str, str, str, str | None, bool, str | None, "Via | None"]
