@@ -92,7 +92,11 @@ API_PAGES: dict[str, Page] = {
     "/healthz": (200, "text/plain", "ok"),
     "/livez": (200, "text/plain", "ok"),
     "/readyz": (200, "text/plain", "ok"),
-    "/version": (200, "application/json", json.dumps({"major": "1", "minor": "33"})),
+    "/version": (
+        200,
+        "application/json",
+        json.dumps({"major": "1", "minor": "33", "gitVersion": "v1.33.0"}),
+    ),
     "*": (
         403,
         "application/json",

@@ -41,6 +41,7 @@ H2_FIRST = ("h2", "http/1.1")
 KUBE_NAMES = frozenset(("kubernetes", "kubernetes.default", "kubernetes.default.svc"))
 _STATUS = re.compile(r'"kind": ?"Status"')
 _VERSION = re.compile(r'"gitVersion": ?"([^"]{1,40})"')
+_OCI_ERRORS = re.compile(r'^\s*\{\s*"errors":\s*\[\s*\{\s*"code":\s*"[A-Z_]+"')
 _SELF_SIGNED_KUBELET = re.compile(r"@\d{6,}$")
 MACHINE_CONFIG_PLAIN = 22624
 
@@ -267,7 +268,8 @@ def _kubelet(heard: Heard) -> str | None:
 def _registry(heard: Heard) -> str | None:
     headers = heard.answer.headers if heard.answer is not None else {}
     realm = headers.get("www-authenticate", "")
-    marked = "docker-distribution-api-version" in headers
+    # The header is the old mark; a body of errors with codes is what the OCI distribution spec asks for.
+    marked = "docker-distribution-api-version" in headers or bool(_OCI_ERRORS.search(heard.body))
     if heard.status == 200 and (marked or heard.body in ("{}", "{ }")):
         return "registry: /v2/ 200"
     if heard.status == 401 and (marked or realm.lower().startswith("bearer realm=")):

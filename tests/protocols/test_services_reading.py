@@ -63,6 +63,8 @@ CALLED = Heard(
         ("registry", page(401, www_authenticate='Bearer realm="x"'), "registry: /v2/ 401"),
         ("registry", page(200, "<html>Welcome</html>"), None),
         ("registry", page(401, www_authenticate='Basic realm="proxy"'), None),
+        ("registry", page(401, '{"errors": [{"code": "UNAUTHORIZED"}]}'), "registry: /v2/ 401"),
+        ("registry", page(401, '{"errors": ["go away"]}'), None),
         ("https", page(302), "HTTP 302 over TLSv1.3"),
         ("https", page(503, "<h1>Application is not available</h1>"), None),
     ],
