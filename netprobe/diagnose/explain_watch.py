@@ -17,6 +17,7 @@ from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
+from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.destination import Destination
 from netprobe.probe.fleet import Fleet
@@ -101,7 +102,7 @@ async def watch(
     try:
         fleet.start(secrets.token_bytes(32), settings.rate)
         wants = list(work.wants(destination))
-        probing = Destination(destination, fleet, settings, answered, notes.emit)
+        probing = Destination(destination, fleet, settings, answered, Alone(), notes.emit)
         await probing.run(wants, lambda: None)
         exchanges = tuple(notes.exchanges)
         prober = Prober(fleet, settings, Answered())

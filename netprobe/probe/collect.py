@@ -11,6 +11,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
+from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.destination import Destination
 from netprobe.probe.fleet import Fleet
@@ -84,10 +85,11 @@ async def _work_through(
     work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, emitted: Emitted
 ) -> None:
     answered = Answered()
+    alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
 
     async def some(host: Host, wants: list[Want]) -> None:
-        destination = Destination(host, fleet, settings, answered, emit)
+        destination = Destination(host, fleet, settings, answered, alone, emit)
         await destination.run(wants, lambda: emitted.part(host, wants))
 
     async def one(host: Host) -> None:

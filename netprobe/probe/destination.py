@@ -11,6 +11,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
+from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
@@ -42,13 +43,20 @@ class Destination:
     """One destination's flows, from the first packet to the evidence of every want."""
 
     def __init__(
-        self, host: Host, fleet: Fleet, settings: ProbeSettings, answered: Answered, emit: Emit
+        self,
+        host: Host,
+        fleet: Fleet,
+        settings: ProbeSettings,
+        answered: Answered,
+        alone: Alone,
+        emit: Emit,
     ) -> None:
         self._host = host
         self._fleet = fleet
         self._agent: Agent = fleet.agent(host)
         self._settings = settings
         self._answered = answered
+        self._alone = alone
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
         self._localiser = Localiser(fleet, self._agent, self._prober)
@@ -64,8 +72,9 @@ class Destination:
         resolved = await resolve(by_way, self._fleet)
         tasks = join(by_way, resolved.addresses)
         try:
-            sightings = await self._denied([task for task in tasks if task.denied])
-            sightings += await self._allowed([task for task in tasks if not task.denied])
+            async with self._alone.at(task.address for task in tasks):
+                sightings = await self._denied([task for task in tasks if task.denied])
+                sightings += await self._allowed([task for task in tasks if not task.denied])
         except asyncio.CancelledError:
             on_final()
             self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
