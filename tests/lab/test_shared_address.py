@@ -15,15 +15,17 @@ pytestmark = pytest.mark.lab
 
 ADDRESS = "10.95.1.2"
 PORTS = "3000-3999"
+FLOW = {"from": "client", "tcp": [PORTS], "purpose": "p", "row": "r"}
 MATRIX = {
-    "schema": "netprobe.matrix/1", "name": "twice", "title": "Twice",
+    "schema": "netprobe.matrix/1",
+    "name": "twice",
+    "title": "Twice",
     "roles": {"client": {}, "server": {}, "closed": {}},
     "requirements": [
-        {"id": "open", "from": "client", "to": "server", "tcp": [PORTS], "purpose": "p", "row": "r"},
-        {"id": "shut", "from": "client", "to": "closed", "tcp": [PORTS], "purpose": "p", "row": "r",
-         "expect": "denied"},
+        {"id": "open", "to": "server", **FLOW},
+        {"id": "shut", "to": "closed", "expect": "denied", **FLOW},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
