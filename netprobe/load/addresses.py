@@ -50,6 +50,9 @@ def _of_one_host(address: IPAddress, text: str) -> Address:
         if address.scope_id is not None:
             words = "has a zone, which means another link on every host"
             raise _NotOfAHost(f"{quoted(text)} {words}, expected an address without one")
+        if address.is_link_local:
+            words = "is link-local, which means another link on every host"
+            raise _NotOfAHost(f"{quoted(text)} {words}, expected an address of a wider scope")
     if address.is_unspecified or address.is_multicast or text == "255.255.255.255":
         raise _NotOfAHost(f"{quoted(text)} is not the address of one host, {_EXPECTED}")
     return Address(str(address), 4 if address.version == 4 else 6)

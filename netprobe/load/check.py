@@ -8,7 +8,8 @@ from pathlib import Path
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
 from netprobe.load.headers import KINDS, kind_of
-from netprobe.load.inventories import is_ansible, read_one
+from netprobe.load.inventories import check_loopback, is_ansible, read_one
+from netprobe.load.loopback import loopback_notes
 from netprobe.load.matrix_file import read_matrices
 from netprobe.load.yaml_source import read_bytes, top_keys
 
@@ -35,7 +36,9 @@ def _check(given: str, problems: list[Problem]) -> str:
         inventory = read_one(path, problems)
         if inventory is None:
             return ""
-        notes = "".join(f"\n  note: {note}" for note in inventory.notes)
+        check_loopback(inventory, problems)
+        every = (*inventory.notes, *loopback_notes(inventory.hosts))
+        notes = "".join(f"\n  note: {note}" for note in every)
         return f"{given}: inventory, {_count(len(inventory.hosts), 'host')}, no problems{notes}"
     matrices = read_matrices([path], problems)
     if not matrices:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.document import problem_at
 from netprobe.load.inventory_ansible import read_ansible
 from netprobe.load.inventory_file import read_inventory, shared_addresses
+from netprobe.load.loopback import loopback_notes, loopback_problems
 from netprobe.load.words import quoted
 from netprobe.load.yaml_source import read_bytes, top_keys
 from netprobe.model.inventory import Host, Inventory
@@ -39,7 +41,15 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
         inventory = read_one(path, problems)
         if inventory is not None:
             found.append((path, inventory))
-    return found[0][1] if len(found) == 1 else _merged(found, problems)
+    inventory = found[0][1] if len(found) == 1 else _merged(found, problems)
+    check_loopback(inventory, problems)
+    return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
+
+
+def check_loopback(inventory: Inventory, problems: list[Problem]) -> None:
+    """Note loopback addresses in files of ours; of Ansible's hosts many may take no part."""
+    ours = (host for host in inventory.hosts if host.place)
+    problems.extend(loopback_problems(inventory.hosts, ours))
 
 
 def read_one(path: str, problems: list[Problem]) -> Inventory | None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventories import read_inventories
+from netprobe.load.loopback import loopback_problems
 from netprobe.load.matrix_file import read_matrices
 from netprobe.load.roles import read_roles
 from netprobe.load.settings import notes_of_settings, read_settings_of_run
-from netprobe.model.inventory import Inventory
+from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 
 
@@ -29,6 +30,13 @@ def load_request(
         raise FileErrors(problems)
     chosen = read_settings_of_run(read, inventory, sets, problems)
     notes = (*notes_of_settings(read, inventory), *read_roles(chosen, inventory, problems))
+    problems.extend(loopback_problems(inventory.hosts, _of_ansible(chosen, inventory)))
     if problems:
         raise FileErrors(problems)
     return chosen, inventory, notes
+
+
+def _of_ansible(chosen: Sequence[ChosenMatrix], inventory: Inventory) -> list[Host]:
+    """The hosts of Ansible's that take part."""
+    known = {role for one in chosen for role in one.matrix.roles}
+    return [host for host in inventory.hosts if not host.place and known & set(host.roles)]

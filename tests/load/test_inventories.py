@@ -9,6 +9,7 @@ import pytest
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.load.inventories import is_ansible, load_inventory
+from netprobe.load.request import load_request
 from netprobe.model.inventory import Address, Ssh, Vantage
 
 GOOD = Path(__file__).parent / "good" / "inventory.yaml"
@@ -119,6 +120,25 @@ def test_conflicts_of_several() -> None:
         'b.yaml:4:3: host "a" stands in a.yaml:4:3 too, expected every host once',
         f"c.yaml:3:16: {ipv4}, expected an IPv4 address, an IPv6 address or a name",
     ]
+
+
+def test_loopback_of_one_machine() -> None:
+    """A lab on loopback is fine as long as every agent is here; the notes say what it is."""
+    here = "  here: {address: 127.0.0.1, roles: [node], vantage: local}\n"
+    there = "  there: {address: '::1', roles: [node], vantage: {command: [env]}}\n"
+    remote = "  far: {address: 10.0.0.1, roles: [node], vantage: {command: [env]}}\n"
+    lab = write("lab.yaml", HEAD + "hosts:\n" + here + there)
+    more = write("more.yaml", HEAD + "hosts:\n" + remote)
+
+    assert load_inventory([lab]).notes == (
+        "2 of 2 hosts have loopback addresses: what is sent there never leaves this machine",
+    )
+    assert load_inventory([more]).notes == ()
+    with pytest.raises(FileErrors) as caught:
+        load_inventory([lab, more])
+    assert [str(problem).partition(" means")[0] for problem in caught.value.problems] == [
+        'lab.yaml:3:3: host "here": "127.0.0.1"', 'lab.yaml:4:3: host "there": "::1"'
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -246,6 +266,25 @@ def test_ansible_problems() -> None:
         "expected words as in a shell",
         'hosts: host e: "-oProxyCommand" does not fit, expected a word without - before it',
     ]
+
+
+@needs_ansible
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", ["ansible_host=localhost", "ansible_host=127.0.0.1 ansible_connection=local"]
+)
+def test_ansible_loopback(words: str) -> None:
+    """A host that takes part must not be localhost to the others; one without a role may be."""
+    base = "[node]\nb ansible_host=10.0.0.2\n[other]\nlocalhost ansible_connection=local\n"
+    good, bad = write("good", base), write("bad", f"{base}[master]\na {words}\n")
+    matrix = str(GOOD.parent / "base.yaml")
+
+    assert len(load_request([matrix], [good], [])[1].hosts) == 2
+    with pytest.raises(FileErrors) as caught:
+        load_request([matrix], [bad], [])
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("Ansible inventory: host a: ")
+    assert line.endswith("reach it in ansible_host or netprobe_addresses")
 
 
 @needs_ansible
