@@ -11,8 +11,10 @@ from netprobe.load.words import quoted
 from netprobe.model.inventory import Address, Host
 
 # Names that Debian's and Red Hat's /etc/hosts give to loopback, beside *.localhost (RFC 6761).
-_NAMES = ("localhost", "localhost.localdomain", "localhost4", "localhost6")
-_NAMES += ("ip6-localhost", "ip6-loopback")
+_NAMES = frozenset(
+    ("localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost",
+     "ip6-loopback")
+)  # fmt: skip
 
 
 def loopback_problems(hosts: Sequence[Host], asked: Iterable[Host]) -> Iterator[Problem]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from pydantic_core import PydanticCustomError
 
 from netprobe.errors import Problem
 from netprobe.load.document import Document, Path, Step
+from netprobe.load.matrix_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.load.matrix_settings import Known
 from netprobe.load.port_entries import port_entry
 from netprobe.load.setting_values import Term, parse_term
@@ -39,6 +41,7 @@ class Checks:
         for index, body in enumerate(self._requirements()):
             path = ("requirements", index)
             self._requirement(path, body, roles)
+            self._probe(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
                 self._at_key(path, f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}")
         self._duplicates()
@@ -91,6 +94,7 @@ class Checks:
             self._condition((*path, "warnings", index, "when"))
         for key in ("tcp", "udp"):
             self._ports((*path, key))
+        self._protocols((*path, "ipproto"))
         sni = body.get("sni")
         if isinstance(sni, dict) and isinstance(sni.get("setting"), str):
             self._reference((*path, "sni"), sni["setting"], "string")
@@ -133,6 +137,28 @@ class Checks:
                 self._at(place, f"{words}, expected every port once")
             seen.append(entry)
 
+    def _protocols(self, path: tuple[Step, ...]) -> None:
+        raw = self.document.get(path)
+        numbers = [item for _, item in _items(path, raw)]
+        for index, number in enumerate(numbers):
+            if isinstance(number, int) and number in numbers[:index]:
+                self._at((*path, index), f"{number} stands in the list twice, expected it once")
+
+    def _probe(self, path: tuple[Step, ...], body: Body) -> None:
+        """A probe that cannot travel by a TCP or UDP that stands beside it, or by nothing there."""
+        name = body.get("probe")
+        if not isinstance(name, str) or name not in get_args(Probe):
+            return
+        fitting = PROBE_TRANSPORTS.get(name, SERVICE_TRANSPORTS)
+        given = [key for key in PROTOCOL_KEYS if body.get(key)]
+        wrong = [key for key in given if key in ("tcp", "udp") and key not in fitting]
+        if given and not set(given) & set(fitting):
+            wrong = given
+        if wrong:
+            words = f"{quoted(name)} does not travel by {' and '.join(wrong)}"
+            expected = f"expected it with {' or '.join(fitting)} alone"
+            self._at((*path, "probe"), f"{words}, {expected}")
+
     def _reference(self, place: tuple[Step, ...], name: str, kind: SettingType) -> None:
         setting = self.settings.get(name)
         if name not in self.settings:
@@ -174,6 +200,13 @@ class Checks:
                 self._at_key(path, unknown("requirement", name, ids))
             if isinstance(body, dict):
                 self._requirement(path, body, roles)
+                self._probe(path, self._overridden(name, body))
+
+    def _overridden(self, name: str, body: Body) -> Body:
+        """What an override leaves of a requirement, as far as its probe is concerned."""
+        old = {one.id: one for one in self.base.requirements} if self.base else {}
+        keys = (*PROTOCOL_KEYS, "probe")
+        return {**{key: getattr(old[name], key) for key in keys if name in old}, **body}
 
     def _waive(self, ids: Collection[str]) -> None:
         for name in self._keys("waive"):

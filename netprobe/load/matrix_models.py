@@ -11,7 +11,7 @@ from netprobe.load.complaints import FileModel, refuse
 from netprobe.load.fields import Date, Name, Names, Words
 from netprobe.load.port_entries import Port, Protocols
 from netprobe.load.server_name import ServerName
-from netprobe.load.words import what_it_is
+from netprobe.load.words import quoted, what_it_is
 
 SCHEMA = "netprobe.matrix/1"
 
@@ -20,6 +20,15 @@ Probe = Literal[
     "konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth",
     "http-health", "https", "tls",
 ]  # fmt: skip
+
+# By what each may travel; tests hold it against the protocols themselves.
+PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
+    "dns": ("tcp", "udp"), "memberlist": ("tcp", "udp"), "openvpn": ("tcp", "udp"),
+    "vxlan": ("udp",), "geneve": ("udp",), "ntp": ("udp",), "ike": ("udp",),
+    "ipip": ("ipproto",),
+}  # fmt: skip
+# The others are services: they speak TLS or HTTP.
+SERVICE_TRANSPORTS = ("tcp",)
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _CONDITION: dict[str, Any] = {
@@ -143,14 +152,20 @@ class WaiverFile(FileModel):
     until: Date | None = Field(default=None, description="The last day on which the waiver holds.")
 
 
-_UNTIL = re.compile(r"^(?P<reason>.*?)(?P<comma>,?)\s*\buntil\s+(?P<until>\S+?)\.?\s*$", re.DOTALL)
+_UNTIL = re.compile(
+    r"^(?P<reason>.*?)(?P<comma>,?)\s*[(]?\b(?:un)?till?\s+(?P<until>[^\s)]+?)[.)]*\s*$",
+    re.DOTALL | re.IGNORECASE,
+)
+_SOME_END = re.compile(r"\b(?:un)?till?\b.*?\d", re.DOTALL | re.IGNORECASE)
+_WAIVER = '"REASON, until 2027-01-31"'
 
 
 def split_waiver(value: object) -> object:
     """``"reason, until 2027-01-31"`` as reason and date.
 
     "until" with a word that is no attempt at a date ("until Monday we wait") stays a reason,
-    unless a comma says that it was meant as the end of the waiver.
+    unless a comma says that it was meant as the end of the waiver. A date elsewhere behind "until"
+    is refused: read as a part of the reason it would make a waiver that never ends.
     """
     if isinstance(value, dict):
         return value
@@ -159,6 +174,9 @@ def split_waiver(value: object) -> object:
     match = _UNTIL.match(value)
     if match and (match["comma"] or any(letter.isdigit() for letter in match["until"])):
         return {"reason": match["reason"], "until": match["until"]}
+    if _SOME_END.search(value):
+        words = f"{quoted(value)} does not end with its last day"
+        raise refuse(f"{words}, expected {_WAIVER} or {{reason: ..., until: 2027-01-31}}")
     return {"reason": value}
 
 

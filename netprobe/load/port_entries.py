@@ -19,6 +19,8 @@ _PORT = re.compile(r"\d{1,9}\Z", re.ASCII)
 # People look for these by name; the number is what stands in the packet.
 _PROTOCOLS = {"icmp": 1, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51}
 _PROTOCOLS |= {"icmpv6": 58, "ospf": 89, "vrrp": 112, "sctp": 132}
+# IANA's registry; Linux makes no socket for 0 and takes 255 for "headers included" (raw(7)).
+_NO_PROTOCOLS = {0: "IPv6's hop-by-hop option", 255: "reserved"}
 _HAVE_KEYS = {1: "icmp: echo", 58: "icmp: echo", 6: "tcp: [PORT]", 17: "udp: [PORT]"}
 
 
@@ -41,9 +43,11 @@ def ip_protocol(raw: object) -> int:
         hint = f" ({raw.lower()} is {number})" if number else ""
         raise refuse(f"{quoted(raw)} is text, expected the protocol's number{hint}")
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise refuse(f"{what_it_is(raw)}, expected the number of an IP protocol (0 to 255)")
+        raise refuse(f"{what_it_is(raw)}, expected the number of an IP protocol (1 to 254)")
     if not 0 <= raw <= 255:
-        raise refuse(f"{text_of(raw)} is no IP protocol, expected 0 to 255")
+        raise refuse(f"{text_of(raw)} is no IP protocol, expected 1 to 254")
+    if raw in _NO_PROTOCOLS:
+        raise refuse(f"{text_of(raw)} is {_NO_PROTOCOLS[raw]}, expected 1 to 254")
     if raw in _HAVE_KEYS:
         raise refuse(f"protocol {text_of(raw)} has a key of its own, expected {_HAVE_KEYS[raw]}")
     return int(raw)
@@ -91,7 +95,7 @@ _PORT_SCHEMA: dict[str, Any] = {
         },
     ]
 }
-_PROTOCOL_SCHEMA = {"type": "integer", "minimum": 0, "maximum": 255}
+_PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
 
 # Any: the validators above take whatever stands in the file.
 Port = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]

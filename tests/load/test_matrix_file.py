@@ -215,6 +215,11 @@ def test_problems_of_base_and_file_at_once(tmp_path: Path) -> None:
         ("{reason: why, until: 2020-02-29}", "why", "2020-02-29"),
         ("{reason: 'why, until 2020'}", "why, until 2020", None),
         ('"long ago, until 1999-12-31"', "long ago", "1999-12-31"),
+        ('"old switch, till 2027-01-31"', "old switch", "2027-01-31"),
+        ('"Old switch. Until 2027-01-31"', "Old switch.", "2027-01-31"),
+        ('"old switch (until 2027-01-31)"', "old switch", "2027-01-31"),
+        ('"since 2026-01-01 it is so"', "since 2026-01-01 it is so", None),
+        ("{reason: 'open until ticket 5 is done'}", "open until ticket 5 is done", None),
     ],
 )
 def test_waivers(tmp_path: Path, written: str, reason: str, until: str | None) -> None:
@@ -228,6 +233,22 @@ def test_waivers(tmp_path: Path, written: str, reason: str, until: str | None) -
 def test_bad_ends_of_waivers(tmp_path: Path, written: str) -> None:
     """What was meant as an end, and is no date, is a problem: it would never end."""
     with pytest.raises(FileErrors, match="is no date, expected one such as 2027-01-31"):
+        extending(tmp_path, f'waive: {{etcd: "{written}"}}\n')
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "until 2027-01-31 the switch stays",
+        "old, till 2027-01-31 (ticket 5)",
+        "Until 31 Jan 2027, x",
+    ],
+)
+def test_ends_of_waivers_elsewhere(tmp_path: Path, written: str) -> None:
+    """A date behind "until" that is not the end of the text is never read as a reason alone."""
+    with pytest.raises(
+        FileErrors, match=r'does not end with its last day, expected "REASON, until'
+    ):
         extending(tmp_path, f'waive: {{etcd: "{written}"}}\n')
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.load.matrix_models import Probe
+from netprobe.load.matrix_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.connect import Answer
@@ -83,6 +83,14 @@ def test_every_service_is_a_probe_and_every_stream_probe_a_service() -> None:
     own = {name for name in names if PROTOCOLS[name].name != "plain"}
 
     assert set(SERVICES) == names - own
+
+
+def test_transports_that_files_may_name() -> None:
+    """The reader of files knows by what each protocol travels; services are TCP's."""
+    for name in Probe.__args__:  # type: ignore[attr-defined]  # a Literal has them
+        own = set(PROTOCOLS[name].transports)
+        wanted = set(SERVICE_TRANSPORTS) if name in SERVICES else own
+        assert set(PROBE_TRANSPORTS.get(name, SERVICE_TRANSPORTS)) == wanted, name
 
 
 class Bytes:
