@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from netprobe.agent.wire import SILENCE_S
@@ -145,7 +146,11 @@ async def _start_in_turn(
     for attempt in range(TRIES):
         try:
             async with slot, launcher.starts:
-                process, hello = await _start_once(host, way, launcher, password, sudo=sudo)
+                # ssh hides what a jump host says while it keeps a connection for later starts.
+                folder = await launcher.folder.path() if way.needs_folder and not attempt else None
+                process, hello = await _start_once(
+                    host, way, launcher, password, folder=folder, sudo=sudo
+                )
                 return AgentLink(host.name, process, hello, launcher.beats, cost)
         except _TryAgain as again:
             if attempt == TRIES - 1:
@@ -157,11 +162,16 @@ async def _start_in_turn(
 
 
 async def _start_once(
-    host: Host, way: Way, launcher: Launcher, password: Secret | None, *, sudo: bool
+    host: Host,
+    way: Way,
+    launcher: Launcher,
+    password: Secret | None,
+    *,
+    folder: Path | None,
+    sudo: bool,
 ) -> tuple[AgentProcess, Hello]:
     token = new_token()
     become = "" if not sudo else sudo_asking(token) if password is not None else sudo_silent()
-    folder = await launcher.folder.path() if way.needs_folder else None
     argv = way.argv(host, agent_script(become), folder)
     try:
         process = await AgentProcess.spawn(argv)

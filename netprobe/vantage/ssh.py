@@ -23,10 +23,10 @@ OPTIONS = (
     ("ClearAllForwardings", "yes"),
     ("PermitLocalCommand", "no"),
     ("RemoteCommand", "none"),
-    # A second start on the same host (sudo failed, ssh was lost) reuses the connection.
-    ("ControlMaster", "auto"),
-    ("ControlPersist", "3"),
 )
+# A second start on the same host (sudo failed, ssh was lost) reuses the connection. Meanwhile ssh
+# sends what its jump hosts say to /dev/null (sshconnect.c, ssh_proxy_connect).
+SHARED = (("ControlMaster", "auto"), ("ControlPersist", "3"))
 SSH_FAILED = 255
 
 # ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
@@ -47,6 +47,21 @@ _FIXES = (
      "correct `ssh: {host: ...}` or the address in the inventory"),
     ("Unable to negotiate", False,
      "client and server share no algorithm: see ssh_config(5)"),
+    # The words of a jump host: what it could not reach, it could not reach from where it is.
+    ("open failed: administratively prohibited", False,
+     "the jump host forbids forwarding: AllowTcpForwarding or PermitOpen in its sshd_config"),
+    ("open failed: connect failed: Connection refused", True,
+     "the jump host got there, but nothing listens on that port: is sshd running?"),
+    ("open failed: connect failed: Connection timed out", True,
+     "the jump host got no answer: the host is down, the address wrong, or a firewall drops ssh"),
+    ("open failed: connect failed: No route to host", True,
+     "the jump host found nobody there: the host is down, or the address is wrong"),
+    ("open failed: connect failed: Network is unreachable", True,
+     "the jump host has no route to that address"),
+    ("open failed: connect failed: ", False,
+     "the jump host could not connect to it: does it know that name or address?"),
+    ("stdio forwarding failed", True,
+     "the jump host could not connect to it"),
     ("Connection refused", True,
      "nothing listens on that port: is sshd running, and is the port right?"),
     ("timed out", True,
@@ -61,14 +76,18 @@ _FIXES = (
 
 
 def argv(host: Host, script: str, folder: Path | None) -> list[str]:
-    """ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged."""
+    """ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged.
+
+    Without a folder the connection is for this start alone, and jump hosts are heard.
+    """
     return [*_client(host, folder), "--", _target(host).host, f"exec sh -c {shlex.quote(script)}"]
 
 
 def _client(host: Host, folder: Path | None) -> list[str]:
     target = _target(host)
     words = ["ssh", "-T", "-a", "-x", *target.options]
-    for name, value in (*OPTIONS, ("ControlPath", f"{folder}/%C" if folder else "none")):
+    shared = (*SHARED, ("ControlPath", f"{folder}/%C")) if folder else (("ControlPath", "none"),)
+    for name, value in (*OPTIONS, *shared):
         words += ["-o", f"{name}={value}"]
     if target.port is not None:
         words += ["-p", str(target.port)]

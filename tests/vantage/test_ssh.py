@@ -116,6 +116,30 @@ async def test_a_jump_host_is_crossed(server: Server, tmp_path: Path, start: Sta
     assert (bastion.logins(), node.logins()) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "extra", "words", "fix"),
+    [
+        ("127.0.0.1", "", "connect failed: Connection refused", "nothing listens on that port"),
+        ("no.such.host.invalid", "", "connect failed: Name or service", "does it know that name"),
+        (
+            "127.0.0.1",
+            "AllowTcpForwarding no\n",
+            "administratively prohibited",
+            "forbids forwarding",
+        ),
+    ],
+)
+async def test_what_a_jump_host_could_not_reach_is_told(
+    server: Server, tmp_path: Path, start: Start, name: str, extra: str, words: str, fix: str
+) -> None:
+    """The words of the jump host's ssh stand there, not that the connection through it ended."""
+    config = client_config(tmp_path, server("bastion", extra=extra))
+    options = ("-o", "ProxyJump=bastion", "-p", str(free_port()))
+    error = await failure(start, *options, config=config, name=name)
+    assert words in str(error)
+    assert fix in str(error)
+
+
 def test_the_first_hop_is_read_from_the_configuration() -> None:
     """Jump hosts, then a proxy command, then the host itself share the starts' limit."""
     assert read_hop("hostname a\nproxyjump b,c\n") == "b"
