@@ -160,6 +160,19 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "the connection opened, but the service did not answer when it was asked who it is{holder}",
     ),
     _row(
+        "unasked | udp | closed loopback | *",
+        "pass open udp-response handshake",
+        "",
+        "an answer came although no socket of {destination} listens on that address: "
+        "an address translation (NodePort, hostPort, VIP) takes it",
+    ),
+    _row(
+        "unasked | udp | * | *",
+        "pass open udp-response handshake",
+        "",
+        "the port answered{holder}: the flow gets through both ways; who it is was not asked",
+    ),
+    _row(
         "silent closed reset-after-open unasked | udp icmp ipproto | * | *",
         "inconclusive open udp-response none",
         "service",

@@ -14,7 +14,8 @@ from netprobe.model.result import Proof
 #   reflected  our own bytes came back                service    what ``probe:`` asks for answered
 #   other      something answered, not that service   silent     it opened, then said nothing
 #   closed     it opened, then was closed             reset      it opened, then was reset
-#   echo       an ICMP echo reply                     unasked    it opened and nothing was sent
+#   echo       an ICMP echo reply                     unasked    it opened and nothing was sent;
+#              UDP: it answered, and ``probe:`` asks for nothing
 #   intercepted  it opened, and something nearer than the destination is what opened it
 #   tls        TLS where plaintext is expected        plaintext  the reverse
 #   tunnel     a proxy says that it opened a tunnel, and nothing came through it

@@ -41,6 +41,7 @@ class Reader:
         blind: bool,
     ) -> None:
         self._protocol = protocol
+        self._unasked = task.probe is None and task.protocol == "udp"
         self._transport = task.protocol.partition("/")[0]
         self._destination = task.address
         self._own = own_addresses
@@ -80,7 +81,10 @@ class Reader:
             return None, None
         if word == "bytes":
             reading = self._protocol.read(self._transport, b64decode(kind["data"]))
-            return ("service" if reading.recognised else "other"), reading.said
+            if reading.recognised:
+                return "service", reading.said
+            # Without ``probe:`` nothing particular was expected, so that no answer is a wrong one.
+            return ("unasked" if self._unasked else "other"), reading.said
         return _ANSWERS[word], None
 
     def _icmp(self, item: list[Any] | None) -> Icmp | None:
