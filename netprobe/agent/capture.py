@@ -86,10 +86,12 @@ class Capture:
         # type: () -> List[List[Any]]
         # A packet shows on a bond and on its port, on a bridge and on its uplink: it is one packet.
         most = {}  # type: Dict[Tuple[str, int, int, Optional[int]], int]
-        for key, count in self._counts.items():
+        devices = {}  # type: Dict[Tuple[str, int, int, Optional[int]], List[str]]
+        for key, count in sorted(self._counts.items(), key=lambda item: item[0][4]):
             most[key[:4]] = max(count, most.get(key[:4], 0))
-        ordered = sorted(most.items(), key=lambda item: (item[0][:3], item[0][3] or 0))
-        return [[src, sport, dport, count, order] for (src, sport, dport, order), count in ordered]
+            devices.setdefault(key[:4], []).append(key[4])
+        ordered = sorted(most, key=lambda packet: (packet[:3], packet[3] or 0))
+        return [[*packet[:3], most[packet], packet[3], devices[packet]] for packet in ordered]
 
     def _read(self, _events):
         # type: (int) -> None

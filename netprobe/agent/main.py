@@ -229,6 +229,13 @@ def _route(agent, message):
     agent.send(routed(message))
 
 
+def _back(agent, message):
+    # type: (Agent, Message) -> None
+    from .back import way_back
+
+    agent.send(way_back(message))
+
+
 def _departures(agent, message):
     # type: (Agent, Message) -> None
     from .departures import departures
@@ -273,6 +280,7 @@ ORDERS = {
     "cancel": _cancel,
     "resolve": _resolve,
     "route": _route,
+    "back": _back,
     "walk": _walk,
     "nameservers": _nameservers,
     **dict.fromkeys(("open", "data", "credit", "await", "info", "shut", "drop"), _stream),

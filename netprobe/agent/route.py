@@ -2,27 +2,22 @@
 
 import array
 import fcntl
-import os
 import socket
 import struct
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Optional
 
 from .binding import family_of
 from .failures import name_of
+from .netlink import ask, attribute, attributes
 
-RTM_NEWROUTE = 24
 RTM_GETROUTE = 26
-NLM_F_REQUEST = 1
-NLMSG_ERROR = 2
 RTM_F_LOOKUP_TABLE = 0x1000
 
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_METRICS, RTA_VIA = 1, 2, 4, 5, 7, 8, 18
 RTAX_MTU = 2
 SIOCGIFMTU = 0x8921
 
-_NLMSGHDR = struct.Struct("=IHHII")
 _RTMSG = struct.Struct("=BBBBBBBBI")
-_ATTRIBUTE = struct.Struct("=HH")
 
 
 def routed(message):
@@ -49,57 +44,29 @@ def route(destination, source):
     """Source address, device, MTU and gateway. Raises OSError as ``connect`` would: ENETUNREACH
     for no route, EHOSTUNREACH, EACCES and EINVAL for unreachable, prohibit and blackhole."""
     family = family_of(destination)
-    attributes = _ask(family, destination, source)
-    index = struct.unpack("=I", attributes[RTA_OIF])[0] if RTA_OIF in attributes else 0
+    found = _ask(family, destination, source)
+    index = struct.unpack("=I", found[RTA_OIF])[0] if RTA_OIF in found else 0
     dev = socket.if_indextoname(index) if index else None
-    preferred = _address(family, attributes.get(RTA_PREFSRC))
+    preferred = _address(family, found.get(RTA_PREFSRC))
     return {
         "source": source or preferred,
         "dev": dev,
-        "mtu": _route_mtu(attributes.get(RTA_METRICS)) or (_device_mtu(dev) if dev else None),
+        "mtu": _route_mtu(found.get(RTA_METRICS)) or (_device_mtu(dev) if dev else None),
         "dev_mtu": _device_mtu(dev) if dev else None,
-        "gateway": _gateway(family, attributes),
+        "gateway": _gateway(family, found),
     }
 
 
 def _ask(family, destination, source):
     # type: (int, str, Optional[str]) -> Dict[int, bytes]
     bits = 128 if family == socket.AF_INET6 else 32
-    body = _attribute(RTA_DST, socket.inet_pton(family, destination))
+    body = attribute(RTA_DST, socket.inet_pton(family, destination))
     if source:
-        body += _attribute(RTA_SRC, socket.inet_pton(family, source))
+        body += attribute(RTA_SRC, socket.inet_pton(family, source))
     body = (
         _RTMSG.pack(family, bits, bits if source else 0, 0, 0, 0, 0, 0, RTM_F_LOOKUP_TABLE) + body
     )
-    header = _NLMSGHDR.pack(_NLMSGHDR.size + len(body), RTM_GETROUTE, NLM_F_REQUEST, 1, 0)
-    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    try:
-        sock.bind((0, 0))
-        sock.send(header + body)
-        reply = sock.recv(65536)
-    finally:
-        sock.close()
-    kind = _NLMSGHDR.unpack_from(reply)[1]
-    if kind == NLMSG_ERROR:
-        number = -struct.unpack_from("=i", reply, _NLMSGHDR.size)[0]
-        raise OSError(number, os.strerror(number))
-    return dict(_attributes(reply[_NLMSGHDR.size + _RTMSG.size :]))
-
-
-def _attribute(kind, value):
-    # type: (int, bytes) -> bytes
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value
-
-
-def _attributes(data):
-    # type: (bytes) -> Iterator[Tuple[int, bytes]]
-    at = 0
-    while at + _ATTRIBUTE.size <= len(data):
-        length, kind = _ATTRIBUTE.unpack_from(data, at)
-        if length < _ATTRIBUTE.size:
-            return
-        yield kind, data[at + _ATTRIBUTE.size : at + length]
-        at += (length + 3) & ~3
+    return dict(attributes(ask(RTM_GETROUTE, body)[_RTMSG.size :]))
 
 
 def _address(family, raw):
@@ -107,18 +74,18 @@ def _address(family, raw):
     return socket.inet_ntop(family, raw) if raw else None
 
 
-def _gateway(family, attributes):
+def _gateway(family, known):
     # type: (int, Dict[int, bytes]) -> Optional[str]
-    via = attributes.get(RTA_VIA)
+    via = known.get(RTA_VIA)
     if via is not None:
         # An IPv4 route through an IPv6 router (RFC 5549): family, then the address.
         return _address(struct.unpack_from("=H", via)[0], via[2:])
-    return _address(family, attributes.get(RTA_GATEWAY))
+    return _address(family, known.get(RTA_GATEWAY))
 
 
 def _route_mtu(metrics):
     # type: (Optional[bytes]) -> Optional[int]
-    for kind, value in _attributes(metrics or b""):
+    for kind, value in attributes(metrics or b""):
         if kind == RTAX_MTU:
             return int(struct.unpack("=I", value)[0])
     return None

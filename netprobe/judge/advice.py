@@ -64,6 +64,11 @@ def advice(members: Sequence[Result], first: Result) -> str:
         return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
     if first.reason == "net-unreach" and first.rejected_by is not None:
         return f"Give {first.rejected_by} a route to {ends[1]} ({first.address})."
+    if first.reason == "reverse-path-filter":
+        return (
+            f"On {ends[1]}, route the answers to {ends[0]} out by the device that the requests "
+            "come in by, or set its rp_filter to 2 (loose)."
+        )
     rule = f"{what} {_between(members)}"
     return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
                                           address=first.address, router=first.rejected_by or

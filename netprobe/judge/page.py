@@ -49,6 +49,8 @@ A result is what the source saw (*sight*), held against what was at the destinat
 | `captured` | a packet capture there, before the firewall, saw it; no socket did |
 | `not-captured` | the capture never saw it |
 | `unseen` | our listener never saw it, and no capture ran |
+| `no-way-back` | the destination cannot answer: no route back, or nobody answers for its next hop |
+| `reverse-path` | a capture saw it on a device whose strict `rp_filter` drops it |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is

@@ -15,8 +15,11 @@ PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: nobody
-# looked
-WITNESSES: Final = ("socket", "captured", "not-captured", "unseen", "none")
+# looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
+# whose reverse-path filter drops it
+WITNESSES: Final = (
+    "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",
+)  # fmt: skip
 
 _ANY: Final = ("*",)
 
@@ -432,6 +435,27 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{source}'s kernel answered {failure}, which says nothing of the network",
     ),
     # --- silence -----------------------------------------------------------------------------
+    _row(
+        "silence silence-maybe-stuck | * | * | no-way-back",
+        "blocked filtered no-response none",
+        "return-path",
+        "{look}; {destination} cannot answer",
+    ),
+    _row(
+        "sent | * | * | no-way-back",
+        "inconclusive open|filtered no-response none",
+        "return-path",
+        "{look}; {destination} cannot answer, also not with an error message",
+    ),
+    # RFC 3704: the filter comes before the destination's firewall and sockets.
+    _row(
+        "silence silence-maybe-stuck sent | * | * | reverse-path",
+        "blocked filtered reverse-path-filter none",
+        "destination",
+        "{look}; {destination}'s packet capture saw it arrive on {filtered_at}, where the "
+        "reverse-path filter (rp_filter) is strict, but the route back leaves by {way_out}: its "
+        "kernel drops it",
+    ),
     _row(
         "silence silence-maybe-stuck | tcp | ours | socket",
         "blocked filtered no-response none",

@@ -8,13 +8,13 @@ from netprobe.judge import mtu
 from netprobe.judge.rows import ALLOWED, DENIED, Row
 from netprobe.judge.sight import Sight, sight
 from netprobe.judge.words import fill, fill_reason
-from netprobe.model.evidence import Evidence, Outcome, Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
 
 # What the errno of the listener's own answer proves (network-facts section 6).
 _OWN_OUTPUT = frozenset(("not-permitted",))
 _RETURN_ROUTE = frozenset(
-    ("invalid-route", "access-denied", "network-unreachable", "host-unreachable")
+    ("invalid-route", "access-denied", "network-unreachable", "host-unreachable", NO_NEIGHBOUR)
 )
 
 
@@ -125,6 +125,10 @@ def witness_word(evidence: Evidence) -> str:
     witness = evidence.witness
     if witness is None:
         return "none"
+    if witness.filtered_at is not None and witness.capture:
+        return "reverse-path"
+    if witness.reply_failure in _RETURN_ROUTE:
+        return "no-way-back"
     if witness.socket:
         return "socket"
     if witness.capture is None:

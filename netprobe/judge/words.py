@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netprobe.judge.sight import icmp_word
-from netprobe.model.evidence import Evidence, Outcome
+from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
@@ -35,6 +35,8 @@ def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "owner": listener.owner or "a process",
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
         "listening": _listening(evidence),
+        "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",
+        "way_out": (evidence.witness and evidence.witness.way_out) or "another one",
         "note": f" ({listener.note})" if listener.note else "",
     }
 
@@ -57,13 +59,29 @@ def _listening(evidence: Evidence) -> str:
 
 def _reply(evidence: Evidence) -> str:
     """What became of the destination's own answer."""
-    failure = evidence.witness.reply_failure if evidence.witness is not None else None
-    if failure is None:
-        return ""
+    witness = evidence.witness or Witness()
+    failure = witness.reply_failure
     name = evidence.flow.destination.name
+    if failure is None:
+        return _maybe_filtered(name, witness)
+    if failure == NO_NEIGHBOUR:
+        return (
+            f"; its next hop for the answer, {witness.next_hop}, does not answer {name}'s ARP or "
+            "neighbour requests"
+        )
     if failure == "not-permitted":
         return f"; {name}'s own firewall does not let the answer out ({failure})"
     return f"; {name} has no way back for the answer ({failure})"
+
+
+def _maybe_filtered(name: str, witness: Witness) -> str:
+    """The reverse-path filter, where no capture can tell by which device the request came."""
+    if witness.filtered_at is None or witness.capture is not None:
+        return ""
+    return (
+        f"; if it came in by {name}'s {witness.filtered_at}, its reverse-path filter (rp_filter) "
+        f"drops it: the route back leaves by {witness.way_out}"
+    )
 
 
 def _trace(evidence: Evidence) -> str:

@@ -97,6 +97,10 @@ class Listener:
     note: str | None = None
 
 
+# A failure of the way back that is no errno: nobody answers for the answer's next hop.
+NO_NEIGHBOUR = "no-neighbour"
+
+
 @dataclass(frozen=True, slots=True)
 class Witness:
     """What the destination's agent saw arrive.
@@ -106,7 +110,11 @@ class Witness:
     ``answer_left``: whether a capture saw the answer leave the destination; ``answer_arrived``:
     whether one at the source saw it come, before the source's own firewall. ``seen_from`` the
     source address that arrived where it differs from the one that was sent (NAT).
-    ``reply_failure`` the errno name of the listener's own answer, or of its host's route back.
+    ``reply_failure`` the errno name of the listener's own answer, or of its host's route back;
+    ``no-neighbour`` where the route's ``next_hop`` does not answer.
+    ``devices``: where the capture saw the request. ``filtered_at``: the one among them (or, without
+    a capture, the one that has the address) whose reverse-path filter is strict, while the route
+    back leaves by ``way_out``.
     """
 
     socket: bool = False
@@ -115,6 +123,10 @@ class Witness:
     answer_arrived: bool | None = None
     seen_from: str | None = None
     reply_failure: str | None = None
+    next_hop: str | None = None
+    devices: tuple[str, ...] = ()
+    filtered_at: str | None = None
+    way_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ from netprobe.probe.sighting import Sighting, own_addresses
 @dataclass(frozen=True, slots=True)
 class Saw:
     """Whether a capture saw a probe; ``sender`` where it came from another address than it was
-    sent from. ``seen`` None: no capture ran, or it overflowed."""
+    sent from. ``seen`` None: no capture ran, or it overflowed. ``devices``: where it was seen."""
 
     seen: bool | None
     sender: str | None = None
+    devices: tuple[str, ...] = ()
 
 
 NOTHING = Saw(None)
@@ -70,11 +71,11 @@ class Capture:
         if captured is None:
             return NOTHING
         own = own_addresses(sighting.task.source)
-        for asker, _, port, _, order in captured["items"]:
+        for asker, _, port, _, order, devices in captured["items"]:
             if sighting.ports and not _holds(sighting.ports, port):
                 continue
             if order == sighting.order or asker in own:
-                return Saw(True, None if asker in own else asker)
+                return Saw(True, None if asker in own else asker, tuple(devices))
         return NOTHING if captured.get("truncated") or self._overlooks(sighting) else Saw(False)
 
     def _overlooks(self, sighting: Sighting) -> bool:

@@ -17,7 +17,7 @@ from netprobe.probe.halfopen import with_half_open
 from netprobe.probe.listening import Round
 from netprobe.probe.settings import MAX_TTL
 from netprobe.probe.sighting import Prober, Sighting, source_address
-from netprobe.probe.wayback import with_routes_back
+from netprobe.probe.wayback import with_ways_back
 from netprobe.probe.witnesses import with_witnesses
 
 WALKED = ("tcp", "udp", "icmp")
@@ -41,7 +41,7 @@ class Localiser:
             found = await with_half_open(found, self._prober, round_)
             silent = [sighting for sighting in found if _lost(sighting)]
             found = [sighting for sighting in found if not _lost(sighting)]
-            found += await with_routes_back(silent, sightings, self._agent, self._fleet)
+            found += await with_ways_back(silent, sightings, self._agent, self._fleet)
         return await self._walked(found)
 
     async def _look_again(self, lost: list[Sighting], round_: Round | None) -> list[Sighting]:
@@ -168,6 +168,7 @@ def _joined(
         answer_left=left.seen,
         answer_arrived=arrived.seen,
         seen_from=request.sender,
+        devices=request.devices,
     )
     return replace(second, witness=witness)
 

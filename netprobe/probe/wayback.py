@@ -1,7 +1,8 @@
-"""Whether the destination has a route back to who was not answered: its own kernel says.
+"""Whether the destination can answer who was not answered: its own kernel says.
 
 A listener's own datagram tells by its errno; an answer that the kernel gives (SYN-ACK, echo reply)
-disappears without a word, so the routing table is asked.
+disappears without a word, so the routing table, the neighbour entry of the next hop and the
+reverse-path filter are asked.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, Witness
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.sighting import Sighting, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
 AMBIGUOUS = "invalid-route"
+# A neighbour is asked three times, a second apart; until then its entry is incomplete.
+RESOLVING_S = 1.1
+RESOLVING_LOOKS = 4
 
 
-async def with_routes_back(
+async def with_ways_back(
     silent: list[Sighting], round_: Iterable[Sighting], agent: Agent, fleet: Fleet
 ) -> list[Sighting]:
-    """The silent sightings, with ``reply_failure`` where the destination cannot route an answer.
+    """The silent sightings, with what keeps the destination from answering them.
 
     ``round_`` are all sightings of the round: where a listener of ours is bound to an address, the
     host has it.
@@ -32,31 +37,69 @@ async def with_routes_back(
         for sighting in round_
         if sighting.listener.state == "ours" and not sighting.listener.nat
     }
-    return list(await asyncio.gather(*(_asked(one, own, agent, fleet) for one in silent)))
+    pairs = {_pair(one): one for one in silent if _wanted(one)}
+    ways = await asyncio.gather(*(_way(one, own, agent, fleet) for one in pairs.values()))
+    by_pair = dict(zip(pairs, ways, strict=True))
+    return [_joined(one, by_pair.get(_pair(one))) if _wanted(one) else one for one in silent]
 
 
-async def _asked(sighting: Sighting, own: set[str], agent: Agent, fleet: Fleet) -> Sighting:
+def _wanted(sighting: Sighting) -> bool:
+    """Where a capture proves that nothing came or that the answer left, there is nothing to ask."""
     witness = sighting.witness or Witness()
-    # Where a capture proves that nothing came, there was nothing to answer.
-    if witness.capture is False or witness.reply_failure is not None:
-        return sighting
-    try:
-        failure = await _failure(sighting, own, agent, fleet)
-    except AgentError:
-        return sighting  # either end is gone; what was seen before stands
-    if failure is None:
-        return sighting
-    return replace(sighting, witness=replace(witness, reply_failure=failure))
+    return (
+        witness.capture is not False and not witness.answer_left and witness.reply_failure is None
+    )
 
 
-async def _failure(sighting: Sighting, own: set[str], agent: Agent, fleet: Fleet) -> str | None:
-    """The failure of the route to the address that the source sends from; None: there is one."""
+def _pair(sighting: Sighting) -> tuple[str, str]:
+    return (sighting.task.source.name, sighting.task.address)
+
+
+async def _way(
+    sighting: Sighting, own: set[str], agent: Agent, fleet: Fleet
+) -> dict[str, Any] | None:
+    """The destination's way to the address that the source sends from; None: nobody could say."""
     task = sighting.task
-    asker = source_address(task)
-    if asker is None:
-        asker = (await fleet.agent(task.source).route(task.address, None)).get("source")
-    if asker is None:
-        return None
-    # Routes may depend on the address that answers.
-    failure: str | None = (await agent.route(asker, task.address)).get("failure")
-    return None if failure == AMBIGUOUS and task.address not in own else failure
+    try:
+        asker = source_address(task)
+        if asker is None:
+            asker = (await fleet.agent(task.source).route(task.address, None)).get("source")
+        if asker is None:
+            return None
+        # Routes may depend on the address that answers.
+        message = {"t": "back", "dst": asker, "src": task.address}
+        way = await agent.request(message)
+        for _ in range(RESOLVING_LOOKS):
+            if way["neighbour"] != "incomplete":
+                break
+            await asyncio.sleep(RESOLVING_S)
+            way = await agent.request(message)
+    except AgentError:
+        return None  # either end is gone; what was seen before stands
+    known = way["failure"] != AMBIGUOUS or task.address in own
+    return way if known else None
+
+
+def _joined(sighting: Sighting, way: dict[str, Any] | None) -> Sighting:
+    if way is None:
+        return sighting
+    witness = sighting.witness or Witness()
+    if not sighting.part.one_way:
+        failure = way["failure"] or (NO_NEIGHBOUR if way["neighbour"] is not None else None)
+        hop = way["next_hop"] if failure == NO_NEIGHBOUR else None
+        witness = replace(witness, reply_failure=failure, next_hop=hop)
+    if witness.reply_failure is None and not witness.socket:
+        witness = _with_reverse_path(witness, way)
+    return replace(sighting, witness=witness)
+
+
+def _with_reverse_path(witness: Witness, way: dict[str, Any]) -> Witness:
+    """The witness with the device by which the request was, or may have been, filtered.
+
+    Without a capture the device that has the probed address is the likeliest.
+    """
+    devices = witness.devices or ((way["holder"],) if witness.capture is None else ())
+    strict = [device for device in devices if device in way["strict"]]
+    if not strict or way["dev"] is None or way["dev"] in devices:
+        return witness
+    return replace(witness, filtered_at=strict[0], way_out=way["dev"])

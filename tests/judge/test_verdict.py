@@ -10,6 +10,7 @@ import pytest
 from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import (
+    NO_NEIGHBOUR,
     Evidence,
     Icmp,
     Listener,
@@ -77,6 +78,12 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, listener=OURS,
                   witness=Witness(capture=True, reply_failure="network-unreachable")),
          "blocked", "filtered", "no-response", ("return-path",)),
+        (evidence(SILENT, listener=OURS, witness=Witness(
+            capture=True, answer_left=False, reply_failure=NO_NEIGHBOUR, next_hop="10.0.0.9")),
+         "blocked", "filtered", "no-response", ("return-path",)),
+        (evidence(SILENT, listener=OURS, witness=Witness(
+            capture=True, devices=("eth1",), filtered_at="eth1", way_out="eth0")),
+         "blocked", "filtered", "reverse-path-filter", ("destination",)),
         (evidence(replace(SILENT, left_host=False), listener=OURS, witness=Witness()),
          "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(SILENT), "blocked", "filtered", "no-response",

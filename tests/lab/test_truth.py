@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.lab.accuracy.running import UNPRIVILEGED
 from tests.lab.cli import netprobe
 from tests.lab.netlab import Lab, Namespace
 
@@ -71,9 +72,18 @@ class Chain:
         part.wait_until_listening(*(f"tcp 0.0.0.0:{port}" for port in ports))
 
     def run(
-        self, requirement: dict[str, Any], *, agent: bool, there: dict[int, str] = THERE
+        self,
+        requirement: dict[str, Any],
+        *,
+        agent: bool,
+        there: dict[int, str] = THERE,
+        rights: bool = True,
+        words: Sequence[str] = (),
     ) -> dict[tuple[str, Any], Any]:
-        """What a run says, by address and port; path MTUs by address and their own name."""
+        """What a run says, by address and port; path MTUs by address and their own name.
+
+        ``rights``: whether the agents may capture; ``words`` are further ones of the command line.
+        """
         matrix = {
             "schema": "netprobe.matrix/1", "name": "truth", "title": "Truth",
             "roles": {"src": {}, "dst": {}},
@@ -82,8 +92,9 @@ class Chain:
                  **requirement}
             ],
         }  # fmt: skip
-        far: Any = {"command": self.destination.enter} if agent else "none"
-        near = {"command": self.source.enter}
+        drop = [] if rights else UNPRIVILEGED
+        far: Any = {"command": [*self.destination.enter, *drop]} if agent else "none"
+        near = {"command": [*self.source.enter, *drop]}
         hosts = {
             "source": {"addresses": [*HERE.values()], "roles": ["src"], "vantage": near},
             "destination": {"addresses": [*there.values()], "roles": ["dst"], "vantage": far},
@@ -93,6 +104,7 @@ class Chain:
             "run", "-o", "json",
             "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
             "-i", str(self.lab.write("inventory.yaml", yaml.safe_dump(inventory))),
+            *words,
         )  # fmt: skip
         assert done.status in (0, 1, 3), done.stderr
         return {

@@ -1,0 +1,37 @@
+"""What the kernel says of the way back; broken ones need namespaces (``tests/lab``)."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.agent.back import holder, neighbour, way_back
+from netprobe.agent.netlink import attribute, attributes
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_host_can_answer_itself(address: str) -> None:
+    """No failure, nobody to resolve, and the device that has the address."""
+    answer = way_back({"id": 7, "dst": address, "src": address})
+
+    assert {key: answer[key] for key in ("t", "id", "dev", "next_hop", "failure")} == {
+        "t": "way-back", "id": 7, "dev": "lo", "next_hop": address, "failure": None
+    }  # fmt: skip
+    assert (answer["neighbour"], answer["holder"]) == (None, "lo")
+
+
+def test_an_address_of_nobody_has_no_holder_and_no_entry() -> None:
+    """What is not there is None, not an error."""
+    assert holder("192.0.2.77") is None
+    assert neighbour("192.0.2.77", "lo") is None
+
+
+def test_an_answer_from_an_address_of_others_fails() -> None:
+    """The kernel's errno by its name."""
+    assert way_back({"id": 7, "dst": "127.0.0.1", "src": "192.0.2.1"})["failure"] is not None
+
+
+def test_attributes_are_read_as_they_are_written() -> None:
+    """Values are padded to four bytes, and the padding is no part of them."""
+    raw = attribute(1, b"abc") + b"\0" + attribute(2, b"")
+
+    assert list(attributes(raw)) == [(1, b"abc"), (2, b"")]
