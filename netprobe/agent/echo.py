@@ -1,20 +1,48 @@
-"""ICMP echo probes: one socket a family and source address serves all destinations."""
+"""ICMP echo probes: one socket a family and source address serves all destinations.
 
-from typing import Any, Dict, Optional, Tuple
+Wide first: every destination of an order is asked once before any is asked again. Packets go in
+small groups, and what came is read after each: round trips stay exact, and buffers small. Of those
+that have not answered yet no more than WINDOW are young, so a path sees no flood.
+"""
+
+import socket
+from collections import deque
+from functools import lru_cache
+from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from . import replies
-from .asking import AskEngine
-from .asks import Ask, AskOrder
-from .errqueue import drain, ttl_of
-from .failures import NO_PERMISSION, is_transient, name_of
-from .icmp import HEADER_BYTES, EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
+from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW
+from .asks import REPEAT_AT, TRIES
+from .errqueue import QueuedError, drain, ttl_of
+from .failures import (
+    HOST_UNREACHABLE,
+    MESSAGE_TOO_LONG,
+    NO_ANSWER,
+    NO_PERMISSION,
+    is_transient,
+    name_of,
+)
+from .icmp import (
+    ECHO_REPLY,
+    HEADER_BYTES,
+    RAW,
+    EchoSocket,
+    echo_requests,
+    open_echo,
+    quoted_sequence,
+)
 from .loop import READ
-from .outcomes import kind
+from .outcomes import Kind, kind
+from .pace import answers_of
 from .ping import PingProgram, find
-from .sockets import forbid_fragments, padded, widen
-from .wire import MAC_BYTES, NONCE_BYTES, pack_nonce, read_nonce, request_mac
+from .pump import SLICE_S, TICK_S, Batch, Pump, Window
+from .sockets import forbid_fragments, widen
+from .sweep import PAYLOAD_BYTES, Sweep
 
-MOST_DATAGRAM = 65535
+CHUNK = 16
+# An IPv4 header with options, an ICMP header, and what of the payload tells a reply from another.
+LEAST_BYTES = HEADER_BYTES + PAYLOAD_BYTES
+HEARD_BYTES = 60 + LEAST_BYTES
 ANCILLARY_BYTES = 64
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
 # we may not have one.
@@ -24,98 +52,138 @@ ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
 IDLE_S = 1.0
 
 Key = Tuple[int, Optional[str], int, bool]
+# whose packet, when it went, and what it carries
+Flight = Tuple[Sweep, int, float, bytes]
 
 
 class Shared:
-    """A socket and the orders that use it; ``sequences`` finds the flow that an error quotes."""
+    """A socket and the orders that use it; ``flights`` finds a packet by its sequence number."""
 
     def __init__(self, opened):
         # type: (EchoSocket) -> None
         self.sock, self.kind, self.number = opened
         self.users = 0
-        self.sequences = {}  # type: Dict[int, int]
+        self.flights = {}  # type: Dict[int, Flight]
         self.next = 0
 
 
-class EchoEngine(AskEngine):
+class EchoEngine:
     """All echo orders of the agent."""
 
     def __init__(self, agent):
         # type: (Any) -> None
-        AskEngine.__init__(self, agent)
+        self.agent = agent
+        self.now = agent.loop.now
+        self._answers = answers_of(agent)
+        self._orders = {}  # type: Dict[int, Sweep]
+        self._queue = deque()  # type: Deque[Sweep]
+        self._pump = Pump(agent.loop, self._run)
+        self._window = Window(WINDOW)
+        self._pause_until = 0.0
         self._shared = {}  # type: Dict[Key, Shared]
-        self._program = PingProgram(agent)
+        self._program = PingProgram(agent, self._end)
+
+    # Orders
 
     def submit(self, message):
         # type: (Dict[str, Any]) -> None
         """Start an order; by the ``ping`` program where this process may open no socket."""
-        order = AskOrder(self.agent, message)
+        sweep = Sweep(self.agent, message)
+        self._orders[sweep.id] = sweep
+        self._pump.wake(0.0)
         try:
-            self._share(order)
+            self._share(sweep).users += 1
         except OSError as error:
-            if self.open_failure(error) == NO_PERMISSION and find("ping") is not None:
-                self._program.submit(order)
-                return
-        AskEngine.submit(self, message)
+            self._without_socket(sweep, error)
+            return
+        self._enqueue(sweep)
 
     def cancel(self, order_id):
         # type: (int) -> bool
         """End an order early; whether it was one of this engine."""
-        return self._program.cancel(order_id) or AskEngine.cancel(self, order_id)
+        sweep = self._orders.get(order_id)
+        if sweep is None:
+            return False
+        self._program.cancel(sweep)
+        for place in list(sweep.out):
+            self._leave(sweep, place)
+        self._finish(sweep, True)
+        return True
+
+    def resume(self):
+        # type: () -> None
+        """The agent's output has drained: new probes may start again."""
+        if self._queue:
+            self._pump.wake(0.0)
+        self._program.resume()
 
     def close(self):
         # type: () -> None
-        """Close every socket and end every process of ours."""
-        AskEngine.close(self)
+        """Close every socket and end every process of ours; what was out is lost."""
+        self._orders = {}
+        self._queue.clear()
+        self._pump.stop()
         self._program.close()
         for key in list(self._shared):
             self._close_shared(key)
 
-    def open_failure(self, error):
-        # type: (OSError) -> str
-        """The failure of an order whose socket could not be opened."""
+    def _without_socket(self, sweep, error):
+        # type: (Sweep, OSError) -> None
         name = name_of(error.errno)
-        return name if name in ADDRESS_ERRORS or is_transient(error.errno) else NO_PERMISSION
+        if name not in ADDRESS_ERRORS and not is_transient(error.errno):
+            if find("ping") is not None:
+                self._program.submit(sweep)
+                return
+            name = NO_PERMISSION
+        for place in range(len(sweep.addresses)):
+            self._end(sweep, place, kind("bind", name))
 
-    def one_way(self, ask):
-        # type: (Ask) -> bool
-        """An echo request always expects its reply."""
-        return False
+    def _finish(self, sweep, cancelled=False):
+        # type: (Sweep, bool) -> None
+        sweep.outcomes.flush()
+        if sweep.queued:
+            sweep.queued = False
+            self._queue.remove(sweep)
+        self._release(sweep)
+        del self._orders[sweep.id]
+        self.agent.send({"t": "done", "id": sweep.id, "cancelled": cancelled})
 
-    def _share(self, order):
-        # type: (AskOrder) -> Shared
-        target = order.target
-        key = _key(order)
+    def _enqueue(self, sweep):
+        # type: (Sweep) -> None
+        if not sweep.queued:
+            sweep.queued = True
+            self._queue.append(sweep)
+
+    # Sockets
+
+    def _share(self, sweep):
+        # type: (Sweep) -> Shared
+        key = _key(sweep)
         shared = self._shared.get(key)
         if shared is None:
-            shared = self._shared[key] = Shared(open_echo(target))
+            shared = self._shared[key] = Shared(open_echo(sweep.target))
             widen(shared.sock)
-            if order.size is not None:
+            if sweep.size is not None:
                 forbid_fragments(shared.sock)
             opened = shared
             self.agent.loop.watch(shared.sock.fileno(), READ, lambda events: self._ready(opened))
+        sweep.shared = shared
         return shared
 
-    def _open(self, order):
-        # type: (AskOrder) -> None
-        shared = self._share(order)
-        shared.users += 1
-        order.sock = shared.sock
-
-    def _release(self, order):
-        # type: (AskOrder) -> None
-        if order.sock is None:
+    def _release(self, sweep):
+        # type: (Sweep) -> None
+        shared, sweep.shared = sweep.shared, None
+        if shared is None:
             return
-        order.sock = None
-        key = _key(order)
-        self._shared[key].users -= 1
-        if not self._shared[key].users:
+        shared.users -= 1
+        if not shared.users:
+            key = _key(sweep)
             self.agent.loop.call_later(IDLE_S, lambda: self._close_idle(key))
 
     def _close_idle(self, key):
         # type: (Key) -> None
         shared = self._shared.get(key)
-        if shared is not None and not shared.users and not self._backlog:
+        if shared is not None and not shared.users:
             self._close_shared(key)
 
     def _close_shared(self, key):
@@ -124,74 +192,260 @@ class EchoEngine(AskEngine):
         self.agent.loop.unwatch(shared.sock.fileno())
         shared.sock.close()
 
+    # Sending
+
+    def _run(self):
+        # type: () -> None
+        """Ask whom there is to ask, ask silence again, end what has waited long enough."""
+        if not self._launch_all():
+            self._pump.wake(0.0)
+            return
+        for shared in list(self._shared.values()):
+            # What arrived while this process did not run is no silence.
+            self._read_errors(shared)
+            self._read(shared)
+        now = self.now()
+        self._window.age(now)
+        may_expire = self._pump.may_expire(now)
+        for sweep in list(self._orders.values()):
+            for place in list(sweep.out):
+                self._look_after(sweep, place, now, may_expire)
+            sweep.outcomes.flush()
+        if self._orders:
+            self._pump.wake(TICK_S)
+
+    def _launch_all(self):
+        # type: () -> bool
+        """Start what may start; False where this turn's time is over before that."""
+        until = self.now() + SLICE_S
+        while self._launch():
+            if self.now() > until:
+                return False
+        return True
+
+    def _launch(self):
+        # type: () -> bool
+        """Start the next few destinations of one order; False where nothing may start now."""
+        room = self._window.room()
+        now = self.now()
+        if room <= 0 or not self._queue or now < self._pause_until or not self.agent.may_start():
+            return False
+        sweep = self._queue.popleft()
+        count = self.agent.rate.take(min(room, CHUNK), now)
+        places = sweep.take(count)
+        self.agent.rate.give_back(count - len(places))
+        sweep.queued = len(places) == count
+        if sweep.queued:
+            self._queue.append(sweep)
+        if places:
+            self._start(sweep, places, now)
+        return bool(count)
+
+    def _start(self, sweep, places, now):
+        # type: (Sweep, List[int], float) -> None
+        """The first packet of a look for some destinations."""
+        batch = [len(places), 1]  # type: Batch
+        self._window.add(batch, now)
+        sweep.begin(places, batch, now)
+        shared = sweep.shared
+        sent = self._send_all(sweep, shared, places)
+        for place in places[sent:]:
+            self._ask_again(sweep, place)
+        self._read(shared)
+
+    def _send_all(self, sweep, shared, places):
+        # type: (Sweep, Shared, List[int]) -> int
+        """One packet for each; how many before our own host had no room for more."""
+        payloads = sweep.payloads(places)
+        first = shared.next
+        shared.next += len(places)
+        packets = echo_requests(sweep.target.family, shared.number, first, sweep.whole(payloads))
+        flights, clock = shared.flights, self.now
+        for offset, place in enumerate(places):
+            flights[first + offset & 0xFFFF] = (sweep, place, clock(), payloads[offset])
+            if not self._send(sweep, shared, place, packets[offset]):
+                return offset
+        return len(places)
+
+    def _send(self, sweep, shared, place, packet):
+        # type: (Sweep, Shared, int, bytes) -> bool
+        """Send one packet; False where our own host has no room for more just now."""
+        number = None  # type: Optional[int]
+        for _ in range(SEND_TRIES):
+            try:
+                shared.sock.sendto(packet, sweep.sockaddrs[place])
+                return True
+            except OSError as error:
+                number = error.errno
+            if is_transient(number):
+                self._pause_until = self.now() + PAUSE_S
+                return False
+            # It may be the error of another packet, reported here; then the next try is clean. If
+            # our own firewall rejected this one, the error queue knows better than errno.
+            self._read_errors(shared)
+            self._read(shared)
+            if place not in sweep.out:
+                return True
+        self._end(sweep, place, kind("send", name_of(number), None, False))
+        return True
+
+    def _ask_again(self, sweep, place):
+        # type: (Sweep, int) -> None
+        """Ask when its turn comes."""
+        self._leave(sweep, place)
+        sweep.again.append(place)
+        self._enqueue(sweep)
+
+    # Repetition and silence
+
+    def _look_after(self, sweep, place, now, may_expire):
+        # type: (Sweep, int, float, bool) -> None
+        """Send the next packet of a look if it is due, or end the look."""
+        if place not in sweep.out:
+            return
+        waited_s = now - sweep.since[place]
+        look_s = self._look_s(sweep, place)
+        tries = sweep.tries[place]
+        if waited_s >= look_s:
+            if may_expire:
+                self._silent(sweep, place)
+        elif tries < TRIES and waited_s >= look_s * REPEAT_AT[tries - 1]:
+            sweep.tries[place] += 1
+            sweep.attempt[place] += 1
+            self._send_all(sweep, sweep.shared, [place])
+
+    def _look_s(self, sweep, place):
+        # type: (Sweep, int) -> float
+        if sweep.look[place] > 1:
+            return sweep.look_ms / 1000.0
+        return self._answers.first_look_s(sweep.addresses[place], sweep.first_ms, sweep.look_ms)
+
+    def _silent(self, sweep, place):
+        # type: (Sweep, int) -> None
+        if sweep.look[place] < sweep.looks:
+            sweep.look[place] += 1
+            self._ask_again(sweep, place)
+            return
+        what = sweep.dead.pop(place, kind("answer", NO_ANSWER))
+        # Attempts are numbered over all looks: the last number is how many packets went.
+        self._end(sweep, place, what, packets=sweep.attempt[place])
+
+    # Hearing
+
     def _ready(self, shared):
         # type: (Shared) -> None
+        self._read_errors(shared)
         self._read(shared)
-        if self._queue:
-            self.run()
-
-    def _transmit(self, order, ask):
-        # type: (AskOrder, Ask) -> None
-        assert order.sock is not None
-        shared = self._shared[_key(order)]
-        shared.next = (shared.next + 1) & 0xFFFF
-        shared.sequences[shared.next] = order.id
-        nonce = pack_nonce(order.id, 0, ask.attempt)
-        payload = nonce + request_mac(self.agent.key, nonce)
-        if order.size is not None:
-            payload = padded(payload, order.target.family, order.size, HEADER_BYTES)
-        packet = echo_request(order.target.family, shared.number, shared.next, payload)
-        order.sock.sendto(packet, order.target.sockaddr(0))
-
-    def _hear(self, order):
-        # type: (AskOrder) -> None
-        shared = self._shared.get(_key(order))
-        if shared is not None:
-            self._read(shared)
+        if self._queue and not self._launch_all():
+            self._pump.wake(0.0)
 
     def _read(self, shared):
         # type: (Shared) -> None
-        self._read_errors(shared)
-        while shared.sock.fileno() >= 0:
+        raw = shared.kind == RAW and shared.sock.family == socket.AF_INET
+        hear = _hear_raw if raw else _hear
+        reply = ECHO_REPLY[shared.sock.family]
+        while True:
             try:
-                data, ancillary, _, sender = shared.sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
+                data, start, sender, ttl = hear(shared.sock)
             except BlockingIOError:
                 return
             except OSError:
+                # The errno of an error that is in the queue; reading it here has cleared it.
                 self._read_errors(shared)
                 continue
-            self._reply(shared, data, ttl_of(ancillary), sender[0].partition("%")[0])
+            if len(data) >= start + LEAST_BYTES and data[start] == reply:
+                self._reply(shared, data, start, sender, ttl)
+
+    def _reply(self, shared, data, start, sender, ttl):
+        # type: (Shared, bytes, int, bytes, Optional[int]) -> None
+        flight = shared.flights.get(data[start + 6] << 8 | data[start + 7])
+        if flight is None:
+            return
+        sweep, place, sent_at, payload = flight
+        start += HEADER_BYTES
+        # Another program's reply, one to an older packet with this number, or somebody else's word.
+        if data[start : start + PAYLOAD_BYTES] != payload or sender != sweep.packed[place]:
+            return
+        if place in sweep.out:
+            rtt_s = self.now() - sent_at
+            self._answers.learn(sweep.addresses[place], rtt_s)
+            self._end(sweep, place, _echo(ttl), rtt_s)
 
     def _read_errors(self, shared):
         # type: (Shared) -> None
-        if shared.sock.fileno() < 0:
-            return
         for error in drain(shared.sock):
             # A raw socket hears the errors of every ping of this host: both the quoted sequence
             # and the destination must be ours.
             sequence = quoted_sequence(error.data)
-            order = self.orders.get(shared.sequences.get(sequence, -1)) if sequence else None
-            if order is None or error.to != order.target.address:
+            flight = shared.flights.get(sequence) if sequence is not None else None
+            if flight is None:
                 continue
-            ask = order.out.get(0)
-            if ask is not None:
-                self.error(order, ask, error)
+            sweep, place, sent_at, _ = flight
+            if error.to == sweep.addresses[place] and place in sweep.out:
+                self._error(sweep, place, error, sent_at)
 
-    def _reply(self, shared, data, ttl, sender):
-        # type: (Shared, bytes, Optional[int], str) -> None
-        payload = echo_payload(shared.sock.family, shared.kind, data)
-        if payload is None or len(payload) < NONCE_BYTES + MAC_BYTES:
+    def _error(self, sweep, place, error, sent_at):
+        # type: (Sweep, int, QueuedError, float) -> None
+        """An ICMP error (or one of our own kernel) about a packet of ours."""
+        now = self.now()
+        name = name_of(error.errno)
+        fact = error.fact()
+        waited_s = now - sweep.since[place]
+        elapsed_ms = round(waited_s * 10) * 100 if name == HOST_UNREACHABLE else None
+        mtu = error.info if name == MESSAGE_TOO_LONG else None
+        what = kind("answer", name, fact, elapsed_ms=elapsed_ms, mtu=mtu)
+        at_host = fact is not None and fact[2] == sweep.addresses[place]
+        rtt_s = now - sent_at if at_host else None
+        if rtt_s is not None:
+            self._answers.learn(sweep.addresses[place], rtt_s)
+        more = sweep.look[place] < sweep.looks
+        if name == HOST_UNREACHABLE and waited_s > DEAD_AFTER_S and more:
+            sweep.dead[place] = what
+            self._silent(sweep, place)
             return
-        nonce, mac = payload[:NONCE_BYTES], payload[NONCE_BYTES : NONCE_BYTES + MAC_BYTES]
-        order = self.orders.get(read_nonce(nonce).order)
-        if order is None or mac != request_mac(self.agent.key, nonce):
-            return
-        ask = order.out.get(0)
-        if ask is not None and sender == order.target.address:
-            self.answer(order, ask, kind("answer", answer=replies.ECHO, ttl=ttl))
+        self._end(sweep, place, what, rtt_s)
+
+    # Ending
+
+    def _end(self, sweep, place, what, rtt_s=None, packets=None):
+        # type: (Sweep, int, Kind, Optional[float], Optional[int]) -> None
+        """The final outcome of one destination."""
+        batch = sweep.out.pop(place, None)
+        if batch is not None:
+            self._window.answered(batch)
+        sweep.end(place, what, rtt_s, packets)
+        if not sweep.pending:
+            self._finish(sweep)
+
+    def _leave(self, sweep, place):
+        # type: (Sweep, int) -> None
+        batch = sweep.out.pop(place, None)
+        if batch is not None:
+            self._window.answered(batch)
 
 
-def _key(order):
-    # type: (AskOrder) -> Key
-    target = order.target
-    return (target.family, target.source, target.scope, order.size is not None)
+def _key(sweep):
+    # type: (Sweep) -> Key
+    target = sweep.target
+    return (target.family, target.source, target.scope, sweep.size is not None)
+
+
+def _hear_raw(sock):
+    # type: (socket.socket) -> Tuple[bytes, int, bytes, Optional[int]]
+    """A packet of a raw IPv4 socket, whose own header has the sender and the TTL."""
+    data = sock.recv(HEARD_BYTES)
+    return data, (data[0] & 15) * 4, data[12:16], data[8]
+
+
+def _hear(sock):
+    # type: (socket.socket) -> Tuple[bytes, int, bytes, Optional[int]]
+    """A packet of any other echo socket: where its ICMP header is, its sender, its TTL."""
+    data, ancillary, _, name = sock.recvmsg(HEARD_BYTES, ANCILLARY_BYTES)
+    sender = socket.inet_pton(sock.family, name[0].partition("%")[0])
+    return data, 0, sender, ttl_of(ancillary)
+
+
+@lru_cache(maxsize=256)
+def _echo(ttl):
+    # type: (Optional[int]) -> Kind
+    return kind("answer", answer=replies.ECHO, ttl=ttl)

@@ -3,7 +3,7 @@
 import os
 import socket
 import struct
-from typing import Dict, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
 from .sockets import Target, open_probe
 
@@ -86,15 +86,33 @@ def echo_request(family, number, sequence, payload):
     return _HEADER.pack(kind, 0, checksum(bare), number, sequence) + payload
 
 
+def echo_requests(family, number, first, payloads):
+    # type: (int, int, int, List[bytes]) -> List[bytes]
+    """``echo_request`` for many payloads of even length, with sequence numbers from ``first``."""
+    kind, pack = ECHO_REQUEST[family], _HEADER.pack
+    numbered = list(zip((n & 0xFFFF for n in range(first, first + len(payloads))), payloads))
+    if family == socket.AF_INET6:
+        return [pack(kind, 0, 0, number, sequence) + payload for sequence, payload in numbered]
+    read = int.from_bytes
+    base = (kind << 8) + number
+    # As in ``checksum``, the header's words added as numbers; they are never all zeros.
+    return [
+        pack(kind, 0, 0xFFFF - (read(payload, "big") + base + sequence) % 0xFFFF, number, sequence)
+        + payload
+        for sequence, payload in numbered
+    ]
+
+
 def checksum(data):
     # type: (bytes) -> int
     """The Internet checksum of RFC 1071."""
     if len(data) % 2:
         data += b"\0"
-    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return int(~total & 0xFFFF)
+    # 2**16 is 1 modulo 65535: the remainder is the sum of the words with its carries added. Only
+    # data of nothing but zeros has the sum 0.
+    number = int.from_bytes(data, "big")
+    total = number % 0xFFFF or (0xFFFF if number else 0)
+    return ~total & 0xFFFF
 
 
 def echo_payload(family, kind, data):

@@ -84,7 +84,7 @@ class Outcomes:
         if not len(self):
             return
         runs = self._take_resets()
-        kinds = [self._kind_json(what, index) for what, index in self._kinds.items()]
+        kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
         runs = runs or fold(self._entries)
         self._kinds, self._syns, self._entries = {}, {}, []
         self._send({"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs})
@@ -108,22 +108,24 @@ class Outcomes:
         ]
         return []
 
-    def _kind_json(self, what, index):
-        # type: (Kind, int) -> Dict[str, Any]
-        op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu = what
-        return {
-            "op": op,
-            "failure": failure,
-            "icmp": None if icmp is None else list(icmp),
-            "left": left,
-            "answer": answer,
-            "by": by,
-            "data": data,
-            "ttl": ttl,
-            "elapsed_ms": elapsed_ms,
-            "mtu": mtu,
-            "syns": self._syns.get(index),
-        }
+
+def kind_json(what, syns):
+    # type: (Kind, Optional[int]) -> Dict[str, Any]
+    """A kind as it crosses the wire."""
+    op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu = what
+    return {
+        "op": op,
+        "failure": failure,
+        "icmp": None if icmp is None else list(icmp),
+        "left": left,
+        "answer": answer,
+        "by": by,
+        "data": data,
+        "ttl": ttl,
+        "elapsed_ms": elapsed_ms,
+        "mtu": mtu,
+        "syns": syns,
+    }
 
 
 def fold(entries):

@@ -7,73 +7,75 @@ import math
 import os
 import socket
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any, Callable, Deque, List, Optional
 
 from . import replies
 from .asks import TRIES
 from .failures import NO_ANSWER, NO_PERMISSION, name_of
 from .loop import READ
-from .orders import Order
 from .outcomes import Kind, kind
+from .sweep import Sweep
 
 FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 MOST_AT_ONCE = 32
 ANSWERED, NOT_ANSWERED = 0, 1
+# RFC 863: a port that is never asked, only routed to.
+DISCARD = 9
 
 
 class Run:
-    """One order and its present ping process."""
+    """One destination of an order and its present ping process."""
 
-    def __init__(self, order):
-        # type: (Order) -> None
-        self.order = order
+    def __init__(self, sweep, place):
+        # type: (Sweep, int) -> None
+        self.sweep = sweep
+        self.place = place
         self.tries = 0
         self.process = None  # type: Any
 
 
 class PingProgram:
-    """Echo orders by the setuid program, a few processes at a time."""
+    """Echo orders by the setuid program, a few processes at a time.
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    ``end(order, place, outcome)`` is told what became of a destination.
+    """
+
+    def __init__(self, agent, end):
+        # type: (Any, Callable[[Sweep, int, Kind], None]) -> None
         self._agent = agent
+        self._tell = end
         self._waiting = deque()  # type: Deque[Run]
-        self._running = {}  # type: Dict[int, Run]
+        self._running = []  # type: List[Run]
 
-    def submit(self, order):
-        # type: (Order) -> None
-        """Ask by ``ping``; the order's outcome and ``done`` follow."""
-        self._waiting.append(Run(order))
-        self._start()
+    def submit(self, sweep):
+        # type: (Sweep) -> None
+        """Ask every destination by ``ping``."""
+        self._waiting.extend(Run(sweep, place) for place in range(len(sweep.addresses)))
+        self.resume()
 
-    def cancel(self, order_id):
-        # type: (int) -> bool
-        """End an order early; whether it was one of ours."""
-        for run in list(self._waiting):
-            if run.order.id == order_id:
-                self._waiting.remove(run)
-                self._done(run, True)
-                return True
-        running = self._running.pop(order_id, None)
-        if running is None:
-            return False
-        self._reap(running, True)
-        self._done(running, True)
-        return True
+    def cancel(self, sweep):
+        # type: (Sweep) -> None
+        """Forget an order, which may be none of ours."""
+        self._waiting = deque(run for run in self._waiting if run.sweep is not sweep)
+        for run in [run for run in self._running if run.sweep is sweep]:
+            self._running.remove(run)
+            self._reap(run, True)
+        self.resume()
 
     def close(self):
         # type: () -> None
         """End every process of ours."""
         self._waiting.clear()
-        for run in self._running.values():
+        for run in self._running:
             self._reap(run, True)
-        self._running = {}
+        self._running = []
 
-    def _start(self):
+    def resume(self):
         # type: () -> None
+        """Start what may start now."""
         while self._waiting and len(self._running) < MOST_AT_ONCE and self._agent.may_start():
             run = self._waiting.popleft()
-            self._running[run.order.id] = run
+            self._running.append(run)
             self._spawn(run)
 
     def _spawn(self, run):
@@ -81,7 +83,7 @@ class PingProgram:
         import subprocess  # most hosts never need it, and it is slow to import
 
         run.tries += 1
-        argv = command(run.order)
+        argv = command(run.sweep, run.place)
         if argv is None:
             self._end(run, kind("bind", NO_PERMISSION))
             return
@@ -103,18 +105,19 @@ class PingProgram:
         if status == ANSWERED:
             self._end(run, kind("answer", answer=replies.ECHO))
         elif status != NOT_ANSWERED:
-            self._end(run, self._refusal(run.order))
-        elif run.tries < TRIES * run.order.looks:
+            self._end(run, self._refusal(run.sweep, run.place))
+        elif run.tries < TRIES * run.sweep.looks:
             self._spawn(run)
         else:
             self._end(run, kind("answer", NO_ANSWER))
+        self.resume()
 
-    def _refusal(self, order):
-        # type: (Order) -> Kind
+    def _refusal(self, sweep, place):
+        # type: (Sweep, int) -> Kind
         """ping could not even send: our own routing table says so to anybody, else it may not."""
-        with socket.socket(order.target.family, socket.SOCK_DGRAM) as sock:
+        with socket.socket(sweep.target.family, socket.SOCK_DGRAM) as sock:
             try:
-                sock.connect(order.target.sockaddr(9))
+                sock.connect((sweep.addresses[place], DISCARD, *sweep.sockaddrs[place][2:]))
             except OSError as error:
                 return kind("send", name_of(error.errno), None, False)
         return kind("bind", NO_PERMISSION)
@@ -135,26 +138,19 @@ class PingProgram:
 
     def _end(self, run, what):
         # type: (Run, Kind) -> None
-        self._running.pop(run.order.id, None)
-        attempts = math.ceil(run.tries / float(TRIES))
-        run.order.outcomes.add(0, what, None, attempts)
-        self._done(run, False)
-
-    def _done(self, run, cancelled):
-        # type: (Run, bool) -> None
-        run.order.outcomes.flush()
-        self._agent.send({"t": "done", "id": run.order.id, "cancelled": cancelled})
-        self._start()
+        self._running.remove(run)
+        run.sweep.look[run.place] = math.ceil(run.tries / float(TRIES))
+        self._tell(run.sweep, run.place, what)
 
 
-def command(order):
-    # type: (Order) -> Optional[List[str]]
+def command(sweep, place):
+    # type: (Sweep, int) -> Optional[List[str]]
     """The argv of one echo request, None where there is no ping program."""
-    wait_s = str(math.ceil(order.look_s / TRIES))
+    wait_s = str(math.ceil(sweep.look_ms / 1000.0 / TRIES))
     options = ["-c", "1", "-W", wait_s, "-q"]
-    if order.target.source is not None:
-        options += ["-I", order.target.source]
-    if order.target.family == socket.AF_INET6:
+    if sweep.target.source is not None:
+        options += ["-I", sweep.target.source]
+    if sweep.target.family == socket.AF_INET6:
         path = find("ping6")
         if path is None:
             path, options = find("ping"), ["-6", *options]
@@ -162,7 +158,7 @@ def command(order):
         path = find("ping")
     if path is None:
         return None
-    return [path, *options, order.target.address]
+    return [path, *options, sweep.addresses[place]]
 
 
 def find(name):

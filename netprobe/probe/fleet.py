@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
+from netprobe.probe.echoes import Echoes, joins
 from netprobe.probe.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
@@ -43,6 +44,7 @@ class Agent:
         self._templates = templates
         self._known_templates = 0
         self.walks_left = WALKS
+        self._echoes = Echoes(self._stream)
         self._routes: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     async def ready(self) -> AgentLink:
@@ -80,11 +82,19 @@ class Agent:
 
     async def probe(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one probe order; gives its ``outcomes`` frames. Raises AgentError."""
-        link = await self.ready()
-        self._teach(link)
-        frames = [frame async for frame in link.stream(order) if frame["t"] == "outcomes"]
+        if joins(order):
+            frames = await self._echoes.probe(order)
+        else:
+            frames = [frame async for frame in self._stream(order) if frame["t"] == "outcomes"]
         self._observe(self.host.name, order, frames)
         return frames
+
+    async def _stream(self, order: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Send an order and give its frames. Raises AgentError."""
+        link = await self.ready()
+        self._teach(link)
+        async for frame in link.stream(order):
+            yield frame
 
     async def route(self, destination: str, source: str | None) -> dict[str, Any]:
         """The route to an address as the host's kernel sees it, asked once."""

@@ -56,7 +56,7 @@ class Agent:
         assert not self.waiting_for, f"orders {self.waiting_for} did not end"
 
     def outcomes(self, order: int) -> dict[int, dict[str, Any]]:
-        """The kind of every port of an order, with its ``rtt_us`` and ``attempts``."""
+        """The kind of every port or destination, with its ``rtt_us`` and ``attempts``."""
         found: dict[int, dict[str, Any]] = {}
         for message in self.messages:
             if message["t"] != "outcomes" or message["id"] != order:
@@ -64,7 +64,9 @@ class Agent:
             for first, last, index, rtt_us, attempts in message["runs"]:
                 for port in range(first, last + 1):
                     assert port not in found, f"port {port} was reported twice"
-                    found[port] = dict(message["kinds"][index], rtt_us=rtt_us, attempts=attempts)
+                    # Of many destinations each has its own.
+                    own = rtt_us[port - first] if isinstance(rtt_us, list) else rtt_us
+                    found[port] = dict(message["kinds"][index], rtt_us=own, attempts=attempts)
         return found
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from netprobe.agent.echo import EchoEngine
 from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
+from netprobe.agent.loop import READ
 from netprobe.agent.ping import find
+from netprobe.agent.wire import read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent, order
@@ -79,6 +81,104 @@ def test_many_hosts_share_a_socket(lab: None) -> None:
     failures = {number: agent.outcomes(number)[0]["failure"] for number in range(1, 201)}
     assert [number for number, failure in failures.items() if failure] == [50]
     assert failures[50] == "no-answer"
+
+
+# What the addresses of a destination are, and where packets to one of them are dropped or refused.
+MANY = {
+    4: ("10.66.4.{}", "10.66.4.0/24", ("10.66.2.2", "10.66.3.2"), "ip"),
+    6: ("fd66:4::{}", "fd66:4::/64", ("fd66:2::2", "fd66:3::2"), "ip6"),
+}
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("way", ["datagram", "raw"])
+def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
+    """Every destination has its own evidence, in few frames; equal neighbours are one run."""
+    firewalls.unlimited_icmp()
+    pattern, network, (first_hop, second_hop), words = MANY[family]
+    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    netlab.route(DESTINATION, "add", "local", network, "dev", "lo")
+    netlab.route(R1, "add", network, "via", first_hop)
+    netlab.route(R2, "add", network, "via", second_hop)
+    netlab.rule(R1, "forward", f"{words} daddr {pattern.format(50)} drop")
+    netlab.rule(R2, "forward", f"{words} daddr {pattern.format(60)} reject")
+    netlab.rule(R1, "forward", f"{words} daddr {pattern.format(70)} reject")
+    names = [pattern.format(number) for number in range(1, 201)]
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=800, looks=2))
+        agent.wait(1)
+    engine.close()
+
+    found = agent.outcomes(1)
+    assert sorted(found) == list(range(1, 201))
+    silent, far, near = found.pop(50), found.pop(60), found.pop(70)
+    assert (silent["failure"], silent["syns"], silent["attempts"]) == ("no-answer", 6, 2)
+    assert far["icmp"][2:] == [ADDRESS[family]["r2"], 63]
+    assert near["icmp"][2:] == [ADDRESS[family]["r1"], 64]
+    assert {(one["answer"], one["ttl"]) for one in found.values()} == {("echo", 62)}
+    assert len({one["rtt_us"] for one in found.values()}) > 20
+    frames = [message for message in agent.messages if message["t"] == "outcomes"]
+    assert len(frames) < 20
+    assert sum(len(frame["runs"]) for frame in frames) < 50
+
+
+@pytest.mark.lab
+@needs_root
+def test_all_are_asked_once_before_any_is_asked_again(lab: None) -> None:
+    """The nonces of what arrives: a second attempt comes after every first one."""
+    network = "10.66.4.0/24"
+    netlab.route(R1, "add", network, "via", "10.66.2.2")
+    netlab.route(R2, "add", network, "via", "10.66.3.2")
+    agent = Agent()
+    attempts: list[int] = []
+    with inside(DESTINATION):
+        wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+        wire.setblocking(False)
+
+    def arrived(_events: int) -> None:
+        data = wire.recv(2048)
+        if data[9] == socket.IPPROTO_ICMP and data[20] == 8:
+            attempts.append(read_nonce(data[28:36]).attempt)
+
+    agent.loop.watch(wire.fileno(), READ, arrived)
+    names = [f"10.66.4.{number}" for number in range(1, 201)]
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=800, looks=2))
+        agent.wait(1)
+    engine.close()
+    wire.close()
+
+    assert attempts[:200] == [1] * 200
+    assert sorted(attempts) == sorted([1, 2, 3, 4, 5, 6] * 200)
+
+
+def test_a_reply_with_another_token_or_from_elsewhere_is_none(
+    agent: Agent, engine: EchoEngine
+) -> None:
+    """Who does not know the run's key cannot make a reply, and nobody answers for another."""
+    if os.geteuid() != 0:
+        pytest.skip("needs an ICMP socket")
+    engine.submit(order(1, "icmp", "", [], dsts=["127.0.0.1", "127.0.0.2"]))
+    (shared,) = engine._shared.values()
+    said = b"\0\0\0\0\0\0"
+    sweep = engine._orders[1]
+    sweep.begin([0], [1, 0], agent.loop.now())
+    (payload,) = sweep.payloads([0])
+    shared.flights[5] = (sweep, 0, agent.loop.now(), payload)
+    mine, other = socket.inet_aton("127.0.0.1"), socket.inet_aton("127.0.0.2")
+
+    engine._reply(shared, said + b"\0\5" + payload[:-1] + b"?", 0, mine, 64)
+    engine._reply(shared, said + b"\0\5" + payload, 0, other, 64)
+    engine._reply(shared, said + b"\0\6" + payload, 0, mine, 64)
+    assert 0 in sweep.out
+
+    engine._reply(shared, said + b"\0\5" + payload, 0, mine, 64)
+    assert 0 not in sweep.out
 
 
 @pytest.mark.lab
