@@ -5,15 +5,15 @@ small groups, and what came is read after each: round trips stay exact, and buff
 that have not answered yet no more than WINDOW are young, so a path sees no flood.
 """
 
-import socket
 from collections import deque
 from functools import lru_cache
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional
 
 from . import replies
 from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW
 from .asks import REPEAT_AT, TRIES
-from .errqueue import QueuedError, drain, ttl_of
+from .echosockets import Shared, Sockets
+from .errqueue import QueuedError, drain
 from .failures import (
     HOST_UNREACHABLE,
     MESSAGE_TOO_LONG,
@@ -22,49 +22,18 @@ from .failures import (
     is_transient,
     name_of,
 )
-from .icmp import (
-    ECHO_REPLY,
-    HEADER_BYTES,
-    RAW,
-    EchoSocket,
-    echo_requests,
-    open_echo,
-    quoted_sequence,
-)
-from .loop import READ
+from .icmp import ECHO_REPLY, HEADER_BYTES, echo_requests, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
 from .pump import SLICE_S, TICK_S, Batch, Pump, Window
-from .sockets import forbid_fragments, widen
 from .sweep import PAYLOAD_BYTES, Sweep
 
 CHUNK = 16
-# An IPv4 header with options, an ICMP header, and what of the payload tells a reply from another.
 LEAST_BYTES = HEADER_BYTES + PAYLOAD_BYTES
-HEARD_BYTES = 60 + LEAST_BYTES
-ANCILLARY_BYTES = 64
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
 # we may not have one.
 ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
-
-# A raw socket takes the kernel milliseconds to close: orders that follow each other share one.
-IDLE_S = 1.0
-
-Key = Tuple[int, Optional[str], int, bool]
-# whose packet, when it went, and what it carries
-Flight = Tuple[Sweep, int, float, bytes]
-
-
-class Shared:
-    """A socket and the orders that use it; ``flights`` finds a packet by its sequence number."""
-
-    def __init__(self, opened):
-        # type: (EchoSocket) -> None
-        self.sock, self.kind, self.number = opened
-        self.users = 0
-        self.flights = {}  # type: Dict[int, Flight]
-        self.next = 0
 
 
 class EchoEngine:
@@ -80,7 +49,7 @@ class EchoEngine:
         self._pump = Pump(agent.loop, self._run)
         self._window = Window(WINDOW)
         self._pause_until = 0.0
-        self._shared = {}  # type: Dict[Key, Shared]
+        self._sockets = Sockets(agent.loop, self._ready)
         self._program = PingProgram(agent, self._end)
 
     # Orders
@@ -92,7 +61,7 @@ class EchoEngine:
         self._orders[sweep.id] = sweep
         self._pump.wake(0.0)
         try:
-            self._share(sweep).users += 1
+            self._sockets.share(sweep)
         except OSError as error:
             self._without_socket(sweep, error)
             return
@@ -124,8 +93,7 @@ class EchoEngine:
         self._queue.clear()
         self._pump.stop()
         self._program.close()
-        for key in list(self._shared):
-            self._close_shared(key)
+        self._sockets.close()
 
     def _without_socket(self, sweep, error):
         # type: (Sweep, OSError) -> None
@@ -144,7 +112,7 @@ class EchoEngine:
         if sweep.queued:
             sweep.queued = False
             self._queue.remove(sweep)
-        self._release(sweep)
+        self._sockets.release(sweep)
         del self._orders[sweep.id]
         self.agent.send({"t": "done", "id": sweep.id, "cancelled": cancelled})
 
@@ -154,44 +122,6 @@ class EchoEngine:
             sweep.queued = True
             self._queue.append(sweep)
 
-    # Sockets
-
-    def _share(self, sweep):
-        # type: (Sweep) -> Shared
-        key = _key(sweep)
-        shared = self._shared.get(key)
-        if shared is None:
-            shared = self._shared[key] = Shared(open_echo(sweep.target))
-            widen(shared.sock)
-            if sweep.size is not None:
-                forbid_fragments(shared.sock)
-            opened = shared
-            self.agent.loop.watch(shared.sock.fileno(), READ, lambda events: self._ready(opened))
-        sweep.shared = shared
-        return shared
-
-    def _release(self, sweep):
-        # type: (Sweep) -> None
-        shared, sweep.shared = sweep.shared, None
-        if shared is None:
-            return
-        shared.users -= 1
-        if not shared.users:
-            key = _key(sweep)
-            self.agent.loop.call_later(IDLE_S, lambda: self._close_idle(key))
-
-    def _close_idle(self, key):
-        # type: (Key) -> None
-        shared = self._shared.get(key)
-        if shared is not None and not shared.users:
-            self._close_shared(key)
-
-    def _close_shared(self, key):
-        # type: (Key) -> None
-        shared = self._shared.pop(key)
-        self.agent.loop.unwatch(shared.sock.fileno())
-        shared.sock.close()
-
     # Sending
 
     def _run(self):
@@ -200,7 +130,7 @@ class EchoEngine:
         if not self._launch_all():
             self._pump.wake(0.0)
             return
-        for shared in list(self._shared.values()):
+        for shared in self._sockets.all():
             # What arrived while this process did not run is no silence.
             self._read_errors(shared)
             self._read(shared)
@@ -250,7 +180,9 @@ class EchoEngine:
         shared = sweep.shared
         sent = self._send_all(sweep, shared, places)
         for place in places[sent:]:
-            self._ask_again(sweep, place)
+            if place in sweep.out:
+                sweep.attempt[place] -= 1  # it was not sent
+                self._ask_again(sweep, place)
         self._read(shared)
 
     def _send_all(self, sweep, shared, places):
@@ -262,6 +194,8 @@ class EchoEngine:
         packets = echo_requests(sweep.target.family, shared.number, first, sweep.whole(payloads))
         flights, clock = shared.flights, self.now
         for offset, place in enumerate(places):
+            if place not in sweep.out:
+                continue  # an error of an earlier look came while the others were sent
             flights[first + offset & 0xFFFF] = (sweep, place, clock(), payloads[offset])
             if not self._send(sweep, shared, place, packets[offset]):
                 return offset
@@ -341,12 +275,11 @@ class EchoEngine:
 
     def _read(self, shared):
         # type: (Shared) -> None
-        raw = shared.kind == RAW and shared.sock.family == socket.AF_INET
-        hear = _hear_raw if raw else _hear
+        hear = shared.hear
         reply = ECHO_REPLY[shared.sock.family]
         while True:
             try:
-                data, start, sender, ttl = hear(shared.sock)
+                data, start, sender, ttl = hear()
             except BlockingIOError:
                 return
             except OSError:
@@ -422,27 +355,6 @@ class EchoEngine:
         batch = sweep.out.pop(place, None)
         if batch is not None:
             self._window.answered(batch)
-
-
-def _key(sweep):
-    # type: (Sweep) -> Key
-    target = sweep.target
-    return (target.family, target.source, target.scope, sweep.size is not None)
-
-
-def _hear_raw(sock):
-    # type: (socket.socket) -> Tuple[bytes, int, bytes, Optional[int]]
-    """A packet of a raw IPv4 socket, whose own header has the sender and the TTL."""
-    data = sock.recv(HEARD_BYTES)
-    return data, (data[0] & 15) * 4, data[12:16], data[8]
-
-
-def _hear(sock):
-    # type: (socket.socket) -> Tuple[bytes, int, bytes, Optional[int]]
-    """A packet of any other echo socket: where its ICMP header is, its sender, its TTL."""
-    data, ancillary, _, name = sock.recvmsg(HEARD_BYTES, ANCILLARY_BYTES)
-    sender = socket.inet_pton(sock.family, name[0].partition("%")[0])
-    return data, 0, sender, ttl_of(ancillary)
 
 
 @lru_cache(maxsize=256)

@@ -164,7 +164,7 @@ def test_a_reply_with_another_token_or_from_elsewhere_is_none(
     if os.geteuid() != 0:
         pytest.skip("needs an ICMP socket")
     engine.submit(order(1, "icmp", "", [], dsts=["127.0.0.1", "127.0.0.2"]))
-    (shared,) = engine._shared.values()
+    (shared,) = engine._sockets.all()
     said = b"\0\0\0\0\0\0"
     sweep = engine._orders[1]
     sweep.begin([0], [1, 0], agent.loop.now())
