@@ -18,6 +18,7 @@ READ_BATCH = 256
 MAX_PACKET = 65535
 MAX_ITEMS = 4096
 UDP_HEADER = 8
+MORE_FRAGMENTS = 0x20
 # Where the addresses stand in the header, and how long they are.
 ADDRESSES = {4: (12, 4), 6: (8, 16)}
 
@@ -108,6 +109,10 @@ class Capture:
         header = IPV6_HEADER if version == 6 else (data[0] & 15) * 4
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
         if len(data) < header + 4:
+            return
+        if self._answers and version == 4 and data[6] & MORE_FRAGMENTS:
+            # A piece of an answer: that it came does not say that all of it did.
+            self._truncated = True
             return
         source = socket.inet_ntop(family, data[start : start + length])
         target = socket.inet_ntop(family, data[start + length : start + 2 * length])

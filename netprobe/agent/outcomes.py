@@ -46,6 +46,8 @@ class Outcomes:
         # type: (Callable[[Dict[str, Any]], None], int) -> None
         self._send = send
         self._id = order_id
+        # The own UDP port: it tells an answer that a capture sees from others' datagrams.
+        self.own_port = None  # type: Optional[int]
         self._kinds = {}  # type: Dict[Kind, int]
         self._syns = {}  # type: Dict[int, int]
         self._entries = []  # type: List[Entry]
@@ -87,7 +89,10 @@ class Outcomes:
         kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
         runs = runs or fold(self._entries)
         self._kinds, self._syns, self._entries = {}, {}, []
-        self._send({"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs})
+        frame = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}  # type: Dict[str, Any]
+        if self.own_port is not None:
+            frame["sport"] = self.own_port
+        self._send(frame)
 
     def _take_resets(self):
         # type: () -> List[List[Optional[int]]]

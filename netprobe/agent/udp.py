@@ -28,7 +28,7 @@ class UdpEngine(AskEngine):
         if order.target.source is None:
             sock.bind(("", 0))  # now, so that the port is known
         order.sock = sock
-        order.own_port = sock.getsockname()[1]
+        order.own_port = order.outcomes.own_port = sock.getsockname()[1]
         self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
 
     def _release(self, order):

@@ -16,9 +16,11 @@ LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: nobody
 # looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
-# whose reverse-path filter drops it
+# whose reverse-path filter drops it · answer-arrived: (silence only) a capture at the source saw the
+# answer come
 WITNESSES: Final = (
     "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",
+    "answer-arrived",
 )  # fmt: skip
 
 _ANY: Final = ("*",)
@@ -435,6 +437,12 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{source}'s kernel answered {failure}, which says nothing of the network",
     ),
     # --- silence -----------------------------------------------------------------------------
+    _row(
+        "silence silence-maybe-stuck | * | * | answer-arrived",
+        "blocked filtered no-response none",
+        "source",
+        "{look}; yet the answer came to {source}'s interface: its own firewall drops it",
+    ),
     _row(
         "silence silence-maybe-stuck | * | * | no-way-back",
         "blocked filtered no-response none",

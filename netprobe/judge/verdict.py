@@ -16,6 +16,8 @@ _OWN_OUTPUT = frozenset(("not-permitted",))
 _RETURN_ROUTE = frozenset(
     ("invalid-route", "access-denied", "network-unreachable", "host-unreachable", NO_NEIGHBOUR)
 )
+# What an answer that came to the source's wire explains; one-way packets want none.
+_UNANSWERED = frozenset(("silence", "silence-maybe-stuck"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,9 @@ def find_row(evidence: Evidence, outcome: Outcome) -> Row:
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
-    seen = _denied_witness(evidence) if denied else witness_word(evidence)
-    key = (_sight(evidence, outcome), protocol, state, seen)
+    word = _sight(evidence, outcome)
+    seen = _denied_witness(evidence) if denied else witness_word(evidence, word)
+    key = (word, protocol, state, seen)
     for row in DENIED if denied else ALLOWED:
         if row.matches(key):
             return row
@@ -120,11 +123,13 @@ def _sight(evidence: Evidence, outcome: Outcome) -> Sight:
     )
 
 
-def witness_word(evidence: Evidence) -> str:
-    """What the destination's agent saw, as the tables' word."""
+def witness_word(evidence: Evidence, word: Sight) -> str:
+    """What the agents at both ends saw, as the tables' word."""
     witness = evidence.witness
     if witness is None:
         return "none"
+    if witness.answer_arrived and word in _UNANSWERED:
+        return "answer-arrived"
     if witness.filtered_at is not None and witness.capture:
         return "reverse-path"
     if witness.reply_failure in _RETURN_ROUTE:

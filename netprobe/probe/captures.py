@@ -71,12 +71,21 @@ class Capture:
         if captured is None:
             return NOTHING
         own = own_addresses(sighting.task.source)
-        for asker, _, port, _, order, devices in captured["items"]:
+        unsure = bool(captured.get("truncated")) or self._overlooks(sighting)
+        for asker, sport, port, _, order, devices in captured["items"]:
             if sighting.ports and not _holds(sighting.ports, port):
                 continue
             if order == sighting.order or asker in own:
-                return Saw(True, None if asker in own else asker, tuple(devices))
-        return NOTHING if captured.get("truncated") or self._overlooks(sighting) else Saw(False)
+                if not self._is_others(sighting, sport):
+                    return Saw(True, None if asker in own else asker, tuple(devices))
+                unsure = True
+        return NOTHING if unsure else Saw(False)
+
+    def _is_others(self, sighting: Sighting, sport: int) -> bool:
+        """Whether a datagram that came to the source answers another program of that host."""
+        arrives = bool(self._options.get("answers")) and not self._options.get("outgoing")
+        known = sighting.task.protocol == "udp" and sighting.sport is not None
+        return arrives and known and sport != sighting.sport
 
     def _overlooks(self, sighting: Sighting) -> bool:
         """Whether the answer may be an ICMP error, which a capture of datagrams does not see."""

@@ -27,7 +27,8 @@ from netprobe.protocols import Protocol, protocol_for
 class Sighting:
     """What one source saw on some ports of a task, and what is known of the other end.
 
-    ``order`` is the order id that the nonces carry. ``untested`` is (reason, words) where nobody
+    ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
+    where the agent said it. ``untested`` is (reason, words) where nobody
     could look; then there is no outcome.
     """
 
@@ -42,6 +43,7 @@ class Sighting:
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
+    sport: int | None = None
 
     @property
     def silent(self) -> bool:
@@ -129,10 +131,11 @@ class Prober:
         self, part: Part, number: int, reader: Reader, frames: list[dict[str, Any]]
     ) -> Iterable[Sighting]:
         task = part.task
+        sport = next((frame["sport"] for frame in frames if "sport" in frame), None)
         for ports, outcome in reader.read(frames):
             self._answered.note_answer(task.source.name, task.address, outcome)
             for some, listener in part.listener(ports):
-                yield Sighting(task, part, some, number, outcome, listener)
+                yield Sighting(task, part, some, number, outcome, listener, sport=sport)
 
     def _untested(self, part: Part, number: int, error: AgentError) -> Sighting:
         listener = part.listeners[0][1]

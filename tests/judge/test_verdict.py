@@ -73,6 +73,12 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "no-response", ("return-path", "source")),
         (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_left=False)),
          "blocked", "filtered", "no-response", ("destination",)),
+        # A datagram that came to the source's wire, and to no socket of ours, answered the request.
+        (evidence(Outcome("answer", "no-answer"), "udp", witness=Witness(answer_arrived=True)),
+         "blocked", "filtered", "no-response", ("source",)),
+        # Who expects no answer misses none.
+        (evidence(Outcome("send", None), "udp", witness=Witness(answer_arrived=True)),
+         "inconclusive", "open|filtered", "no-response", ("source",)),
         (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_arrived=True)),
          "blocked", "filtered", "no-response", ("source",)),
         (evidence(SILENT, listener=OURS,

@@ -214,10 +214,11 @@ def _answer_at_the_door(question: Question) -> Expectation:
     one = _silent(question, places("source"), places("source"))
     if question.protocol != "udp":
         return one
-    states = frozenset(("filtered", "open|filtered"))
-    one = replace(one, states=states, also=frozenset(("inconclusive",)))
     if question.case.listener == "closed":
+        # The answer is an ICMP error, which a capture of datagrams does not see.
         host = frozenset() if question.answered else places("host")
+        states = frozenset(("filtered", "open|filtered"))
+        one = replace(one, states=states, also=frozenset(("inconclusive",)))
         return replace(one, may=EVERYWHERE | {"service"} | host)
     return one
 
