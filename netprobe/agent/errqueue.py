@@ -8,7 +8,7 @@ simply leave the queue empty). No privilege is needed.
 import socket
 import struct
 from functools import lru_cache
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
 IP_TTL = 2
@@ -109,28 +109,46 @@ def about(errors, to, port):
     return local
 
 
-def next_about(sock, to, port):
-    # type: (socket.socket, str, int) -> Optional[QueuedError]
-    """The error of our packet to this destination that is in the queue now, ICMP before local.
+# What failed a connect: errno, and the ICMP error that did it (None: our own kernel).
+Cause = Tuple[int, Optional[IcmpFact]]
+
+
+def next_cause(sock, to):
+    # type: (socket.socket, Tuple[Any, ...]) -> Optional[Cause]
+    """Why our packet to this socket address failed, by the queue as it is now; ICMP before local.
 
     Reads no further than it must: what stays is about other flows, and is passed over later.
     """
     local = None
     while True:
         try:
-            data, ancillary, _, name = sock.recvmsg(64, ANCILLARY_BYTES, MSG_ERRQUEUE)
+            _, ancillary, _, name = sock.recvmsg(1, ANCILLARY_BYTES, MSG_ERRQUEUE)
         except OSError:
             return local
-        error = _read(data, ancillary, name)
-        if error is None or error.to != to or error.port != port:
+        if name != to and (not name or _plain(name) != _plain(to)):
             continue
-        if error.is_icmp:
-            return error
-        local = local or error
+        cause = _cause(tuple(ancillary))
+        if cause is not None and cause[1] is not None:
+            return cause
+        local = local or cause
+
+
+def _plain(address):
+    # type: (Tuple[Any, ...]) -> Tuple[str, int]
+    """Address and port without the scope, which Python 3.6 writes behind the address."""
+    return address[0].partition("%")[0], address[1]
+
+
+@lru_cache(maxsize=256)
+def _cause(ancillary):
+    # type: (Tuple[Tuple[int, int, bytes], ...]) -> Optional[Cause]
+    # One host that rejects a thousand connects says the same thousand times.
+    error = _read(b"", ancillary, None)
+    return None if error is None else (error.errno, error.fact())
 
 
 def ttl_of(ancillary):
-    # type: (List[Tuple[int, int, bytes]]) -> Optional[int]
+    # type: (Sequence[Tuple[int, int, bytes]]) -> Optional[int]
     """The TTL or hop limit that the kernel put beside a received packet."""
     for level, kind, data in ancillary:
         if (level == socket.IPPROTO_IP and kind == IP_TTL) or (
@@ -141,7 +159,7 @@ def ttl_of(ancillary):
 
 
 def _read(data, ancillary, name):
-    # type: (bytes, List[Tuple[int, int, bytes]], Tuple[str, int]) -> Optional[QueuedError]
+    # type: (bytes, Sequence[Tuple[int, int, bytes]], Optional[Tuple[str, int]]) -> Optional[QueuedError]
     for level, kind, body in ancillary:
         if (level == socket.IPPROTO_IP and kind == IP_RECVERR) or (
             level == socket.IPPROTO_IPV6 and kind == IPV6_RECVERR

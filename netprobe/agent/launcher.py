@@ -8,7 +8,7 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from .errqueue import about, drain
 from .failures import NO_SOURCE_PORT, is_transient, name_of
-from .flights import FD, Flight, TcpOrder, connect_ex, fileno, spread
+from .flights import FD, LOOK, Flight, TcpOrder, connect_ex, fileno, spread
 from .orders import Flow
 from .outcomes import kind
 from .pace import answers_of
@@ -117,20 +117,21 @@ class Launcher:
             failed = [(flight, code) for flight, code in both if code != errno.EINPROGRESS]
             flights = [flight for flight, code in both if code == errno.EINPROGRESS]
         if flights:
-            self._out(order, flights)
+            self._out(order, flights, batch)
             batch[0] = len(flights)
             self.window.add(batch, now)
         for flight, code in failed:
             self._at_once(flight, code)
 
-    def _out(self, order, flights):
-        # type: (TcpOrder, List[Flight]) -> None
+    def _out(self, order, flights, batch):
+        # type: (TcpOrder, List[Flight], Batch) -> None
         """These connects are on their way."""
         self._live.update(zip(map(FD, flights), flights))
-        first = [flight for flight in flights if flight[2] == 1]
-        order.first.extend(first)
-        if len(first) != len(flights):
-            order.later.extend(flight for flight in flights if flight[2] != 1)
+        if set(map(LOOK, flights)) == {1}:
+            order.first.append((batch, flights))
+            return
+        order.first.append((batch, [flight for flight in flights if flight[2] == 1]))
+        order.later.append((batch, [flight for flight in flights if flight[2] != 1]))
 
     def _sockets(self, order, flows):
         # type: (TcpOrder, List[Flow]) -> List[socket.socket]
@@ -188,6 +189,10 @@ class Launcher:
             return
         error = about(drain(sock), to[0], port)
         self._pool.drop(sock)
+        if code == errno.EISCONN:
+            # It was called off just when it opened after all, see ``Arrivals``.
+            self.ask_later(order, (part, port, look))
+            return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
         if short and not self._short_for_long(order):
             self.ask_later(order, (part, port, look))

@@ -1,10 +1,10 @@
 """Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
 
 from array import array
+from itertools import repeat
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from .errqueue import IcmpFact
-from .failures import REFUSED
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384
@@ -35,8 +35,38 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
 
 
-# By far the most frequent outcome of a scan; it has a way of its own, see ``Outcomes.add_resets``.
-RESET_BY_PEER = kind("connect", REFUSED)
+class Alike:
+    """Ports of one kind, their round trips in s (below 0: not measured) and the looks they took.
+
+    As numbers side by side, because a tuple for each port is a tenth of a scan's whole work.
+    """
+
+    __slots__ = ("looks", "ports", "rtts_s")
+
+    def __init__(self):
+        # type: () -> None
+        self.ports = array("H")
+        self.rtts_s = array("d")
+        self.looks = array("H")
+
+    def one_run(self, index):
+        # type: (int) -> Optional[List[Optional[int]]]
+        """The run that they are, if they are neighbours without a gap."""
+        first, last = min(self.ports), max(self.ports)
+        count = len(self.ports)
+        if last - first + 1 != count or len(set(self.ports)) != count:
+            return None
+        rtts_s = sorted(self.rtts_s)
+        if rtts_s[0] < 0:
+            rtts_s = [rtt_s for rtt_s in rtts_s if rtt_s >= 0]
+        median_us = int(rtts_s[len(rtts_s) // 2] * 1000000) if rtts_s else None
+        return [first, last, index, median_us, max(self.looks)]
+
+    def entries(self, index):
+        # type: (int) -> List[Entry]
+        """One entry for each port."""
+        rtts_us = [int(rtt_s * 1000000) for rtt_s in self.rtts_s]
+        return list(zip(self.ports, repeat(index), rtts_us, self.looks))
 
 
 class Outcomes:
@@ -51,15 +81,12 @@ class Outcomes:
         self._kinds = {}  # type: Dict[Kind, int]
         self._syns = {}  # type: Dict[int, int]
         self._entries = []  # type: List[Entry]
-        # Ports that a reset refused, their round trips in s, and the looks that it took: as numbers
-        # side by side, because a tuple for each closed port is a tenth of a scan's whole work.
-        self._reset_ports = array("H")
-        self._reset_rtts_s = array("d")
-        self._reset_looks = array("H")
+        # What came in bulk, by the index of its kind.
+        self._alike = {}  # type: Dict[int, Alike]
 
     def __len__(self):
         # type: () -> int
-        return len(self._entries) + len(self._reset_ports)
+        return len(self._entries) + sum(len(alike.ports) for alike in self._alike.values())
 
     def add(self, port, what, rtt_s, attempts, syns=None):
         # type: (int, Kind, Optional[float], int, Optional[int]) -> None
@@ -73,45 +100,42 @@ class Outcomes:
         if len(self._entries) >= FLUSH_PORTS:
             self.flush()
 
-    def add_resets(self, ports, rtts_s, looks):
-        # type: (Iterable[int], Iterable[float], Iterable[int]) -> None
-        """Many ports' final outcome, which is the same for all: a reset."""
-        self._reset_ports.extend(ports)
-        self._reset_rtts_s.extend(rtts_s)
-        self._reset_looks.extend(looks)
+    def add_many(self, ports, what, rtts_s, looks):
+        # type: (Iterable[int], Kind, Iterable[float], Iterable[int]) -> None
+        """Many ports' final outcome, which is the same for all; nothing measured: below 0."""
+        index = self._kinds.setdefault(what, len(self._kinds))
+        alike = self._alike.get(index)
+        if alike is None:
+            alike = self._alike[index] = Alike()
+        alike.ports.extend(ports)
+        alike.rtts_s.extend(rtts_s)
+        alike.looks.extend(looks)
 
     def flush(self):
         # type: () -> None
         """Send what there is."""
         if not len(self):
             return
-        runs = self._take_resets()
         kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
-        runs = runs or fold(self._entries)
+        runs = self._runs()
         self._kinds, self._syns, self._entries = {}, {}, []
         frame = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}  # type: Dict[str, Any]
         if self.own_port is not None:
             frame["sport"] = self.own_port
         self._send(frame)
 
-    def _take_resets(self):
+    def _runs(self):
         # type: () -> List[List[Optional[int]]]
-        """The one run that the resets are, where they are all there is; else they join the rest."""
-        ports, rtts_s, looks = self._reset_ports, self._reset_rtts_s, self._reset_looks
-        if not ports:
-            return []
-        self._reset_ports, self._reset_rtts_s = array("H"), array("d")
-        self._reset_looks = array("H")
-        index = self._kinds.setdefault(RESET_BY_PEER, len(self._kinds))
-        first, last = min(ports), max(ports)
-        if not self._entries and last - first + 1 == len(ports) == len(set(ports)):
-            median = sorted(rtts_s)[len(rtts_s) // 2]
-            return [[first, last, index, int(median * 1000000), max(looks)]]
-        self._entries += [
-            (port, index, int(rtt_s * 1000000), attempts)
-            for port, rtt_s, attempts in zip(ports, rtts_s, looks)
-        ]
-        return []
+        """One run, where what came in bulk is one and all there is; else everything, folded."""
+        alike, self._alike = self._alike, {}
+        if len(alike) == 1 and not self._entries:
+            for index, ports in alike.items():
+                run = ports.one_run(index)
+                if run is not None:
+                    return [run]
+        for index, ports in alike.items():
+            self._entries += ports.entries(index)
+        return fold(self._entries)
 
 
 def kind_json(what, syns):

@@ -80,11 +80,11 @@ class Window:
         self.young += batch[0]
         self._batches.append((now, batch))
 
-    def answered(self, batch):
-        # type: (Batch) -> None
-        """One probe of a chunk is no longer out."""
-        batch[0] -= 1
-        self.young -= batch[1]
+    def answered(self, batch, count=1):
+        # type: (Batch, int) -> None
+        """So many probes of a chunk are no longer out."""
+        batch[0] -= count
+        self.young -= count * batch[1]
 
     def age(self, now):
         # type: (float) -> None

@@ -1,5 +1,6 @@
 """Opening probe sockets: source address, error queue, TTLs; and how many may be open."""
 
+import errno
 import resource
 import socket
 import struct
@@ -82,6 +83,19 @@ def open_probe(target, kind, protocol=0, min_ttl=None):
         sock.close()
         raise
     return sock  # type: ignore[no-any-return]
+
+
+def is_own(target):
+    # type: (Target) -> bool
+    """Whether the destination is an address of this host; True where that is not certain."""
+    sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+    try:
+        sock.bind(target.sockaddr(0))
+    except OSError as error:
+        return error.errno != errno.EADDRNOTAVAIL
+    finally:
+        sock.close()
+    return True
 
 
 def bind_source(sock, target):

@@ -69,10 +69,10 @@ class Talks:
         # An answer cannot have come yet, but a banner or a reset can, and its event is gone.
         self._hear(talk)
 
-    def hear_all(self, fds):
-        # type: (List[int]) -> None
+    def hear_all(self, events):
+        # type: (List[Tuple[int, int]]) -> None
         """These descriptors have news; harmless where they are none of ours."""
-        for fd in fds if self._talks else ():
+        for fd, _ in events if self._talks else ():
             talk = self._talks.get(fd)
             if talk is not None:
                 self._hear(talk)

@@ -4,24 +4,16 @@ There is no object per flow: a connect that is out is one tuple. A refused socke
 once. Silent connects are parked and do not count towards the window, so drops cost time, not rate.
 """
 
-import errno
 import select
 import socket
 from collections import deque
-from itertools import groupby
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from . import replies
-from .errqueue import QueuedError, next_about
-from .failures import (
-    ENDED_AFTER_OPEN,
-    HOST_UNREACHABLE,
-    IN_PROGRESS,
-    NO_ANSWER,
-    REFUSED,
-    name_of,
-)
-from .flights import FD, LOOK, PART, SOCK, TO, Flight, TcpOrder, connect_ex
+from .arrivals import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
+from .errqueue import Cause, next_cause
+from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
+from .flights import Flight, Started, TcpOrder
 from .launcher import Launcher
 from .orders import Part
 from .outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
@@ -31,9 +23,6 @@ from .pump import SLICE_S, TICK_S, Pump
 from .sockets import SynState, syn_state
 from .talks import Talks
 
-# A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
-# did not clear that counter, so such a socket is not used again.
-REUSE_WITHIN_S = 0.9
 # Where not even one SYN timeout has happened in the kernel by the deadline: ask again, for so long.
 LATE_S = 0.25
 MOST_LATE_S = 3.0
@@ -41,7 +30,6 @@ MOST_EVENTS = 4096
 # A host that answers "host unreachable" at once is refusing; after this long a neighbour gave up.
 DEAD_AFTER_S = 0.5
 
-OPEN = kind("connect", answer=replies.UNASKED)
 ENDED = kind("answer", answer=replies.RESET)
 
 
@@ -61,6 +49,7 @@ class TcpEngine:
         self._live = {}  # type: Dict[int, Flight]
         self._late = deque()  # type: Deque[Tuple[float, Flight]]
         self._starts = Launcher(agent, self, self._pool, self._live)
+        self._arrivals = Arrivals(self, self._pool, self._live, self._starts.window)
         self._talks = Talks(agent, self, self._starts)
 
     # Orders
@@ -151,69 +140,22 @@ class TcpEngine:
         # type: () -> int
         """Handle every connect and conversation that has news; how many there were."""
         total = 0
-        # The hot half again, in C loops: a refused connect is asked for its result, which also
-        # makes the socket new and wakes its descriptor once more.
-        live, poll = self._live, self._epoll.poll
+        poll = self._epoll.poll
         events = poll(0, MOST_EVENTS)
         while events:
             now = self._now()
             total += len(events)
-            fds = [fd for fd, _ in events]
-            self._talks.hear_all(fds)
-            flights = [flight for flight in map(live.get, fds) if flight is not None]
-            codes = list(map(connect_ex, map(SOCK, flights), map(TO, flights)))
-            refused = flights
-            if codes.count(errno.ECONNREFUSED) != len(codes):
-                refused = [each for each, code in zip(flights, codes) if code == errno.ECONNREFUSED]
-                for flight, code in zip(flights, codes):
-                    if code != errno.ECONNREFUSED:
-                        self._news(flight, code)
+            self._talks.hear_all(events)
+            refused = self._arrivals.take(events, now)
             if not refused:
                 break
             events = poll(0, MOST_EVENTS)
-            self._sort_refusals(refused, events, now)
+            self._arrivals.sort(refused, events, now)
         return total
 
-    def _sort_refusals(self, refused, events, now):
-        # type: (List[Flight], List[Tuple[int, int]], float) -> None
-        """Tell resets from rejects: EPOLLERR is left only where something is in the error queue.
-
-        So a reset costs no system call more. A descriptor that was not woken is read in any case.
-        """
-        clean = {fd for fd, mask in events if not mask & select.EPOLLERR}
-        since = now - REUSE_WITHIN_S
-        resets = [each for each in refused if each[6] in clean and each[3] >= since]
-        if len(resets) != len(refused):
-            plain = set(map(FD, resets))
-            for flight in refused:
-                if flight[6] not in plain:
-                    self._refused(flight, self._error(flight), errno.ECONNREFUSED)
-        window, live = self._starts.window, self._live
-        for flight in resets:
-            del live[flight[6]]
-            batch = flight[5]
-            batch[0] -= 1
-            window.young -= batch[1]
-        for part, group in groupby(resets, PART):
-            self._resets(part.order, list(group), now)
-
-    def _resets(self, order, flights, now):
-        # type: (TcpOrder, List[Flight], float) -> None
-        """Connects of one order that a reset refused; their sockets connect again."""
-        order.shelf.extend(map(SOCK, flights))
-        rtts_s = [now - flight[3] for flight in flights]
-        slowest_s = max(rtts_s)
-        if slowest_s > order.slowest_s:
-            self._answered(order, slowest_s)
-        ports = [flight[1][1] for flight in flights]
-        order.outcomes.add_resets(ports, rtts_s, map(LOOK, flights))
-        order.pending -= len(flights)
-        if not order.pending:
-            self._finish(order)
-
-    def _news(self, flight, code):
+    def news(self, flight, code):
         # type: (Flight, int) -> None
-        """A connect that is not simply refused: opened, still out, or failed."""
+        """The result of one connect: opened, still out, or failed."""
         part, to, look, started, sock, _, _ = flight
         if code == 0:
             self._forget(flight)
@@ -227,19 +169,14 @@ class TcpEngine:
         elif code in IN_PROGRESS:
             # An ICMP error that arrived while the kernel was still inside connect() is in the queue
             # only; the errno would follow with the next SYN, a second later.
-            error = self._error(flight)
-            if error is not None:
-                self._refused(flight, error, error.errno)
+            cause = next_cause(sock, to)
+            if cause is not None:
+                self.refused(flight, cause, cause[0])
         else:
-            self._refused(flight, self._error(flight), code)
+            self.refused(flight, next_cause(sock, to), code)
 
-    def _error(self, flight):
-        # type: (Flight) -> Optional[QueuedError]
-        """What the error queue holds about a connect."""
-        return next_about(flight[4], flight[1][0], flight[1][1])
-
-    def _refused(self, flight, error, code):
-        # type: (Flight, Optional[QueuedError], int) -> None
+    def refused(self, flight, cause, code):
+        # type: (Flight, Optional[Cause], int) -> None
         """A connect failed; the error queue says whether an ICMP error did it, and whose."""
         part, to, look, started, sock, _, _ = flight
         order = part.order
@@ -249,14 +186,12 @@ class TcpEngine:
             self._pool.drop(sock)
         else:
             self._pool.recycle(order.shelf, sock)
-        name = name_of(code)
-        fact = None if error is None else error.fact()
-        at_host = (fact is None and name == REFUSED) or (fact is not None and fact[2] == to[0])
+        fact = None if cause is None else cause[1]
+        what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
+        at_host = is_at_host(what, to[0])
         if at_host:
-            self._answered(order, elapsed_s)
-        elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
-        what = kind("connect", name, fact, elapsed_ms=elapsed_ms)
-        dead = name == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S
+            self.answered(order, elapsed_s)
+        dead = what[1] == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S
         if dead and look < order.looks:
             order.dead[to[1]] = what
             self._starts.ask_later(order, (part, to[1], look + 1))
@@ -273,7 +208,7 @@ class TcpEngine:
             self._starts.ask_later(part.order, (part, port, look))
             return
         if part.mode != "connect":
-            self._answered(part.order, rtt_s)
+            self.answered(part.order, rtt_s)
             self._talks.begin(part, port, look, sock, rtt_s)
             return
         # close() sends a FIN: a service that listens there sees a polite client.
@@ -282,11 +217,12 @@ class TcpEngine:
 
     def _open_report(self, order, port, what, rtt_s, look):
         # type: (TcpOrder, int, Kind, float, int) -> None
-        self._answered(order, rtt_s)
+        self.answered(order, rtt_s)
         self.report(order, port, what, rtt_s, look)
 
-    def _answered(self, order, rtt_s):
+    def answered(self, order, rtt_s):
         # type: (TcpOrder, float) -> None
+        """The destination itself answered; of many answers the slowest will do."""
         order.slowest_s = max(order.slowest_s, rtt_s)
         self._answers.learn(order.target.address, rtt_s)
 
@@ -294,7 +230,12 @@ class TcpEngine:
         # type: (TcpOrder, int, Kind, Optional[float], int, Optional[int]) -> None
         """The final outcome of one port."""
         order.outcomes.add(port, what, rtt_s, look, syns)
-        order.pending -= 1
+        self.settle(order, 1)
+
+    def settle(self, order, count):
+        # type: (TcpOrder, int) -> None
+        """So many ports have their final outcome."""
+        order.pending -= count
         if not order.pending:
             self._finish(order)
 
@@ -331,14 +272,14 @@ class TcpEngine:
             self._expire_queue(order.later, order.look_s, now)
 
     def _expire_queue(self, queue, limit_s, now):
-        # type: (Deque[Flight], float, float) -> None
-        live = self._live
+        # type: (Deque[Started], float, float) -> None
         while queue:
-            flight = queue[0]
-            if live.get(flight[6]) is flight:
-                if now - flight[3] < limit_s:
+            batch, flights = queue[0]
+            if batch[0] and flights:
+                if now - flights[-1][3] < limit_s:
                     return
-                self._ask_once_more(flight, now)
+                for flight in flights:
+                    self._ask_once_more(flight, now)
             queue.popleft()
 
     def _ask_once_more(self, flight, now):
@@ -348,7 +289,7 @@ class TcpEngine:
             return
         part, to, look, started, sock, _, _ = flight
         code = sock.connect_ex(to)
-        self._news(flight, code)
+        self.news(flight, code)
         if self._live.get(flight[6]) is not flight:
             return
         state = syn_state(sock)
