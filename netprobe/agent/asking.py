@@ -23,6 +23,8 @@ UNKNOWN_CHUNK = 32
 UNKNOWN_HOLD_S = 0.05
 PAUSE_S = 0.05
 DEAD_AFTER_S = 0.5
+# An error so soon after a packet is about that one: whoever sent it kept nothing waiting.
+QUICK_S = 0.3
 # send() also returns errors that ICMP left on the socket: its own failure repeats so often.
 SEND_TRIES = 4
 MOST_ORDERS = 2000
@@ -360,7 +362,7 @@ class AskEngine:
         now = self.now()
         name = name_of(error.errno)
         fact = error.fact()
-        elapsed_s = now - ask.since
+        elapsed_s = waited_s(now, ask.since, ask.sent_at)
         elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
         op = "send" if self.one_way(ask) else "answer"
         mtu = error.info if name == MESSAGE_TOO_LONG else None
@@ -393,6 +395,16 @@ class AskEngine:
         # type: (AskOrder, Ask) -> None
         del order.out[ask.port]
         self._window.answered(ask.batch)
+
+
+def waited_s(now, since, sent_at):
+    # type: (float, float, float) -> float
+    """How long an error kept us waiting, given the look's first packet and the latest one.
+
+    A router whose bucket of answers was empty refuses a later packet of a look at once; one that
+    looks for a dead neighbour answers for the first packet, three seconds after it.
+    """
+    return now - sent_at if now - sent_at < QUICK_S else now - since
 
 
 def most_orders():

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Deque, Dict, List, Optional
 
 from . import replies
-from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW
+from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
 from .asks import REPEAT_AT, TRIES
 from .echosockets import Shared, Sockets
 from .errqueue import QueuedError, drain
@@ -237,13 +237,13 @@ class EchoEngine:
         """Send the next packet of a look if it is due, or end the look."""
         if place not in sweep.out:
             return
-        waited_s = now - sweep.since[place]
+        age_s = now - sweep.since[place]
         look_s = self._look_s(sweep, place)
         tries = sweep.tries[place]
-        if waited_s >= look_s:
+        if age_s >= look_s:
             if may_expire:
                 self._silent(sweep, place)
-        elif tries < TRIES and waited_s >= look_s * REPEAT_AT[tries - 1]:
+        elif tries < TRIES and age_s >= look_s * REPEAT_AT[tries - 1]:
             sweep.tries[place] += 1
             sweep.attempt[place] += 1
             self._send_all(sweep, sweep.shared, [place])
@@ -323,8 +323,8 @@ class EchoEngine:
         now = self.now()
         name = name_of(error.errno)
         fact = error.fact()
-        waited_s = now - sweep.since[place]
-        elapsed_ms = round(waited_s * 10) * 100 if name == HOST_UNREACHABLE else None
+        elapsed_s = waited_s(now, sweep.since[place], sent_at)
+        elapsed_ms = round(elapsed_s * 10) * 100 if name == HOST_UNREACHABLE else None
         mtu = error.info if name == MESSAGE_TOO_LONG else None
         what = kind("answer", name, fact, elapsed_ms=elapsed_ms, mtu=mtu)
         at_host = fact is not None and fact[2] == sweep.addresses[place]
@@ -332,7 +332,7 @@ class EchoEngine:
         if rtt_s is not None:
             self._answers.learn(sweep.addresses[place], rtt_s)
         more = sweep.look[place] < sweep.looks
-        if name == HOST_UNREACHABLE and waited_s > DEAD_AFTER_S and more:
+        if name == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S and more:
             sweep.dead[place] = what
             self._silent(sweep, place)
             return

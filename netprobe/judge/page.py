@@ -51,7 +51,7 @@ A result is what the source saw (*sight*), held against what was at the destinat
 | `unseen` | our listener never saw it, and no capture ran |
 | `no-way-back` | the destination cannot answer: no route back, or nobody answers for its next hop |
 | `reverse-path` | a capture saw it on a device whose strict `rp_filter` drops it |
-| `answer-arrived` | (silence only) a packet capture at the source, before its firewall, saw the answer come |
+| `answer-arrived` | (silence only) a capture at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is

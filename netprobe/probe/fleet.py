@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,6 +28,8 @@ def nobody(host: str, order: dict[str, Any], frames: list[dict[str, Any]]) -> No
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
 # than these a large failure would take minutes to say nothing new.
 WALKS = 20
+# Two unhurried looks; who still probes then probes a lot.
+QUIET_S = 10.0
 
 
 class Agent:
@@ -45,6 +48,9 @@ class Agent:
         self._known_templates = 0
         self.walks_left = WALKS
         self._echoes = Echoes(self._stream)
+        self._asking = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._routes: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     async def ready(self) -> AgentLink:
@@ -82,12 +88,27 @@ class Agent:
 
     async def probe(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one probe order; gives its ``outcomes`` frames. Raises AgentError."""
-        if joins(order):
-            frames = await self._echoes.probe(order)
-        else:
-            frames = [frame async for frame in self._stream(order) if frame["t"] == "outcomes"]
+        self._asking += 1
+        self._quiet.clear()
+        try:
+            frames = await self._probed(order)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._quiet.set()
         self._observe(self.host.name, order, frames)
         return frames
+
+    async def quiet(self) -> None:
+        """Wait until no probe of this host is out, or for QUIET_S: what is sent before takes the
+        routers' answers from what is still being asked."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), QUIET_S)
+
+    async def _probed(self, order: dict[str, Any]) -> list[dict[str, Any]]:
+        if joins(order):
+            return await self._echoes.probe(order)
+        return [frame async for frame in self._stream(order) if frame["t"] == "outcomes"]
 
     async def _stream(self, order: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Send an order and give its frames. Raises AgentError."""

@@ -91,6 +91,7 @@ class Localiser:
         if agent.walks_left <= 0:
             return None
         agent.walks_left -= 1
+        await agent.quiet()
         try:
             reply = await agent.request(message)
         except AgentError:
