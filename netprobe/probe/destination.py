@@ -15,6 +15,7 @@ from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.late_refusals import LateRefusals
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
 from netprobe.probe.one_way import with_one_way
@@ -61,6 +62,7 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._localiser = Localiser(fleet, self._agent, self._prober)
         self._suspects = Suspects(fleet, self._prober)
+        self._late_refusals = LateRefusals(fleet, self._prober)
         self._dead_hosts = DeadHosts(self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
         self._services = Services(fleet)
@@ -124,6 +126,7 @@ class Destination:
             self._prober.probe(flows, listeners, self._fleet.templates),
             self._proxied.probe(proxied, listeners),
         )
+        sightings = await self._late_refusals.check(sightings)
         sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
         sightings = await self._services.check(sightings)
         sightings = await self._localiser.localise(sightings, None)
@@ -142,6 +145,7 @@ class Destination:
             )
             sightings = await with_witnesses(sightings, round_)
             sightings = await with_one_way(sightings, self._prober, round_)
+            sightings = await self._late_refusals.check(sightings)
             sightings = await self._suspects.check(sightings)
             sightings = await self._services.check(sightings)
             sightings = await self._localiser.localise(sightings, round_)

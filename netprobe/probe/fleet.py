@@ -28,6 +28,8 @@ def nobody(host: str, order: dict[str, Any], frames: list[dict[str, Any]]) -> No
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
 # than these a large failure would take minutes to say nothing new.
 WALKS = 20
+# Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
+LATE = 6
 # Two unhurried looks; who still probes then probes a lot.
 QUIET_S = 10.0
 
@@ -47,6 +49,9 @@ class Agent:
         self._templates = templates
         self._known_templates = 0
         self.walks_left = WALKS
+        self.late_left = LATE
+        # Held by who asks routers that answer seldom: one at a time.
+        self.unhurried = asyncio.Lock()
         self._echoes = Echoes(self._stream)
         self._asking = 0
         self._quiet = asyncio.Event()

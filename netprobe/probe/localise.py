@@ -39,8 +39,8 @@ class Localiser:
         found += await self._look_again(lost, round_)
         if round_ is not None:
             found = await with_half_open(found, self._prober, round_)
-            silent = [sighting for sighting in found if _lost(sighting)]
-            found = [sighting for sighting in found if not _lost(sighting)]
+            silent = [sighting for sighting in found if is_lost(sighting)]
+            found = [sighting for sighting in found if not is_lost(sighting)]
             found += await with_ways_back(silent, sightings, self._agent, self._fleet)
         return await self._walked(found)
 
@@ -107,7 +107,7 @@ def _trace(reply: dict[str, Any], address: str) -> Trace | None:
     return Trace(hops[-1] if hops else None, len(hops), bool(reply.get("reached")))
 
 
-def _lost(sighting: Sighting) -> bool:
+def is_lost(sighting: Sighting) -> bool:
     """Whether the source got no word, and the packet is not known to have stayed at home."""
     outcome = sighting.outcome
     if outcome is None or outcome.left_host is False or _proven(sighting):
@@ -117,7 +117,7 @@ def _lost(sighting: Sighting) -> bool:
 
 def _wants_look(sighting: Sighting) -> bool:
     """Silence, and every answer that our own listener should have given and did not."""
-    if _lost(sighting):
+    if is_lost(sighting):
         return True
     outcome = sighting.outcome
     if outcome is None or sighting.listener.state != "ours" or _arrived(sighting):
@@ -128,7 +128,7 @@ def _wants_look(sighting: Sighting) -> bool:
 
 def _wants_walk(sighting: Sighting) -> bool:
     """A walk shows how far requests come; where they arrived there is nothing to ask."""
-    return _lost(sighting) and not _arrived(sighting) and sighting.task.protocol in WALKED
+    return is_lost(sighting) and not _arrived(sighting) and sighting.task.protocol in WALKED
 
 
 def _arrived(sighting: Sighting) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from netprobe.agent.asking import waited_s
 from netprobe.agent.pace import Answers, Bucket, Pacer
 
 
@@ -100,3 +101,10 @@ def test_an_answer_to_the_second_syn_does_not_undo_a_round_trip() -> None:
     answers.learn("a", 1.002)
 
     assert answers.first_look_s("a", None, 4000) == pytest.approx(1.3)
+
+
+def test_an_error_is_about_the_packet_that_it_follows_at_once() -> None:
+    """A router without tokens refuses a later packet; a dead neighbour is told of the first."""
+    assert waited_s(1.61, since=0.0, sent_at=1.6) < 0.1
+    assert waited_s(3.06, since=0.0, sent_at=1.6) == 3.06
+    assert waited_s(0.01, since=0.0, sent_at=0.0) == 0.01

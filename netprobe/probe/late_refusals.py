@@ -1,0 +1,85 @@
+"""Silence towards an address that was refused on other flows: was this answer only not due?
+
+Routers and hosts answer a prober about once a second. Where it has no route a Linux router pays
+twice for an answer, and once for a packet that it leaves unanswered (ip_error and icmp_send share a
+bucket): who keeps asking hears nothing more. After a pause one packet is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from netprobe.model import ports as port_sets
+from netprobe.probe.answered import DEAD_MS, is_host_unreachable
+from netprobe.probe.fleet import Fleet
+from netprobe.probe.localise import is_lost
+from netprobe.probe.sighting import Prober, Sighting
+
+# Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
+PAUSE_S = 3.5
+
+PORT_UNREACHABLE = ((3, 3), (1, 4))
+
+Pair = tuple[str, str]
+
+
+class LateRefusals:
+    """Asks one destination's silent flows again where somebody is known to refuse their address."""
+
+    def __init__(self, fleet: Fleet, prober: Prober) -> None:
+        self._fleet = fleet
+        self._prober = prober
+
+    async def check(self, sightings: list[Sighting]) -> list[Sighting]:
+        """The sightings; flows that are refused after all have the refusal."""
+        pairs = {_pair(one) for one in sightings if _is_refused(one)}
+        doubtful = [one for one in sightings if _pair(one) in pairs and _is_one_flow(one)]
+        found = await asyncio.gather(*(self._ask(one) for one in doubtful))
+        asked = {id(one) for one in doubtful}
+        kept = [one for one in sightings if id(one) not in asked]
+        return kept + [piece for pieces in found for piece in pieces]
+
+    async def _ask(self, sighting: Sighting) -> Iterable[Sighting]:
+        """One look after a pause; what is still silent stays as it was."""
+        agent = self._fleet.agent(sighting.task.source)
+        if agent.late_left <= 0:
+            return [sighting]
+        agent.late_left -= 1
+        async with agent.unhurried:
+            await agent.quiet()
+            await asyncio.sleep(PAUSE_S)
+            again = await self._prober.again(sighting)
+        heard = [one for one in again if one.outcome is not None and not is_lost(one)]
+        return [_counted(one, sighting) for one in heard] or [sighting]
+
+
+def _pair(sighting: Sighting) -> Pair:
+    return (sighting.task.source.name, sighting.task.address)
+
+
+def _is_refused(sighting: Sighting) -> bool:
+    """Whether a firewall or a router without a route said so. A closed UDP port is no refusal, and
+    who finds no such host refuses nothing."""
+    outcome = sighting.outcome
+    if outcome is None or outcome.icmp is None or outcome.icmp.origin == "source":
+        return False
+    if (outcome.icmp.type, outcome.icmp.code) in PORT_UNREACHABLE:
+        return outcome.icmp.origin == "router"
+    return not is_host_unreachable(outcome) or (outcome.elapsed_ms or 0) < DEAD_MS
+
+
+def _is_one_flow(sighting: Sighting) -> bool:
+    """Silence of a single port, or of a protocol without: a range would empty the bucket again."""
+    if not is_lost(sighting) or (sighting.witness is not None and sighting.witness.socket):
+        return False
+    return port_sets.count(sighting.ports) < 2
+
+
+def _counted(late: Sighting, before: Sighting) -> Sighting:
+    """The later answer, with the looks of both."""
+    assert late.outcome is not None
+    assert before.outcome is not None
+    attempts = late.outcome.attempts + before.outcome.attempts
+    return replace(late, outcome=replace(late.outcome, attempts=attempts))
