@@ -29,6 +29,7 @@ from netprobe.cli_options import (
     start_options,
     tunnel_options,
 )
+from netprobe.cli_streams import guard_streams
 from netprobe.errors import FileErrors, NetprobeError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -239,6 +240,7 @@ def completion(shell: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line, this process's own where none is given, and exit with its status."""
+    guard_streams()
     status = status_of(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()

@@ -28,7 +28,7 @@ from netprobe.plan.select import Selection
 from netprobe.report.collector import Collector
 from netprobe.report.hosts_page import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
-from netprobe.report.outputs import parse_outputs, write_outputs
+from netprobe.report.outputs import check_file, parse_outputs, write_outputs
 from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.record import (
@@ -47,6 +47,8 @@ Options = Mapping[str, Any]  # Any: what click made of each option
 def run_verb(options: Options) -> int:
     """Plan, probe, report."""
     outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
+    if options["record"]:
+        check_file(f"--record {options['record']}", options["record"])
     request = request_of(options)
     recorded = read_record(options["resume"]) if options["resume"] else None
     plan = pipeline.make_plan(request)

@@ -30,6 +30,10 @@ def _nothing_tested(report: Report, summary: Summary) -> str:
     if not planned:
         why = f" ({plural(summary.skipped, 'requirement')} skipped)" if summary.skipped else ""
         return f"NOTHING WAS TESTED: there was no flow to probe{why}"
+    if not report.info.complete and not report.info.interrupted:
+        # A crash, or a run that still goes on: nobody can say how far it came.
+        results = plural(planned, "flow")
+        return f"NOTHING WAS TESTED: the record ends before any of {results} had a result"
     if not report.info.complete:
         return f"NOTHING WAS TESTED: stopped before any of {plural(planned, 'flow')} was probed"
     return f"NOTHING WAS TESTED: none of {plural(planned, 'flow')} could be probed"
@@ -101,8 +105,9 @@ def totals(report: Report) -> Line:
             for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
         ),
     ]
-    total = plural(sum(counts.values()), "flow")
-    skipped = f"{number(summary.skipped)} skipped"
-    return Line(
-        f"{total}: {', '.join(parts)}; {skipped}; {duration(report.info.elapsed_s)}", "strong"
-    )
+    known = sum(counts.values())
+    total = plural(known, "flow")
+    rest = report.info.planned_flows - known
+    after = [f"{number(rest)} more without a result"] if rest > 0 else []
+    after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
+    return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")

@@ -32,7 +32,8 @@ def parse_outputs(texts: Sequence[str], formats: Sequence[str], default: str) ->
         if paths.count(path) > 1:
             raise RequestError(f"-o: {path} is given more than once; name a file: -o FORMAT=FILE")
     for output in outputs:
-        _check_folder(output)
+        if output.path is not None:
+            check_file(f"-o {output.format}={output.path}", output.path)
     return outputs
 
 
@@ -45,15 +46,13 @@ def _parse(text: str, formats: Sequence[str]) -> Output:
     return Output(name, None if path in ("", "-") else path)
 
 
-def _check_folder(output: Output) -> None:
-    """A run may take minutes; a mistyped folder should not cost them."""
-    if output.path is None:
-        return
-    folder = os.path.dirname(os.path.realpath(output.path))
+def check_file(option: str, path: str) -> None:
+    """A run may take minutes; a mistyped folder should not cost them. Raises RequestError."""
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise RequestError(f"-o {output.format}={output.path}: there is no folder {folder}")
-    if os.path.isdir(output.path):
-        raise RequestError(f"-o {output.format}={output.path}: that is a folder, expected a file")
+        raise RequestError(f"{option}: there is no folder {folder}")
+    if os.path.isdir(path):
+        raise RequestError(f"{option}: that is a folder, expected a file")
 
 
 def write_outputs(outputs: Sequence[Output], render: Callable[[str, TextIO], None]) -> list[str]:

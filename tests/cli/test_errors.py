@@ -24,6 +24,11 @@ TINY = ("-m", "./tiny.yaml")
         (["run", *TINY, "--retries", "many"], "'many' is not a valid integer range"),
         (["run", *TINY, "-o", "xml"], "netprobe: -o xml: no such format, expected one of text,"),
         (["run", *TINY, "-o", "json=/no/x"], "netprobe: -o json=/no/x: there is no folder /no"),
+        (["run", *TINY, "--record", "/no/x"], "netprobe: --record /no/x: there is no folder /no"),
+        (
+            ["run", *TINY, "--record", "/"],
+            "netprobe: --record /: that is a folder, expected a file",
+        ),
         (["run", *TINY, "--only", "wep"], "netprobe: --only wep: no requirement of that name; did"),
         (["run", *TINY, "--from", "hear"], "netprobe: --from hear: no host or role of that name"),
         (["run", *TINY, "--protocol", "sctp"], "netprobe: --protocol sctp: expected one of tcp,"),
