@@ -105,3 +105,23 @@ def test_record_that_breaks_off_behind_its_header(folder: Path) -> None:
     first, *_, last = done.stdout.splitlines()
     assert first == "NOTHING WAS TESTED: the record ends before any of 92 flows had a result"
     assert "0 not tested; 92 more without a result; 0 skipped" in last
+
+
+def test_interrupt_while_it_is_imported(folder: Path) -> None:
+    """A Ctrl-C that comes before the first line of a verb is the same silent end."""
+    program = (
+        "import signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'click':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from netprobe.__main__ import run\n"
+        "run()"
+    )
+    words = [COMMAND[0], "-c", program, "matrix", "list"]
+    done = subprocess.run(
+        words, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
