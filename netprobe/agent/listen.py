@@ -14,7 +14,7 @@ from .witness import half_open
 
 # Rounds that were closed can still be asked what they saw.
 KEPT_ROUNDS = 16
-# What accepted connections, self-dials and probes need beside the listeners.
+# What accepted connections, self-dials and probes need beside the listeners; of few files, half.
 RESERVED_FILES = 256
 MAX_DIALS = 1024
 
@@ -42,7 +42,7 @@ class Listeners:
         self._busy[identity] = Opening(
             self._agent.loop,
             opened,
-            self._free() - RESERVED_FILES,
+            self._room(),
             self._serve,
             lambda: self._dial(identity, opened),
         )
@@ -95,11 +95,17 @@ class Listeners:
         self._tcp.close()
         self._datagrams.close()
 
+    def _room(self):
+        # type: () -> int
+        """How many listeners a new round may open."""
+        return self._free() - min(RESERVED_FILES, _file_limit() // 2)
+
     def _free(self):
         # type: () -> int
         """Descriptors that no listener has."""
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return limit - sum(len(known.ports()) for known in self._rounds.values() if known.is_open)
+        return _file_limit() - sum(
+            len(known.ports()) for known in self._rounds.values() if known.is_open
+        )
 
     def _block(self, of_round, item):
         # type: (Round, Dict[str, Any]) -> Block
@@ -152,3 +158,8 @@ class Listeners:
         closed = [number for number, known in self._rounds.items() if not known.is_open]
         for number in closed[: max(0, len(closed) - KEPT_ROUNDS)]:
             del self._rounds[number]
+
+
+def _file_limit():
+    # type: () -> int
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

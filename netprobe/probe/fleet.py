@@ -33,6 +33,9 @@ LATE = 6
 # Two unhurried looks; who still probes then probes a lot.
 QUIET_S = 10.0
 
+# Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
+FEW_FILES = 256
+
 
 class Agent:
     """One host's agent: starting, ready, or lost. ``index`` is how its answers name it."""
@@ -250,4 +253,7 @@ def _cost(hello: dict[str, Any]) -> tuple[str, ...]:
         ("low_ports", "no listeners below port 1024"),
         ("sees_owners", "the owners of held ports stay unknown"),
     )  # fmt: skip
-    return tuple(sentence for key, sentence in lacks if hello.get(key) is False)
+    costs = tuple(sentence for key, sentence in lacks if hello.get(key) is False)
+    files = hello.get("nofile", FEW_FILES)
+    few = f"only {files} files may be open at once (ulimit -n): few listeners and probes at a time"
+    return (*costs, few) if files < FEW_FILES else costs

@@ -91,8 +91,11 @@ def spots(tasks: Iterable[Task]) -> list[Spot]:
 
 
 def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
-    """Cut spots into rounds that fit the agent's limit of descriptors."""
-    room = max(16, min(ROUND_LISTENERS, descriptors - SPARE_DESCRIPTORS))
+    """Cut spots into rounds that fit the agent's limit of descriptors.
+
+    An agent with few of them needs most for other things than listeners.
+    """
+    room = max(1, min(ROUND_LISTENERS, max(descriptors - SPARE_DESCRIPTORS, descriptors // 4)))
     result: list[list[Spot]] = [[]]
     left = room
     for spot in wanted:

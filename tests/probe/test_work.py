@@ -110,7 +110,7 @@ def test_rounds_hold_every_port_once_and_fit(
 
     assert port_sets.normalise(entries) == ports
     assert sum(sizes) == port_sets.count(ports)
-    assert max(sizes) <= max(16, descriptors - 512)
+    assert max(sizes) <= max(1, descriptors - 512, descriptors // 4)
 
 
 def test_a_round_has_the_ports_that_it_listens_on() -> None:
@@ -121,7 +121,7 @@ def test_a_round_has_the_ports_that_it_listens_on() -> None:
     )
     work = Work(plan)
     tasks = join(work.wants(work.destinations[0]), {})
-    cut = rounds(spots(tasks), 512 + 60)
+    cut = rounds(spots(tasks), 4 * 60)
     seen = [
         [(task.protocol, task.ports) for task in restrict(tasks, some, first=number == 0)]
         for number, some in enumerate(cut)
