@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,7 +19,7 @@ from netprobe.vantage.handshake import Handshake, Hello, Secret, StartFailed, ne
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.local import LOCAL
 from netprobe.vantage.process import AgentProcess
-from netprobe.vantage.script import agent_script, sudo_asking, sudo_silent
+from netprobe.vantage.script import USELESS_LINE, agent_script, sudo_asking, sudo_silent
 
 VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
@@ -207,9 +207,19 @@ def _translated(
     if error.stage == "sudo":
         return _SudoFailed("; ".join(said) or str(error))
     if error.stage == "no-python":
-        words = "no Python 3.6 or later was found there (python3, platform-python, python3.N)"
-        return AgentError("no-python", f"{host.name}: {words}; install python3")
+        return AgentError("no-python", f"{host.name}: {_no_python(said)}")
     trouble = way.explain(host, process.status, said)
     if trouble.transient and error.stage == "connect":
         return _TryAgain(trouble.words)
     return AgentError("no-vantage", f"{host.name}: {trouble.words}")
+
+
+def _no_python(said: Sequence[str]) -> str:
+    """What is wrong with the Pythons of a host; one that does not start says why itself."""
+    useless = [line.partition(USELESS_LINE)[2].strip() for line in said if USELESS_LINE in line]
+    for found in filter(None, useless):
+        path, _, printed = found.partition(":")
+        told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
+        return f"no Python 3.6 or later works there ({path} {told}); repair or install python3"
+    words = "no Python 3.6 or later was found there (python3, platform-python, python3.N)"
+    return f"{words}; install python3"

@@ -12,6 +12,9 @@ from netprobe.vantage.pack import BOOTSTRAP
 # Printed before sudo starts: what ends after this line and before READY, sudo ended.
 SUDO_LINE = b"NETPROBE-SUDO"
 
+# Stands on stderr before the path of a Python that does not do, and what it printed.
+USELESS_LINE = "NETPROBE-USELESS"
+
 _NEWEST_MINOR = 15
 _OLDEST_MINOR = 6
 # A python3 that is too old (or a stub that only prints advice) is passed over. It is asked by -V,
@@ -27,15 +30,19 @@ def pythons() -> tuple[str, ...]:
 
 def agent_script(sudo: str = "") -> str:
     """The script; ``sudo`` is the command that makes it root, used where it is not root already."""
-    become = "s=; "
+    become = "s=; b=; "
     if sudo:
         become += f'[ $(id -u) -eq 0 ] || {{ s="{sudo}"; echo {SUDO_LINE.decode()}; }}; '
     return (
         f"{become}"
         f"for p in {' '.join(pythons())}; do "
-        "p=$(command -v $p) && case $($p -I -S -V </dev/null 2>&1) in "
+        "p=$(command -v $p) || continue; v=$($p -I -S -V </dev/null 2>&1); case $v in "
         f"{_NEW_ENOUGH}) "
-        'exec $s $p -I -S -c "' + BOOTSTRAP + '";; esac; done; '
+        'exec $s $p -I -S -c "' + BOOTSTRAP + '";; '
+        # Of those that do not do, the first is the one that people mean.
+        "*) b=${b:-$p: $v};; esac; done; "
+        # Unquoted: what it printed becomes one line.
+        f"set -f; echo {USELESS_LINE} $b >&2; "
         f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
     )
 

@@ -140,6 +140,45 @@ async def test_a_python_that_is_too_old_is_passed_over(tmp_path: Path, start: St
     assert link.hello["wire"] == 1
 
 
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo 'python3: libpython3.9.so.1.0: cannot open shared object file' >&2; exit 127",
+         "python3 prints: python3: libpython3.9.so.1.0: cannot open shared object file)"),
+        ("echo 'first * line'; echo; echo 'second  line' >&2; exit 1",
+         "python3 prints: first * line second line)"),
+        ("echo Python 3.5.2", "python3 prints: Python 3.5.2)"),
+        ("kill -SEGV $$", "python3 prints nothing when it is asked by -V)"),
+    ],
+)  # fmt: skip
+async def test_a_python_that_does_not_start_is_told(
+    tmp_path: Path, start: Start, script: str, words: str
+) -> None:
+    """It is there, so that "no Python" would be untrue: what it printed is said."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    (tmp_path / "python3").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "python3.9").symlink_to("/bin/false")
+    (tmp_path / "python3").chmod(0o755)
+    with pytest.raises(AgentError) as caught:
+        await start(command("env", "-i", f"PATH={tmp_path}"))
+    assert caught.value.reason == "no-python"
+    assert f"no Python 3.6 or later works there ({tmp_path}/{words}; repair or install" in str(
+        caught.value
+    )
+
+
+async def test_a_python_without_its_library_is_told(tmp_path: Path, start: Start) -> None:
+    """One that knows its version and nothing else says itself what it lacks."""
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    (tmp_path / "python3").write_text(
+        "#!/bin/sh\ncase $* in *-V) echo Python 3.11.2;;\n"
+        f'*) exec env PYTHONHOME={tmp_path} {sys.executable} "-c" pass;; esac\n'
+    )
+    (tmp_path / "python3").chmod(0o755)
+    with pytest.raises(AgentError, match="ModuleNotFoundError: No module named 'encodings'"):
+        await start(command("env", f"PATH={tmp_path}:/usr/bin:/bin"))
+
+
 async def test_a_command_that_fails_is_told_in_its_own_words(start: Start) -> None:
     """The prefix's last words, and how to try it by hand."""
     with pytest.raises(AgentError) as caught:
