@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 NO_ENGINE=75
 started=
+reason=
 
 skip() {
     echo "SKIPPED: make compose: $*"
@@ -24,14 +25,22 @@ run() {
     return $status
 }
 
+# Say what failed, with what was found, and end. `clean` says it again behind the logs of the machines: of a long
+# CI log often only the end is kept.
+fail() {
+    found=$1
+    reason=$2
+    printf '%s\n' "$found"
+    echo "compose: FAILED: $reason"
+    exit 1
+}
+
 # Run a wordy command; its words matter only if it fails.
 quietly() {
     echo "compose: $1 (${SECONDS} s)"
     shift
     run "$@" >"$work/log" 2>&1 && return
-    cat "$work/log"
-    echo "compose: FAILED: $*"
-    exit 1
+    fail "$(cat "$work/log")" "$*"
 }
 
 clean() {
@@ -46,6 +55,10 @@ clean() {
         echo "compose: taken down (${SECONDS} s)"
     fi
     rm -rf "$work"
+    if [ -n "$reason" ]; then
+        tail -n 20 <<<"$found"
+        echo "compose: FAILED: $reason"
+    fi
     exit "$status"
 }
 
@@ -58,20 +71,16 @@ netprobe_finds() {
     local status=$?
     # 1: something is blocked, which is the point here.
     if [ $status -ne 1 ]; then
-        cat "$work/log"
-        echo "compose: FAILED: netprobe ended with $status, expected 1"
-        exit 1
+        fail "$(cat "$work/log")" "netprobe run --matrix $matrix ended with $status, expected 1"
     fi
 }
 
 every_rule_stopped_something() {
     local rules idle
-    rules=$(docker compose exec -T firewall nft list table ip lab) || exit 1
+    rules=$(docker compose exec -T firewall nft list table ip lab 2>&1) || fail "$rules" "nft lists no rules"
     idle=$(grep 'packets 0 ' <<<"$rules")
     if [ -z "$idle" ]; then return; fi
-    echo "compose: FAILED: these rules of the firewall met no packet:"
-    echo "$idle"
-    exit 1
+    fail "$idle" "these rules of the firewall met no packet"
 }
 
 if [ -n "${NETPROBE_DOCKER_ENGINE:-}" ]; then
@@ -109,5 +118,6 @@ netprobe_finds hypershift-hcp
 echo
 every_rule_stopped_something
 run docker compose exec -T jump python3 /lab/check.py /tmp/deckhouse-nodes.json /tmp/hypershift-hcp.json \
-    || { echo "compose: FAILED: netprobe did not report what the firewall does"; exit 1; }
+    >"$work/check" 2>&1 || fail "$(cat "$work/check")" "netprobe did not report what the firewall does"
+cat "$work/check"
 echo "COMPOSE OK: netprobe reported exactly what the firewall stops, and all other flows pass (${SECONDS} s)"
