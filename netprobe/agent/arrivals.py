@@ -29,7 +29,6 @@ NOT_MEASURED_S = -1.0
 
 OPEN = kind("connect", answer=replies.UNASKED)
 RESET_BY_PEER = kind("connect", REFUSED)
-_NOT_A_FAILURE = IN_PROGRESS | ENDED_AFTER_OPEN | {0}
 
 _FD, _MASK = itemgetter(0), itemgetter(1)
 # A connect that failed: errno, and what the error queue says.
@@ -50,29 +49,25 @@ class Arrivals:
         # type: (List[Tuple[int, int]], float) -> List[Flight]
         """Handle what these events are about; gives what was refused, for ``sort``."""
         flights = [each for each in map(self._live.get, map(_FD, events)) if each is not None]
-        if select.EPOLLERR in set(map(_MASK, events)):
+        masks = set(map(_MASK, events))
+        if select.EPOLLERR in masks:
             flights = self._take_queued(dict(events), flights, now)
+        if select.EPOLLOUT in masks:
+            flights = self._take_open(dict(events), flights, now)
         if not flights:
             return []
         codes = list(map(connect_ex, map(SOCK, flights), map(TO, flights)))
-        found = set(codes)
-        if found == {errno.ECONNREFUSED}:
+        if codes.count(errno.ECONNREFUSED) == len(codes):
             return flights
         both = list(zip(flights, codes))
-        if 0 in found:
-            self._opened([flight for flight, code in both if code == 0], now)
-        for flight, code in both if found & (IN_PROGRESS | ENDED_AFTER_OPEN) else ():
+        self._opened([flight for flight, code in both if code == 0], now)
+        failed = []  # type: List[Failed]
+        for flight, code in both:
             if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
                 self._owner.news(flight, code)
-        if found - _NOT_A_FAILURE - {errno.ECONNREFUSED}:
-            self._failed(
-                [
-                    (flight, code, next_cause(flight[4], flight[1]))
-                    for flight, code in both
-                    if code not in _NOT_A_FAILURE and code != errno.ECONNREFUSED
-                ],
-                now,
-            )
+            elif code not in (0, errno.ECONNREFUSED):
+                failed.append((flight, code, next_cause(flight[4], flight[1])))
+        self._failed(failed, now)
         return [flight for flight, code in both if code == errno.ECONNREFUSED]
 
     def sort(self, refused, events, now):
@@ -116,6 +111,12 @@ class Arrivals:
                 failed.append((flight, cause[0], cause))
         self._failed(failed, now, still_out=True)
         return [flight for flight in flights if masks[flight[6]] != select.EPOLLERR]
+
+    def _take_open(self, masks, flights, now):
+        # type: (Dict[int, int], List[Flight], float) -> List[Flight]
+        """Connects that may write, and nothing else: they have opened; gives all others."""
+        self._opened([each for each in flights if masks[each[6]] == select.EPOLLOUT], now)
+        return [each for each in flights if masks[each[6]] != select.EPOLLOUT]
 
     def _failed(self, failed, now, still_out=False):
         # type: (List[Failed], float, bool) -> None
@@ -164,7 +165,8 @@ class Arrivals:
             if bare:
                 self._land(bare)
                 for flight in bare:
-                    self._pool.drop(flight[4])
+                    # A FIN: a service that listens there sees a polite client.
+                    self._pool.part(order.shelf, flight[4], now)
                 self._note(bare, OPEN, now, True)
 
     def _land(self, flights):

@@ -2,12 +2,19 @@
 
 import select
 import socket
+from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Tuple
 
 from .orders import Order
 from .sockets import Disconnect, close_with_reset, open_probe, set_ttl, tcp_socket_limit
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
+# How many ended connections may wait for the peer to end too (and as a share of all sockets), and
+# how long. It pays only for many: the first few are closed and forgotten.
+MOST_PARTING = 256
+PARTING_SHARE = 0.25
+PARTING_S = 0.5
+FEW = 256
 
 Key = Tuple[int, Optional[str], int, Optional[int], Optional[int]]
 Shelf = List[socket.socket]
@@ -22,6 +29,9 @@ class Pool:
         self._disconnect = Disconnect()
         self._shelves = {}  # type: Dict[Key, Shelf]
         self._limit = 0
+        # Sockets that have sent their FIN, by descriptor, the oldest first.
+        self._parting = OrderedDict()  # type: OrderedDict[int, Tuple[float, Shelf, socket.socket]]
+        self._parted = 0
         self.open = 0
 
     def measure(self):
@@ -68,6 +78,37 @@ class Pool:
         self.open -= 1
         sock.close()
 
+    def part(self, shelf, sock, now):
+        # type: (Shelf, socket.socket, float) -> None
+        """End an open connection by a FIN, and keep its socket once the peer has ended too."""
+        self._parted += 1
+        most = min(MOST_PARTING, int(self._limit * PARTING_SHARE))
+        if self._parted <= FEW or len(self._parting) >= most or not self._disconnect.is_thorough:
+            self.drop(sock)
+            return
+        try:
+            sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.drop(sock)  # the peer's reset was faster
+            return
+        self._parting[sock.fileno()] = (now, shelf, sock)
+
+    def hear(self, events):
+        # type: (List[Tuple[int, int]]) -> None
+        """Take back the sockets whose peer has ended the connection too."""
+        parting = self._parting
+        for fd, mask in events if parting else ():
+            if mask & select.EPOLLHUP and fd in parting:
+                _, shelf, sock = parting.pop(fd)
+                self.recycle(shelf, sock)
+
+    def age(self, now):
+        # type: (float) -> None
+        """Leave to the kernel what has waited long enough for the peer."""
+        parting = self._parting
+        while parting and now - next(iter(parting.values()))[0] > PARTING_S:
+            self.drop(parting.popitem(last=False)[1][2])
+
     def reset(self, sock):
         # type: (socket.socket) -> None
         """Close a socket; an open connection ends by a reset."""
@@ -85,6 +126,8 @@ class Pool:
     def empty(self):
         # type: () -> None
         """Close what is idle."""
+        while self._parting:
+            self.drop(self._parting.popitem()[1][2])
         for shelf in self._shelves.values():
             while shelf:
                 self.drop(shelf.pop())

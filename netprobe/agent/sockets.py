@@ -1,6 +1,7 @@
 """Opening probe sockets: source address, error queue, TTLs; and how many may be open."""
 
 import errno
+import os
 import resource
 import socket
 import struct
@@ -203,6 +204,7 @@ class Disconnect:
         # type: () -> None
         self._connect = None  # type: Any
         self._loaded = False
+        self._thorough = None  # type: Optional[bool]
         # struct sockaddr with family 0, at least as long as a sockaddr_in.
         self._nowhere = bytes(16)
 
@@ -211,11 +213,16 @@ class Disconnect:
         """Whether the socket is as good as new; if not, it must be closed."""
         if not self._loaded:
             self._load()
-        if self._connect is None or self._connect(sock.fileno(), self._nowhere, 16) != 0:
-            return False
-        # tcp_disconnect() of a live connection leaves ECONNRESET pending on the socket itself.
-        sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        return True
+        # A live connection leaves ECONNRESET pending on the socket; the next connect() clears it.
+        return self._connect is not None and self._connect(sock.fileno(), self._nowhere, 16) == 0
+
+    @property
+    def is_thorough(self):
+        # type: () -> bool
+        """Whether the socket also forgets its retransmissions: since Linux 5.6."""
+        if self._thorough is None:
+            self._thorough = _kernel() >= (5, 6)
+        return self._thorough
 
     def _load(self):
         # type: () -> None
@@ -226,6 +233,13 @@ class Disconnect:
             self._connect = ctypes.CDLL(None).connect
         except (ImportError, OSError, AttributeError):
             pass  # then every connection ends by closing its socket
+
+
+def _kernel():
+    # type: () -> Tuple[int, ...]
+    """The first two numbers of the kernel's version."""
+    numbers = os.uname().release.split("-")[0].split(".")[:2]
+    return tuple(int(number) if number.isdigit() else 0 for number in numbers)
 
 
 def widen(sock):

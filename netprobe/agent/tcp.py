@@ -119,6 +119,7 @@ class TcpEngine:
             now = self._now()
         busy = now > until
         self._starts.window.age(now)
+        self._pool.age(now)
         if self._pump.may_expire(now):
             # What had arrived was served just above, and each socket is asked once more.
             self._expire(now)
@@ -146,6 +147,7 @@ class TcpEngine:
             now = self._now()
             total += len(events)
             self._talks.hear_all(events)
+            self._pool.hear(events)
             refused = self._arrivals.take(events, now)
             if not refused:
                 break
@@ -201,7 +203,8 @@ class TcpEngine:
     def opened(self, part, port, look, sock, started):
         # type: (Part, int, int, socket.socket, float) -> None
         rtt_s = self._now() - started
-        if sock.getsockname()[:2] == (part.order.target.address, port):
+        own = part.order.may_meet_itself()
+        if own and sock.getsockname()[:2] == (part.order.target.address, port):
             # Probing one's own host, the kernel may pick the very port as source: then the socket
             # has connected to itself, which says nothing.
             self._pool.reset(sock)
