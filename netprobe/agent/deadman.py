@@ -18,13 +18,13 @@ class DeadMan:
         self._loop = loop
         self._expired = expired
         self._heard_at = loop.now()
-        self._silence_s = silence_s
+        self.silence_s = silence_s
         self._timer = loop.call_later(silence_s, self._check)
 
     def allow(self, silence_s):
         # type: (float) -> None
         """Change how long the silence may be."""
-        self._silence_s = silence_s
+        self.silence_s = silence_s
         self._timer.cancel()
         self._check()
 
@@ -35,7 +35,7 @@ class DeadMan:
 
     def _check(self):
         # type: () -> None
-        left_s = self._heard_at + self._silence_s - self._loop.now()
+        left_s = self._heard_at + self.silence_s - self._loop.now()
         if left_s <= 0:
             self._expired()
         else:

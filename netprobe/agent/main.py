@@ -42,6 +42,8 @@ class Agent:
         self.host = 0
         self.templates = {}  # type: Dict[int, Template]
         self.rate = Bucket(None)
+        # How many processes may work on a large order.
+        self.jobs = 1
         self.answers = Answers()
         self.listeners = Listeners(self)
         self.parts = {}  # type: Dict[str, Any]
@@ -164,23 +166,39 @@ def _start(agent, message):
 def _beat(agent, _message):
     # type: (Agent, Message) -> None
     agent.send({"t": "beat"})
+    if "workers" in agent.parts:
+        agent.parts["workers"].beat(agent.dead_man.silence_s)
 
 
 def _rate(agent, message):
     # type: (Agent, Message) -> None
     agent.rate.limit(message["per_s"])
+    if "workers" in agent.parts:
+        agent.parts["workers"].limit(message["per_s"])
+
+
+def _jobs(agent, message):
+    # type: (Agent, Message) -> None
+    agent.jobs = min(message["count"], len(os.sched_getaffinity(0)))
 
 
 def _templates(agent, message):
     # type: (Agent, Message) -> None
     for number, item in message["items"].items():
         agent.templates[int(number)] = template_from_json(item)
+    if "workers" in agent.parts:
+        agent.parts["workers"].tell(message)
 
 
 def _probe(agent, message):
     # type: (Agent, Message) -> None
     from .probes import PROBES
 
+    if agent.jobs > 1 and message["proto"] == "tcp":
+        from .workers import Workers
+
+        if agent.part("workers", Workers).take(message):
+            return
     engine = PROBES[message["proto"]]
     agent.part(message["proto"], engine()).submit(message)
 
@@ -189,9 +207,9 @@ def _cancel(agent, message):
     # type: (Agent, Message) -> None
     from .probes import PROBES
 
-    for proto in PROBES:
-        if proto in agent.parts:
-            agent.parts[proto].cancel(message["id"])
+    for name in (*PROBES, "workers"):
+        if name in agent.parts:
+            agent.parts[name].cancel(message["id"])
 
 
 def _walk(agent, message):
@@ -269,6 +287,7 @@ ORDERS = {
     "start": _start,
     "beat": _beat,
     "rate": _rate,
+    "jobs": _jobs,
     "templates": _templates,
     "listen": lambda agent, message: agent.listeners.listen(message),
     "close": lambda agent, message: agent.listeners.close_round(message),
@@ -296,7 +315,7 @@ def main():
     output_fd = _take_stdout()
     loop = looping.Loop()
     agent = Agent(loop, 0, output_fd)
-    _end_on_signals(agent)
+    end_on_signals(agent)
     agent.greet()
     agent.serve()
     agent.close()
@@ -313,8 +332,9 @@ def _take_stdout():
     return output_fd
 
 
-def _end_on_signals(agent):
+def end_on_signals(agent):
     # type: (Agent) -> None
+    """A signal that asks to end ends the loop, which then closes everything."""
     ours, signals = socket.socketpair()
     ours.setblocking(False)
     signals.setblocking(False)
