@@ -52,6 +52,11 @@ class AgentProcess:
             self._waiting += self._reader.feed(head)
         self.send({"t": "start", "key": "00" * 32, "host": 1, "silence_s": 600})
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def send(self, message: Message) -> None:
         """One frame to the agent."""
         self._write(encode_frame(message))
@@ -59,8 +64,9 @@ class AgentProcess:
     def frames(self) -> Iterator[Message]:
         """Frames as they come, until the agent ends."""
         while True:
-            yield from self._waiting
-            self._waiting = []
+            # One by one: a caller that stops here finds the rest next time.
+            while self._waiting:
+                yield self._waiting.pop(0)
             data = os.read(self._out.fileno(), READ_BYTES)
             if not data:
                 return

@@ -206,7 +206,8 @@ probing_options = together(
         type=click.IntRange(1, 1024),
         default=DEFAULT_JOBS,
         metavar="N",
-        help="Accepted for scripts; without effect: an agent is one process (docs/performance.md).",
+        help="Processes that an agent may use for large TCP ranges, as far as it has processors; "
+        "with --rate one.",
     ),
     _no_listen,
     _strict,

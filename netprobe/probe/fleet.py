@@ -167,16 +167,21 @@ class Fleet:
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
 
-    def start(self, key: bytes, rate: int | None = None) -> None:
+    def start(self, key: bytes, rate: int | None = None, jobs: int = 1) -> None:
         """Begin to start every agent; each settles on its own.
 
         Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
+        ``jobs``: how many processes an agent may be.
         """
         self.key = key
         able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
-        share = None if rate is None else rate / max(1, len(able))
+        first: list[dict[str, Any]] = []
+        if rate is not None:
+            first.append({"t": "rate", "per_s": rate / max(1, len(able))})
+        if jobs > 1:
+            first.append({"t": "jobs", "count": jobs})
         for agent in self._agents.values():
-            self._starts.append(asyncio.create_task(self._start(agent, key, share)))
+            self._starts.append(asyncio.create_task(self._start(agent, key, first)))
 
     def agent(self, host: Host) -> Agent:
         """The agent of a host, in whatever state it is."""
@@ -205,7 +210,7 @@ class Fleet:
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
         await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
 
-    async def _start(self, agent: Agent, key: bytes, share: float | None) -> None:
+    async def _start(self, agent: Agent, key: bytes, first: Sequence[dict[str, Any]]) -> None:
         host = agent.host
         try:
             if host.vantage.kind == "none":
@@ -213,8 +218,8 @@ class Fleet:
                 self._tell(HostReport(host.name, "none"))
                 return
             link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
-            if share is not None:
-                link.send({"t": "rate", "per_s": share})
+            for message in first:
+                link.send(message)
             agent.link = link
             self._tell(host_report(link))
             link.lost.add_done_callback(lambda _: self._lost(agent))

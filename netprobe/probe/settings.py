@@ -33,6 +33,7 @@ class ProbeSettings:
     """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
+    ``jobs``: processes of one agent.
     """
 
     timeout_s: float | None = None
