@@ -91,6 +91,13 @@ def sysctl(namespace: str, key: str, value: str) -> None:
         file.write(value)
 
 
+def spread_over_processors(namespace: str, device: str) -> None:
+    """Let any processor take in what arrives at a device, as cards with several queues do."""
+    mask = f"{(1 << (os.cpu_count() or 1)) - 1:x}"
+    _run("ip", "netns", "exec", namespace, "sh", "-c",
+         f"echo {mask} > /sys/class/net/{device}/queues/rx-0/rps_cpus")  # fmt: skip
+
+
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
     """Put the calling thread into a namespace: sockets that it opens belong there."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.loop import READ
 from netprobe.agent.tcp import TcpEngine
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
@@ -394,6 +395,103 @@ def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
     silent = {port for port, outcome in found.items() if outcome["failure"] == "no-answer"}
     assert silent == set(range(10, 3001, 10))
     assert elapsed_s < 9.5
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("processors", ["same", "any"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_rejects_and_resets_that_come_together_stay_apart(
+    lab: None, family: int, processors: str
+) -> None:
+    """Two routers reject, the destination resets, sockets are used again: who said what is exact.
+
+    An answer that comes while connect() still runs is in the error queue only; one that another
+    processor takes in ends the connect.
+    """
+    firewalls.unlimited_icmp()
+    code = "icmp admin-prohibited" if family == 4 else "icmpv6 admin-prohibited"
+    port = "icmp port-unreachable" if family == 4 else "icmpv6 port-unreachable"
+    netlab.rule(R1, "forward", f"tcp dport 1000-1999 reject with {code}")
+    netlab.rule(R2, "forward", f"tcp dport 1500-2999 reject with {port}")
+    agent = Agent()
+    with inside(SOURCE):
+        if processors == "any":
+            netlab.spread_over_processors(SOURCE, "n1a")
+        engine = TcpEngine(agent)
+        engine.submit(order(1, "tcp", ADDRESS[family]["destination"], [[1, 4000]], looks=2))
+        agent.wait(1)
+    engine.close()
+
+    said = {
+        port: (it["failure"], it["icmp"] and it["icmp"][:3])
+        for port, it in agent.outcomes(1).items()
+    }
+    prohibited, unreachable = ((3, 13), (3, 3)) if family == 4 else ((1, 1), (1, 4))
+    near, far = ADDRESS[family]["r1"], ADDRESS[family]["r2"]
+    no_way = "host-unreachable" if family == 4 else "access-denied"
+    expected = {
+        **dict.fromkeys(range(1, 4001), ("refused", None)),
+        **dict.fromkeys(range(1500, 3000), ("refused", [*unreachable, far])),
+        **dict.fromkeys(range(1000, 2000), (no_way, [*prohibited, near])),
+    }
+    assert said == expected
+
+
+class Doors:
+    """Many listeners that say a word and close when the peer has; ``ends`` says how it did."""
+
+    def __init__(self, agent: Agent, address: str, first: int, count: int) -> None:
+        self.agent = agent
+        self.ends: list[str] = []
+        self.socks = []
+        for port in range(first, first + count):
+            sock = socket.create_server((address, port))
+            sock.setblocking(False)
+            self.socks.append(sock)
+            agent.loop.watch(sock.fileno(), READ, lambda _events, sock=sock: self._accept(sock))
+
+    def _accept(self, sock: socket.socket) -> None:
+        connection, _ = sock.accept()
+        connection.send(b"220 ready\r\n")
+        connection.setblocking(False)
+        self.agent.loop.watch(connection.fileno(), READ, lambda _events: self._end(connection))
+
+    def _end(self, connection: socket.socket) -> None:
+        try:
+            self.ends.append("fin" if connection.recv(1) == b"" else "data")
+        except ConnectionResetError:
+            self.ends.append("reset")
+        self.agent.loop.unwatch(connection.fileno())
+        connection.close()
+
+    def close(self) -> None:
+        for sock in self.socks:
+            self.agent.loop.unwatch(sock.fileno())
+            sock.close()
+
+
+@pytest.mark.lab
+def test_many_open_ports_are_closed_politely(lab: None) -> None:
+    """Services that speak first see a FIN, and few sockets serve many connections."""
+    agent = Agent()
+    with inside(DESTINATION):
+        doors = Doors(agent, ADDRESS[4]["destination"], 20001, 3000)
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [[20001, 23000]]))
+        agent.wait(1)
+        engine.submit(order(2, "tcp", ADDRESS[4]["destination"], [[20001, 23000]], mode="bytes"))
+        agent.wait(2)
+    found, heard = agent.outcomes(1), agent.outcomes(2)
+    engine.close()
+    agent.loop.call_later(0.5, agent.loop.stop)
+    agent.loop.run()
+    doors.close()
+
+    assert {each["answer"] for each in found.values()} == {"unasked"}
+    assert {each["answer"] for each in heard.values()} == {"bytes"}
+    assert len(found) == 3000
+    assert doors.ends.count("fin") == len(doors.ends) == 6000
 
 
 def test_closed_port_helper_is_really_closed(agent: Agent, engine: TcpEngine) -> None:
