@@ -1,7 +1,7 @@
 """``python -m bench``: measure, print the table, and write docs/performance.md.
 
-``--full`` takes 100,000 flows and more repeats; parts can be named to measure only them, and then
-the page stays as it is.
+``--full`` takes 100,000 flows and more repeats. Parts can be named to measure only them, and then
+the page stays as it is, or with ``--update`` keeps all its other rows.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--full", action="store_true", help="100,000 flows, more repeats")
+    parser.add_argument("--update", action="store_true", help="put the named parts into the page")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
@@ -64,8 +65,12 @@ def main() -> int:
         rows += PARTS[part](size)
     print(table.plain(rows))
     print(whole.machine())
-    if not options.parts:
-        PAGE.write_text(page.text(rows, whole.machine(), full=options.full), encoding="utf-8")
+    if not options.parts or options.update:
+        lines = [table.line(row) for row in rows]
+        full = options.full and not options.parts
+        if options.parts:
+            lines = page.merged(PAGE.read_text(encoding="utf-8"), lines)
+        PAGE.write_text(page.text(lines, whole.machine(), full=full), encoding="utf-8")
     return 0
 
 

@@ -58,10 +58,18 @@ def against(
     )  # fmt: skip
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The table as Markdown."""
-    lines = [HEAD, tuple("---" for _ in HEAD), *(row.cells() for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def line(row: Row) -> str:
+    """A row as Markdown."""
+    return _line(row.cells())
+
+
+def markdown(lines: Sequence[str]) -> str:
+    """The table of these lines."""
+    return "\n".join([_line(HEAD), _line(["---"] * len(HEAD)), *lines])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def plain(rows: Sequence[Row]) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 from bench import tools
-from bench.agent import Answers, run, tcp_order
+from bench.agent import Answers, Message, run, tcp_order
 from bench.field import FIRST_PORT, Field
 from bench.table import Row, against, seconds
 from bench.tools import Timed
@@ -28,8 +26,8 @@ def scans(flows: int, repeats: int) -> list[Row]:
     rows = []
     with Field(flows) as place:
         rows += _closed(place, repeats)
-        if len(place.addresses) > 1 and len(os.sched_getaffinity(0)) > 1:
-            rows.append(_two_agents(place, repeats))
+        if len(os.sched_getaffinity(0)) > 1:
+            rows.append(_two_jobs(place, repeats))
         place.rules(f"tcp dport {place.port_range} reject with icmp admin-prohibited")
         rows.append(_pair(place, "rejected", "filtered", 1.3, repeats))
         place.rules()
@@ -73,30 +71,19 @@ def _closed(place: Field, repeats: int) -> list[Row]:
     ]
 
 
-def _two_agents(place: Field, repeats: int) -> Row:
-    """What a second process would bring: two agents with half the work and a processor each."""
+def _two_jobs(place: Field, repeats: int) -> Row:
+    """What a second process of the agent brings: the same agent, with both processors to use."""
     ones, twos = [], []
-    halves = place.addresses[::2], place.addresses[1::2]
-    with ThreadPoolExecutor(2) as pool:
-        for _ in range(repeats):
-            ones.append(_ours(place, lambda port: "closed"))
-            begun = time.monotonic()
-            both = list(pool.map(lambda core: _half(place, halves[core], core), range(2)))
-            wall_s = time.monotonic() - begun
-            twos.append(
-                Timed(wall_s, sum(run.cpu_s for run in both), Counter(), sum(r.wrong for r in both))
-            )
-    return against(f"two agents on two cores, {place.flows:,} flows", twos, "one agent", ones, None)
+    for _ in range(repeats):
+        ones.append(_jobs(place, 1))
+        twos.append(_jobs(place, 2))
+    work = f"--jobs 2 on two cores, {place.flows:,} flows"
+    return against(work, twos, "--jobs 1", ones, None)
 
 
-def _half(place: Field, addresses: list[str], core: int) -> Timed:
-    within = [*place.source.enter, "taskset", "-c", str(sorted(os.sched_getaffinity(0))[core])]
-    orders = [
-        tcp_order(number, address, [[FIRST_PORT, place.last_port]])
-        for number, address in enumerate(addresses, 1)
-    ]
-    wall_s, cpu_s, answers = run(within, orders)
-    wrong = place.ports * len(addresses) - sum(word == "closed" for word in answers.values())
+def _jobs(place: Field, jobs: int) -> Timed:
+    wall_s, cpu_s, answers = run(place.source.enter, _orders(place), jobs)
+    wrong = place.flows - sum(word == "closed" for word in answers.values())
     return Timed(wall_s, cpu_s, Counter(), wrong)
 
 
@@ -145,11 +132,14 @@ def _ours(place: Field, word: Callable[[int], str]) -> Timed:
     expected: Answers = {
         (address, port): word(port) for address in place.addresses for port in ports
     }
-    orders = [
+    return tools.agent(place, _orders(place), expected)
+
+
+def _orders(place: Field) -> list[Message]:
+    return [
         tcp_order(number, address, [[FIRST_PORT, place.last_port]])
         for number, address in enumerate(place.addresses, 1)
     ]
-    return tools.agent(place, orders, expected)
 
 
 def _scattered(port: int) -> bool:

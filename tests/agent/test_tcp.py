@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -448,7 +448,10 @@ class Doors:
             sock = socket.create_server((address, port))
             sock.setblocking(False)
             self.socks.append(sock)
-            agent.loop.watch(sock.fileno(), READ, lambda _events, sock=sock: self._accept(sock))
+            agent.loop.watch(sock.fileno(), READ, self._accepting(sock))
+
+    def _accepting(self, sock: socket.socket) -> Callable[[int], None]:
+        return lambda _events: self._accept(sock)
 
     def _accept(self, sock: socket.socket) -> None:
         connection, _ = sock.accept()

@@ -176,7 +176,8 @@ RANGES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 40)), min_size=1,
 @given(RANGES, st.integers(1, 5))
 def test_splitting_keeps_every_port(sizes: list[tuple[int, int]], pieces: int) -> None:
     """Each port of each block is in exactly one part, and parts are of nearly one size."""
-    blocks, at = [], 1
+    blocks: list[dict[str, Any]] = []
+    at = 1
     for gap, size in sizes:
         at += gap
         blocks.append({"mode": "connect", "template": at, "ports": [[at, at + size - 1]]})
@@ -204,7 +205,7 @@ def test_a_share_knows_what_it_owes() -> None:
         {"mode": "nonce", "ports": [[40, 41]]},
     ]
     share = Share({"id": 1, "blocks": blocks})
-    share.note([[6, 7, 0, None, 1], [20, 22, 0, None, 1], [40, 41, 0, None, 1]])
+    share.note([[6, 7, 0, 90, 1], [20, 22, 0, 90, 1], [40, 41, 0, 90, 1]])
 
     assert share.rest()["blocks"] == [{"mode": "connect", "ports": [[5, 5], [8, 9]]}]
 
