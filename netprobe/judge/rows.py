@@ -16,7 +16,7 @@ LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: nobody
 # looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
-# whose reverse-path filter drops it · answer-arrived: (silence only) a capture at the source saw the
+# whose reverse-path filter drops it · answer-arrived: (silence only) the source's capture saw the
 # answer come
 WITNESSES: Final = (
     "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",

@@ -268,7 +268,7 @@ def _kubelet(heard: Heard) -> str | None:
 def _registry(heard: Heard) -> str | None:
     headers = heard.answer.headers if heard.answer is not None else {}
     realm = headers.get("www-authenticate", "")
-    # The header is the old mark; a body of errors with codes is what the OCI distribution spec asks for.
+    # The header is the old mark; errors with codes are what the OCI distribution spec asks for.
     marked = "docker-distribution-api-version" in headers or bool(_OCI_ERRORS.search(heard.body))
     if heard.status == 200 and (marked or heard.body in ("{}", "{ }")):
         return "registry: /v2/ 200"
