@@ -19,6 +19,11 @@ _RETURN_ROUTE = frozenset(
 # What an answer that came to the source's wire explains; one-way packets want none.
 _UNANSWERED = frozenset(("silence", "silence-maybe-stuck"))
 
+LIMITED = (
+    "; but other ports answered once they were asked slowly (something on the way lets only so "
+    "many new connections a second through), and there was no time to ask this one so"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -96,6 +101,8 @@ def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
     )
+    if evidence.limited and result.verdict == "blocked":
+        result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
     return _by_rules(result, rules)
 
 

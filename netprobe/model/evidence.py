@@ -162,7 +162,8 @@ class Evidence:
     name resolved). ``control_answered``: the address answered this source something in this
     run; ``host_down``: it never did, and other probes were told that nobody answers for it;
     ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
-    ``untested`` is (reason, words) where nobody could look; then outcome is None.
+    ``untested`` is (reason, words) where nobody could look; then outcome is None. ``limited``: new
+    connections are limited a second, and these ports were not asked slowly enough to tell.
     """
 
     flow: Flow
@@ -178,3 +179,4 @@ class Evidence:
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
+    limited: bool = False

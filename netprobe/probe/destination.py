@@ -22,6 +22,7 @@ from netprobe.probe.one_way import with_one_way
 from netprobe.probe.parts import Part
 from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.proxied import Proxied
+from netprobe.probe.rate_limits import RateLimits
 from netprobe.probe.resolving import Resolved, resolve
 from netprobe.probe.services import Services
 from netprobe.probe.settings import ProbeSettings
@@ -66,6 +67,7 @@ class Destination:
         self._dead_hosts = DeadHosts(self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
         self._services = Services(fleet)
+        self._rate_limits = RateLimits(self._prober, self._suspects, fleet.slowly)
         self._proxied = Proxied(fleet)
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
@@ -129,6 +131,7 @@ class Destination:
         sightings = await self._late_refusals.check(sightings)
         sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
         sightings = await self._services.check(sightings)
+        sightings = await self._rate_limits.check(sightings, None)
         sightings = await self._localiser.localise(sightings, None)
         sightings += await self._path_mtus.measure(mtus, sightings, None)
         return sightings + through
@@ -148,6 +151,7 @@ class Destination:
             sightings = await self._late_refusals.check(sightings)
             sightings = await self._suspects.check(sightings)
             sightings = await self._services.check(sightings)
+            sightings = await self._rate_limits.check(sightings, round_)
             sightings = await self._localiser.localise(sightings, round_)
             sightings += await self._path_mtus.measure(mtus, sightings, round_)
         except AgentError:
@@ -201,6 +205,7 @@ class Destination:
             sighting.mtu,
             sighting.untested,
             want.notes + sighting.warnings,
+            sighting.limited,
         )
 
 

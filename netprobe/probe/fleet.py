@@ -156,6 +156,8 @@ class Fleet:
         observe: Observe = nobody,
     ) -> None:
         self.templates = Templates()
+        # Who asks slowly asks alone: a limit of new connections may be a router's.
+        self.slowly = asyncio.Lock()
         self.key = b""
         self.order_ids = itertools.count(1)
         self._launcher = launcher

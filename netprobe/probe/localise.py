@@ -159,7 +159,7 @@ def _joined(
         packets=_sum(outcome.packets, first.outcome.packets),
         forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
     )
-    second = replace(second, outcome=counted)
+    second = replace(second, outcome=counted, limited=first.limited)
     if not _wants_look(second):
         return second
     request, left, arrived = (capture.saw(second) for capture in captures)

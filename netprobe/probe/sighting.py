@@ -28,8 +28,8 @@ class Sighting:
     """What one source saw on some ports of a task, and what is known of the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
-    where the agent said it. ``untested`` is (reason, words) where nobody
-    could look; then there is no outcome.
+    where the agent said it. ``untested`` is (reason, words) where nobody could look; then there is
+    no outcome. ``limited``: see ``Evidence``.
     """
 
     task: Task
@@ -44,6 +44,7 @@ class Sighting:
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     sport: int | None = None
+    limited: bool = False
 
     @property
     def silent(self) -> bool:

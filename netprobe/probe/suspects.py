@@ -98,6 +98,16 @@ class Suspects:
 
     # Resets
 
+    async def is_genuine(self, reset: Sighting, group: Iterable[Sighting]) -> bool:
+        """Whether nobody nearer resets this connection when it is asked alone."""
+        ttl = await self._ttl(reset.task, group)
+        if ttl is None:
+            return False
+        again = await self._prober.ask(
+            reset.task, "tcp", reset.ports, look_ms=CHECK_MS, min_ttl=ttl + 1
+        )
+        return not any(one.failure == "refused" and not one.icmp for _, one in again)
+
     async def _resets(self, resets: list[Sighting], group: Iterable[Sighting]) -> list[Sighting]:
         task = resets[0].task
         ttl = await self._ttl(task, group)

@@ -1,0 +1,329 @@
+"""Ports that a limit of new connections a second stopped: asked again, few at a time.
+
+Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range.
+What betrays it costs nothing: answers that came only upon a second look, and rejections that do not
+come again when a port is asked alone. Only then is anything asked slowly, one destination at a
+time; a range that a rule stops is asked at four ports twice and stays as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from netprobe.model import ports as port_sets
+from netprobe.model.ports import Ports
+from netprobe.probe.answered import REFUSED_MS, is_host_unreachable
+from netprobe.probe.listening import Round
+from netprobe.probe.sighting import Prober, Sighting
+from netprobe.probe.suspects import Suspects
+from netprobe.probe.witnesses import with_witnesses
+
+# Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
+LEAST_ASKED, LEAST_REFUSED = 6, 3
+# Ports that stand for the rest, and how long a limit of a few a second needs for one more.
+SPOKESMEN = 4
+REFILL_S = 0.4
+SMALL_BATCH, MOST_BATCH = 2, 64
+# Runs of fewer ports have no spokesmen: all of them are asked.
+LEAST_RUN = 8
+BATCH_S, SMALL_BATCH_S = 1.0, 2.0
+# A port that is silent so often, while one that is known to answer does so before and after it, is
+# not only limited.
+TRIES = 2
+BUDGET_S = 60.0
+SHOWN = (
+    "answered only when it was asked again slowly: something on the way lets only so many new "
+    "connections a second through, or loses packets"
+)
+
+# Who listens does not reset: then a reset is a firewall's.
+TELLING = ("ours", "live")
+
+# One port of one sighting.
+Spot = tuple[int, int]
+
+
+class RateLimits:
+    """Looks again at what one destination's limits may have stopped.
+
+    ``turn`` is shared by all destinations: a router's limit is, too.
+    """
+
+    def __init__(self, prober: Prober, suspects: Suspects, turn: asyncio.Lock) -> None:
+        self._prober = prober
+        self._suspects = suspects
+        self._turn = turn
+
+    async def check(self, sightings: list[Sighting], round_: Round | None) -> list[Sighting]:
+        """The sightings; what answers when asked slowly, with that answer.
+
+        Raises AgentError where the destination's agent is gone.
+        """
+        late = any(_is_late(sighting) for sighting in sightings)
+        groups = [group for group in _groups(sightings) if _may_be_limited(group, late)]
+        limited = await asyncio.gather(*(self._is_limited(group) for group in groups))
+        slow = [group for group, is_limited in zip(groups, limited, strict=True) if is_limited]
+        if not slow:
+            return sightings
+        found: list[Sighting] = []
+        async with self._turn:
+            end_s = _now() + BUDGET_S
+            for group in slow:
+                found += await self._slowly(group, end_s)
+        if round_ is not None:
+            found = await with_witnesses(found, round_)
+        asked = {id(sighting) for group in slow for sighting in group}
+        return [sighting for sighting in sightings if id(sighting) not in asked] + found
+
+    async def _is_limited(self, group: list[Sighting]) -> bool:
+        """Whether a stopped port answers when it is asked alone."""
+        refused = [sighting for sighting in group if _is_refused(sighting)]
+        for spot in _spread(group, refused, SPOKESMEN - 1):
+            if any(await self._ask(group, [spot], 0.0)):
+                return True
+            await asyncio.sleep(REFILL_S)
+        silent = [sighting for sighting in group if _is_silent(sighting)]
+        spots = _spread(group, silent, SPOKESMEN)
+        for _ in range(TRIES if any(_is_late(sighting) for sighting in group) else 0):
+            if any(await self._ask(group, spots, BATCH_S)):
+                return True
+        return False
+
+    async def _slowly(self, group: list[Sighting], end_s: float) -> list[Sighting]:
+        """The group, with every stopped port asked as fast as the limit lets it through."""
+        pending = _Pending(group)
+        size = SMALL_BATCH
+        while _now() < end_s and pending.waits():
+            batch = pending.take(size)
+            small = len(batch) <= SMALL_BATCH
+            controls = [pending.control] if small and pending.control else []
+            over_s = SMALL_BATCH_S if small else BATCH_S
+            began_s = _now()
+            answers = await self._ask(group, [*controls, *batch, *controls], over_s)
+            mine = answers[len(controls) : len(controls) + len(batch)]
+            pending.note(batch, mine, fair=bool(controls) and bool(answers[0] and answers[-1]))
+            size = _next_size(size, mine)
+            await asyncio.sleep(max(0.0, began_s + over_s - _now()))
+        return pending.result()
+
+    async def _ask(
+        self, group: list[Sighting], spots: list[Spot], over_s: float
+    ) -> list[Sighting | None]:
+        """Ask these ports once more, evenly over a time; the answers in their order."""
+        step_s = over_s / max(1, len(spots))
+        return await asyncio.gather(
+            *(self._one(group, spot, step_s * number) for number, spot in enumerate(spots))
+        )
+
+    async def _one(self, group: list[Sighting], spot: Spot, wait_s: float) -> Sighting | None:
+        at, port = spot
+        await asyncio.sleep(wait_s)
+        sighting = replace(group[at], ports=((port, port),))
+        told = sighting.listener.state in TELLING
+        forged = sighting.outcome is not None and sighting.outcome.forged and not told
+        if forged and not await self._suspects.is_genuine(sighting, group):
+            return None
+        if forged:
+            await asyncio.sleep(BATCH_S)
+        (again,) = await self._prober.again(sighting)
+        if again.outcome is None or _is_stopped(again):
+            return None
+        return replace(again, outcome=replace(again.outcome, forged=False if forged else None))
+
+
+def _next_size(size: int, answers: list[Sighting | None]) -> int:
+    """More while most answer; fewer where most do not, be it a limit or a rule."""
+    heard = sum(1 for answer in answers if answer is not None)
+    return min(MOST_BATCH, 2 * size) if 2 * heard >= len(answers) else max(1, size // 2)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """The ports of one group that wait, and what has become of the others.
+
+    ``left`` are those that did not answer among many; when all have been asked, what is left waits
+    again. ``runs`` says for each that waits who speaks for its neighbours.
+    """
+
+    group: list[Sighting]
+    spots: deque[Spot] = field(default_factory=deque)
+    left: set[Spot] = field(default_factory=set)
+    runs: dict[Spot, tuple[Spot, ...]] = field(default_factory=dict)
+    answers: dict[Spot, Sighting] = field(default_factory=dict)
+    silent: dict[Spot, int] = field(default_factory=dict)
+    control: Spot | None = None
+
+    def __post_init__(self) -> None:
+        for at, sighting in enumerate(self.group):
+            if _is_stopped(sighting):
+                self.left |= {(at, port) for port in port_sets.each(sighting.ports)}
+            else:
+                self.control = self.control or (at, sighting.ports[0][0])
+
+    def waits(self) -> bool:
+        """Whether there is anything to ask; what is left waits again when nothing else does."""
+        if not self.spots:
+            self._begin(sorted(self.left))
+            self.left = set()
+        return bool(self.spots)
+
+    def _begin(self, spots: list[Spot]) -> None:
+        """Spokesmen of long runs first, then the rest in an order that no run dominates."""
+        first: list[Spot] = []
+        rest: list[Spot] = []
+        self.runs = {}
+        for run in _runs(spots):
+            speak = _evenly(run, SPOKESMEN if len(run) >= LEAST_RUN else 0)
+            first += speak
+            rest += [spot for spot in run if spot not in speak]
+            self.runs |= dict.fromkeys(run, tuple(speak))
+        random.Random(len(rest)).shuffle(rest)
+        self.spots = deque(first + rest)
+
+    def take(self, size: int) -> list[Spot]:
+        """The next ports to ask; spokesmen are asked few at a time, to be believed."""
+        if self.spots[0] in self.runs[self.spots[0]]:
+            size = min(size, SMALL_BATCH)
+        return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
+
+    def note(self, batch: list[Spot], answers: list[Sighting | None], *, fair: bool) -> None:
+        """``fair``: the limit let a port through, before and after, that is known to answer."""
+        again = []
+        for spot, answer in zip(batch, answers, strict=True):
+            if answer is not None:
+                self.answers[spot] = answer
+                self.control = self.control or spot
+            elif len(batch) > SMALL_BATCH:
+                self.left.add(spot)
+            else:
+                self.silent[spot] = self.silent.get(spot, 0) + fair
+                if self.silent[spot] < TRIES:
+                    again.append(spot)
+        self.spots.extendleft(reversed(again))
+        stopped = {self.runs[spot] for spot in batch if self._is_stopped_run(spot)}
+        if stopped:
+            self.spots = deque(spot for spot in self.spots if self.runs[spot] not in stopped)
+
+    def _is_stopped_run(self, spot: Spot) -> bool:
+        """Whether all spokesmen of its run stay stopped: then the run is."""
+        speak = self.runs[spot]
+        return bool(speak) and all(self.silent.get(one, 0) >= TRIES for one in speak)
+
+    def result(self) -> list[Sighting]:
+        """The group, cut by what has answered and what there was no time to ask."""
+        unasked = self.left.union(self.spots)
+        found = []
+        for at, sighting in enumerate(self.group):
+            if not _is_stopped(sighting):
+                found.append(sighting)
+                continue
+            answered = {port for spot_at, port in self.answers if spot_at == at}
+            unknown = {port for spot_at, port in unasked if spot_at == at} - answered
+            found += [_heard(sighting, port, self.answers[at, port]) for port in sorted(answered)]
+            rest = port_sets.subtract(sighting.ports, _ports(answered | unknown))
+            if unknown:
+                found.append(replace(sighting, ports=_ports(unknown), limited=True))
+            if rest:
+                found.append(replace(sighting, ports=rest))
+        return found
+
+
+def _runs(spots: list[Spot]) -> list[list[Spot]]:
+    """Sorted ports as runs of neighbours."""
+    runs: list[list[Spot]] = []
+    for at, port in spots:
+        if runs and runs[-1][-1] == (at, port - 1):
+            runs[-1].append((at, port))
+        else:
+            runs.append([(at, port)])
+    return runs
+
+
+def _evenly(spots: list[Spot], count: int) -> list[Spot]:
+    """Some of these, ends included."""
+    last = len(spots) - 1
+    places = {round(last * number / max(1, count - 1)) for number in range(count)}
+    return [spots[place] for place in sorted(places)] if spots else []
+
+
+def _heard(sighting: Sighting, port: int, again: Sighting) -> Sighting:
+    assert sighting.outcome is not None
+    assert again.outcome is not None
+    attempts = sighting.outcome.attempts + again.outcome.attempts
+    return replace(
+        again,
+        ports=((port, port),),
+        task=sighting.task,
+        outcome=replace(again.outcome, attempts=attempts),
+        warnings=(*sighting.warnings, SHOWN),
+    )
+
+
+def _ports(single: Iterable[int]) -> Ports:
+    return port_sets.normalise((port, port) for port in single)
+
+
+def _groups(sightings: Iterable[Sighting]) -> list[list[Sighting]]:
+    """TCP by source and address."""
+    groups: dict[tuple[str, str], list[Sighting]] = {}
+    for one in sightings:
+        if one.task.protocol == "tcp" and one.task.via is None and one.outcome is not None:
+            groups.setdefault((one.task.source.name, one.task.address), []).append(one)
+    return list(groups.values())
+
+
+def _may_be_limited(group: list[Sighting], late: bool) -> bool:
+    """Refused in numbers, or silent where other ports took a second look to answer."""
+    asked = sum(port_sets.count(one.ports) for one in group)
+    refused = sum(port_sets.count(one.ports) for one in group if _is_refused(one))
+    silent = late and any(_is_silent(one) for one in group)
+    return asked >= LEAST_ASKED and (refused >= LEAST_REFUSED or silent)
+
+
+def _is_late(sighting: Sighting) -> bool:
+    """An answer that only a second look brought."""
+    outcome = sighting.outcome
+    tcp = sighting.task.protocol == "tcp"
+    return tcp and outcome is not None and outcome.attempts > 1 and not _is_stopped(sighting)
+
+
+def _is_stopped(sighting: Sighting) -> bool:
+    return _is_silent(sighting) or _is_refused(sighting)
+
+
+def _is_silent(sighting: Sighting) -> bool:
+    return sighting.silent and sighting.outcome is not None and sighting.outcome.left_host is True
+
+
+def _is_refused(sighting: Sighting) -> bool:
+    """Refused by what is no closed port: a firewall's word."""
+    outcome = sighting.outcome
+    if outcome is None or outcome.answer is not None or outcome.left_host is False:
+        return False
+    if outcome.icmp is not None:
+        dead = is_host_unreachable(outcome) and (outcome.elapsed_ms or 0) >= REFUSED_MS
+        return outcome.icmp.origin != "source" and not dead
+    told = sighting.listener.state in TELLING
+    return outcome.failure == "refused" and (told or bool(outcome.forged))
+
+
+def _spread(group: list[Sighting], some: list[Sighting], count: int) -> list[Spot]:
+    """Some ports of these sightings, evenly over all of theirs."""
+    mine = {id(one) for one in some}
+    return _evenly(
+        [
+            (at, port)
+            for at, one in enumerate(group)
+            if id(one) in mine
+            for port in port_sets.each(one.ports)
+        ],
+        count,
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
