@@ -7,7 +7,7 @@ once. Silent connects are parked and do not count towards the window, so drops c
 import select
 import socket
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, Optional, Tuple
 
 from . import replies
 from .arrivals import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
