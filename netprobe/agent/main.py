@@ -95,9 +95,13 @@ class Agent:
     def fault(self, identity):
         # type: (Optional[int]) -> None
         """Report the exception that is being handled, with the last lines of its traceback."""
-        import traceback  # not at the start: it costs more than the whole of this module
+        error = sys.exc_info()[1]
+        try:
+            import traceback  # not at the start: it costs more than the whole of this module
 
-        lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
+            lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
+        except OSError:
+            lines = [repr(error)]  # no descriptor is left to import with
         self.send({"t": "fault", "id": identity, "words": "\n".join(lines)})
 
     def end(self):

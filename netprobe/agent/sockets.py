@@ -89,7 +89,10 @@ def open_probe(target, kind, protocol=0, min_ttl=None):
 def is_own(target):
     # type: (Target) -> bool
     """Whether the destination is an address of this host; True where that is not certain."""
-    sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+    try:
+        sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+    except OSError:
+        return True  # no descriptor is left to find out with
     try:
         sock.bind(target.sockaddr(0))
     except OSError as error:
