@@ -73,16 +73,17 @@ def is_loopback(address):
 
 def _match(bind, address):
     # type: (str, str) -> Optional[str]
-    """How a socket on ``bind`` concerns ``address``: exact, perhaps, loopback, or not at all."""
+    """How a socket on ``bind`` concerns ``address``: exact, perhaps, or not at all. ``loopback``
+    and ``elsewhere``: it holds the port on another address of the same family."""
     same_family = (":" in bind) == (":" in address)
     if bind == address or (bind in WILDCARDS and same_family):
         return "exact"
     if bind == "::":
         # Takes IPv4 too, unless it is IPv6 only, which /proc does not say: binding tells.
         return "perhaps"
-    if is_loopback(bind) and not is_loopback(address):
-        return "loopback"
-    return None
+    if not same_family:
+        return None
+    return "loopback" if is_loopback(bind) and not is_loopback(address) else "elsewhere"
 
 
 class Holders:

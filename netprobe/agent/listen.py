@@ -1,7 +1,8 @@
 """The listening side of the agent: rounds of listeners, what they saw, and who holds ports."""
 
+import os
 import resource
-from typing import Any, Dict, Union
+from typing import Any, Dict, List, Union
 
 from .accepting import TcpServer
 from .holders import Holders, held_json
@@ -84,6 +85,10 @@ class Listeners:
                 entry = table.find(block.address, number, ("exact", "perhaps", "loopback"))
                 if entry is not None:
                     block.held.append((number, entry))
+                    continue
+                beside = table.find(block.address, number, ("elsewhere",))
+                if beside is not None:
+                    block.beside.append((number, beside))
         self._report(message["id"], looked)
 
     def close(self):
@@ -138,7 +143,10 @@ class Listeners:
 
     def _report(self, identity, opened):
         # type: (int, Round) -> None
-        blocks = [block.json(held_json(block.address, block.held)) for block in opened.blocks]
+        blocks = [
+            block.json(held_json(block.address, block.held), _beside(block))
+            for block in opened.blocks
+        ]
         self._agent.send({"t": "listening", "id": identity, "blocks": blocks})
 
     def _close_round(self, identity):
@@ -163,3 +171,10 @@ class Listeners:
 def _file_limit():
     # type: () -> int
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _beside(block):
+    # type: (Block) -> List[Dict[str, Any]]
+    """Who holds ports on other addresses of this host; our own listeners are nobody."""
+    found = held_json(block.address, block.beside)
+    return [item for item in found if item["pid"] != os.getpid()]

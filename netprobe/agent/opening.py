@@ -84,6 +84,9 @@ class Opening:
             self._refused(block, number, error)
             return
         self._room -= 1
+        beside = self._holder(block, number, ("elsewhere",)) if number else None
+        if beside is not None:
+            block.beside.append((number, beside))
         block.ports.append(port)
         self._opened(port)
 

@@ -40,6 +40,8 @@ class Block:
         self.nat = False
         self.ports = []  # type: List[Port]
         self.held = []  # type: List[Tuple[int, Any]]
+        # Who holds a port on another address of this host; here it is free.
+        self.beside = []  # type: List[Tuple[int, Any]]
         self.denied = PortSet()
         self.skipped = PortSet()
         self.failed = {}  # type: Dict[str, PortSet]
@@ -49,12 +51,13 @@ class Block:
         """A port that could not be bound, and not because somebody listens there."""
         self.failed.setdefault(failure, PortSet()).add(number)
 
-    def json(self, held):
-        # type: (List[Dict[str, Any]]) -> Dict[str, Any]
+    def json(self, held, beside):
+        # type: (List[Dict[str, Any]], List[Dict[str, Any]]) -> Dict[str, Any]
         """The block as ``listening`` carries it."""
         return {
             "up": PortSet(port.number for port in self.ports).pairs(),
             "held": held,
+            "beside": beside,
             "denied": self.denied.pairs(),
             "failed": [
                 [first, last, failure]

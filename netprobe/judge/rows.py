@@ -281,10 +281,16 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "refused although {listening}: a firewall resets it",
     ),
     _row(
-        "reset reset-blind reset-genuine port-unreach | * | loopback | *",
-        "blocked closed reset none",
+        "reset reset-blind reset-genuine | * | loopback | *",
+        "inconclusive closed reset none",
         "service",
-        "refused: on {destination} {owner} holds the port on loopback only",
+        "refused: on {destination} {owner} holds the port, and no socket does on {address}",
+    ),
+    _row(
+        "port-unreach | * | loopback | *",
+        "inconclusive closed port-unreach none",
+        "service",
+        "refused: on {destination} {owner} holds the port, and no socket does on {address}",
     ),
     _row(
         "reset-blind | * | * | *",

@@ -206,6 +206,8 @@ def _rejected_by(row: Row, outcome: Outcome) -> str | None:
         return outcome.answered_by
     if outcome.icmp is None:
         return None
+    if row.where == ("service",):
+        return None  # a port that nobody holds there
     if "host" in row.where or row.sights == ("no-neighbour",):
         return None  # who reports that nobody answers rejects nothing
     return outcome.icmp.offender
@@ -230,12 +232,13 @@ def _warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
 
 def _by_rules(result: Result, rules: Rules) -> Result:
     """``--strict`` and ``--live``; neither touches a requirement that expects ``denied``."""
-    if result.expect == "denied" or result.verdict != "pass":
+    if result.expect == "denied":
         return result
-    if rules.live and result.proof == "refusal":
+    unheld = result.state == "closed" and result.where == ("service",)
+    if rules.live and (result.proof == "refusal" or unheld):
         because = f"{result.because}; with --live everything is supposed to run"
         return replace(result, verdict="blocked", proof="none", where=("service",), because=because)
-    if rules.strict and result.proof in ("refusal", "handshake"):
+    if rules.strict and result.verdict == "pass" and result.proof in ("refusal", "handshake"):
         because = f"{result.because}; with --strict that is no proof"
         places: tuple[Place, ...] = ("destination", "path", "service")
         return replace(result, verdict="inconclusive", where=places, because=because)

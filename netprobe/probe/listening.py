@@ -192,6 +192,9 @@ def states(block: dict[str, Any]) -> Iterator[tuple[Ports, Listener]]:
     if undialled:
         yield undialled, Listener("ours", nat=nat, note=note)
     rest = port_sets.subtract(up, undialled)
+    for some, words in _beside(block, rest if up else None):
+        yield some, Listener("ours" if up else "closed", nat=nat, note=words)
+        rest = port_sets.subtract(rest, some)
     if rest or block.get("up_raw"):
         yield rest, Listener("ours", nat=nat)
     skipped = _ports(block.get("skipped", ()))
@@ -202,6 +205,15 @@ def states(block: dict[str, Any]) -> Iterator[tuple[Ports, Listener]]:
         yield denied, Listener("closed", note="the agent may not bind ports below 1024 there")
     for first, last, failure in block["failed"]:
         yield ((first, last),), Listener("closed", note=f"no listener could be opened: {failure}")
+
+
+def _beside(block: dict[str, Any], of: Ports | None) -> Iterator[tuple[Ports, str]]:
+    """Ports (of these only) that somebody holds on another address of the host, with his name."""
+    for held in block["beside"]:
+        ports: Ports = ((held["first"], held["last"]),)
+        mine = ports if of is None else port_sets.intersect(of, ports)
+        if mine:
+            yield mine, f"the port is held on another address: {_owner(held)}"
 
 
 def _owner(held: dict[str, Any]) -> str:

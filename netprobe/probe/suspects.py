@@ -193,7 +193,6 @@ def _is_reset(sighting: Sighting) -> bool:
         and outcome.failure == "refused"
         and outcome.icmp is None
         and not outcome.blind
-        and sighting.listener.state != "loopback"
     )
 
 

@@ -52,6 +52,8 @@ def test_what_holds_a_port_for_an_address() -> None:
     assert not table.find("192.0.2.1", first, EXACT)
     assert table.find("192.0.2.1", first, ("loopback",))
     assert not table.find("127.0.0.2", first, ANY)
+    assert table.find("127.0.0.2", first, ("elsewhere",))
+    assert not table.find("2001:db8::1", first, (*ANY, "elsewhere"))
     assert table.find("192.0.2.1", second, EXACT)
     assert not table.find("2001:db8::1", second, ANY)
     assert table.find("2001:db8::1", third, EXACT)

@@ -118,7 +118,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(replace(RESET, forged=True, left_host=False)),
          "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(RESET, listener=Listener("loopback", "etcd (pid 1) on 127.0.0.1")),
-         "blocked", "closed", "reset", ("service",)),
+         "inconclusive", "closed", "reset", ("service",)),
         (evidence(replace(RESET, blind=True)),
          "inconclusive", "closed", "reset", ("destination", "path", "source")),
         (evidence(OPEN), "pass", "open", "syn-ack", ()),

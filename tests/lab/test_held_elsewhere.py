@@ -1,0 +1,87 @@
+"""Ports that a service holds, but not on the address that is probed.
+
+source - router-1 - router-2 - destination, as in ``test_truth``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.netlab import Lab
+from tests.lab.test_truth import THERE, Chain
+
+pytestmark = pytest.mark.lab
+
+PORT = 6443
+OTHER = {4: "10.94.9.9", 6: "fd94:9::9"}
+# Holds a port of one address, over TCP and UDP, until it is ended.
+HOLDER = """
+import socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+server = socket.create_server((address, port), family=family)
+datagrams = socket.socket(family, socket.SOCK_DGRAM)
+datagrams.bind((address, port))
+while True:
+    server.accept()
+"""
+
+
+@pytest.fixture
+def chain() -> Iterator[Chain]:
+    """A chain of its own for every test; the destination has a second address of each family."""
+    with Lab() as lab:
+        built = Chain(lab)
+        built.destination.ip(
+            f"address add {OTHER[4]}/32 dev lo", f"address add {OTHER[6]}/128 dev lo nodad"
+        )
+        yield built
+
+
+def _hold(chain: Chain, address: str) -> None:
+    chain.destination.spawn(sys.executable, "-c", HOLDER, address, str(PORT))
+    shown = f"[{address}]" if ":" in address else address
+    chain.destination.wait_until_listening(f"tcp {shown}:{PORT}", f"udp {shown}:{PORT}")
+
+
+def _ask(chain: Chain, protocol: str, *words: str) -> dict[int, Any]:
+    found = chain.run({protocol: [PORT]}, agent=True, words=words)
+    return {family: found[address, PORT] for family, address in THERE.items()}
+
+
+@pytest.mark.parametrize("address", OTHER.values(), ids=["v4", "v6"])
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_what_is_held_elsewhere_is_free_here(chain: Chain, protocol: str, address: str) -> None:
+    """Our listener proves the way; a holder of the same family is a warning."""
+    _hold(chain, address)
+
+    for family, one in _ask(chain, protocol).items():
+        same = (family == 6) == (":" in address)
+        assert (one["verdict"], one["proof"]) == ("pass", "nonce")
+        assert bool(one["warnings"]) == same
+        assert not same or address in one["warnings"][0]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"], ids=["v4", "v6"])
+@pytest.mark.parametrize(("protocol", "reason"), [("tcp", "reset"), ("udp", "port-unreach")])
+def test_what_is_held_on_loopback_only_is_in_doubt(
+    chain: Chain, protocol: str, reason: str, address: str
+) -> None:
+    """The network lets it through; the service does not listen there. The other family is free."""
+    _hold(chain, address)
+    mine, other = (6, 4) if ":" in address else (4, 6)
+
+    doubt, live = _ask(chain, protocol), _ask(chain, protocol, "--live")
+
+    keys = ("verdict", "state", "reason", "where", "rejected_by")
+    assert [doubt[mine][key] for key in keys] == [
+        "inconclusive", "closed", reason, ["service"], None
+    ]  # fmt: skip
+    assert [live[mine][key] for key in keys] == ["blocked", "closed", reason, ["service"], None]
+    assert address in doubt[mine]["warnings"][0]
+    assert (doubt[other]["verdict"], doubt[other]["proof"]) == ("pass", "nonce")
+    assert not doubt[other]["warnings"]
