@@ -17,6 +17,7 @@ MISMATCHES = {
 }
 NAMES_SHOWN = 4
 PORTS_SHOWN = 6
+BOXES_SHOWN = 3
 
 
 def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
@@ -33,7 +34,7 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     if first.reason == "name-not-resolved":
         return "name", f"{_names(sources)} cannot resolve {first.address}"
     if first.where == ("source",):
-        return "source", f"{_names(sources)} itself stops what it sends to {_names(destinations)}"
+        return "source", f"{_names(sources)} itself stops {_sent(members)}"
     kind = _kind(sources, destinations)
     if first.reason == "net-unreach" and first.rejected_by is not None:
         return "router", f"{first.rejected_by} has no route for {what} {_between(members)}"
@@ -117,11 +118,52 @@ def _between(members: Sequence[Result]) -> str:
     sides = _sides(members)
     if sides is not None:
         return f"between {_names(sides[0])} and {_names(sides[1])}"
-    sources = _unique(member.source for member in members)
-    destinations = _unique(member.destination for member in members)
-    if len(sources) > 1 and set(sources) == set(destinations):
+    boxes = _boxes(members)
+    ((sources, destinations), *more) = boxes
+    if len(sources) > 1 and set(sources) == set(destinations) and not more:
         return f"between {_names(sorted(sources))}"
-    return f"from {_names(sources)} to {_names(destinations)}"
+    shown = [f"from {_names(a)} to {_names(b)}" for a, b in boxes[:BOXES_SHOWN]]
+    rest = len(boxes) - BOXES_SHOWN
+    if rest > 0:
+        return f"{', '.join(shown)} and between more hosts"
+    return " and ".join(shown)
+
+
+def _boxes(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]:
+    """The failing pairs as sources × destinations: each is true of every pair of two hosts."""
+    pairs = dict.fromkeys((member.source, member.destination) for member in members)
+    sources, destinations = _unique(a for a, _ in pairs), _unique(b for _, b in pairs)
+    if all((a, b) in pairs for a in sources for b in destinations if a != b):
+        return [(sources, destinations)]
+    by_source, by_destination = _alike(pairs), _alike((b, a) for a, b in pairs)
+    if len(by_destination) < len(by_source):
+        return [(some, to) for to, some in by_destination]
+    return by_source
+
+
+def _alike(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+    """The first ends that share all their second ends, with those."""
+    ends: dict[str, list[str]] = {}
+    for one, other in pairs:
+        ends.setdefault(one, []).append(other)
+    groups: dict[frozenset[str], list[str]] = {}
+    for one, others in ends.items():
+        groups.setdefault(frozenset(others), []).append(one)
+    return [(group, ends[group[0]]) for group in groups.values()]
+
+
+def _sent(members: Sequence[Result]) -> str:
+    """What goes where, of one source: ``tcp 53 to dns and udp 8472 to b, c``."""
+    ports: dict[str, list[Result]] = {}
+    for member in members:
+        ports.setdefault(member.destination, []).append(member)
+    groups: dict[str, list[str]] = {}
+    for destination, some in ports.items():
+        groups.setdefault(ports_text(some), []).append(destination)
+    shown = [f"{what} to {_names(names)}" for what, names in list(groups.items())[:BOXES_SHOWN]]
+    if len(groups) > BOXES_SHOWN:
+        return f"{', '.join(shown)} and more"
+    return " and ".join(shown)
 
 
 def _sides(members: Sequence[Result]) -> tuple[list[str], list[str]] | None:

@@ -52,6 +52,8 @@ def _cause(result: Result) -> tuple[object, ...]:
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.where == ("host",):
         return (*common, result.address)
+    if result.reason == "name-not-resolved":
+        return (*common, result.source, result.address)
     if result.where == ("source",):
         return (*common, result.source)
     return common

@@ -250,6 +250,50 @@ def test_ports_that_fail_between_the_same_hosts_share_a_finding() -> None:
     assert [(finding.kind, len(finding.members)) for finding in found] == [("zone", 8)]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "between"),
+    [
+        ([("a", "c"), ("b", "d")], "from a to c and from b to d"),
+        ([("a", "c"), ("b", "c"), ("a", "d")], "from a to c, d and from b to c"),
+        ([("a", "b"), ("b", "c"), ("c", "a")], "from a to b and from b to c and from c to a"),
+        ([("a", "x"), ("b", "y"), ("c", "z"), ("d", "w")],
+         "from a to x, from b to y, from c to z and between more hosts"),
+        ([("a", "c"), ("b", "c"), ("a", "d"), ("b", "d")], "from a, b to c, d"),
+    ],
+)  # fmt: skip
+def test_a_title_is_true_of_every_pair(pairs: list[tuple[str, str]], between: str) -> None:
+    """Hosts that only fail towards some are not named together with the others."""
+    (finding,) = fold(failures(pairs))
+
+    assert finding.title == f"tcp 6443 {between} is blocked"
+
+
+def test_what_a_source_stops_is_told_by_its_ports() -> None:
+    """Two findings of one source have different titles, and no title claims too much."""
+    own = {"where": ("source",), "reason": "local-firewall"}
+    found = fold(
+        failures([("a", "b"), ("a", "c")], **own)
+        + failures([("a", "c")], port=53, end_port=53, **own)
+        + failures([("a", "b")], port=80, end_port=80, where=("source",), reason="no-route")
+    )
+
+    assert [finding.title for finding in found] == [
+        "a itself stops tcp 6443 to b and tcp 53, 6443 to c",
+        "a itself stops tcp 80 to b",
+    ]
+
+
+def test_every_name_that_is_not_resolved_is_told() -> None:
+    """One source, two names: two records are missing."""
+    found = [
+        fold(failures([("a", name)], address=name, where=("source",), reason="name-not-resolved"))
+        for name in ("api.example.com", "dns.example.com")
+    ]
+
+    together = fold([member for (one,) in found for member in one.members])
+    assert len(together) == 2
+
+
 def test_two_zones_are_named_as_such() -> None:
     """A firewall between two zones cuts both directions: that is one finding with two sides."""
     there = [(a, b) for a in ("a1", "a2", "a3") for b in ("b1", "b2")]
