@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
+from netprobe.report.flows import End, Survey
 from netprobe.report.merge import Ranges, merge_neighbours
 from netprobe.report.spool import Spool, place
 
@@ -27,10 +28,12 @@ class Collector:
 
     ``ranges`` are those of the plan: neighbouring ports are merged within them, nowhere without.
     Passes and the rest lie apart, because the terminal report and the findings read only the rest.
+    ``refused``: the passes that rest on a refusal, by destination and address.
     """
 
     ranges: Ranges = field(default_factory=dict)
     warned: dict[str, Warned] = field(default_factory=dict)
+    refused: dict[End, Survey] = field(default_factory=dict)
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -45,8 +48,10 @@ class Collector:
             self._deciding[result.verdict] += flows
         if result.verdict == "pass":
             # Where nothing may answer, a refusal is the right answer and no weak proof.
-            weak = result.proof == "refusal" and result.expect == "allowed"
-            self._extra["refusals"] += flows if weak else 0
+            if result.proof == "refusal" and result.expect == "allowed":
+                self._extra["refusals"] += flows
+                end = (result.destination, result.address)
+                self.refused.setdefault(end, Survey(result)).add(result)
             self._passes.add(result)
         else:
             self._count_excused(result)

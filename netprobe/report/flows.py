@@ -115,10 +115,14 @@ class Survey:
 
     def text(self) -> str:
         """``worker-1, worker-2 → master-0, master-1  tcp 6443 (4 flows)``."""
-        wire = [(protocol, normalise(ranges)) for protocol, ranges in self._ports.items()]
         left = names_text(list(self.sources), MOST_NAMES)
         right = _ends_text(list(self.destinations))
-        return f"{left} → {right}  {wire_text(wire)} ({plural(self.flows, 'flow')})"
+        return f"{left} → {right}  {self.ports_text()} ({plural(self.flows, 'flow')})"
+
+    def ports_text(self) -> str:
+        """``tcp 2379-2380; udp 53``."""
+        ranges = self._ports.items()
+        return wire_text((protocol, normalise(some)) for protocol, some in ranges)
 
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:

@@ -61,7 +61,8 @@ def _worst(summary: Summary, causes: int) -> Line:
     if unknown:
         text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
         return Line(text, "doubt")
-    return Line(f"PASS: {_all(sum(deciding.values()))}{_excused(summary)}", "good")
+    refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
+    return Line(f"PASS: {_all(sum(deciding.values()))}{refused}{_excused(summary)}", "good")
 
 
 def _all(required: int) -> str:

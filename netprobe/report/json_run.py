@@ -16,6 +16,8 @@ from netprobe.model.codec import (
     summary_to_json,
 )
 from netprobe.report.collector import Report
+from netprobe.report.flows import End, Survey
+from netprobe.report.spool import place
 
 
 def write_json(report: Report, stream: TextIO) -> None:
@@ -45,6 +47,23 @@ def _head(report: Report) -> Json:
         **info,
         "summary": summary_to_json(report.summary),
         "warnings": sorted(warnings, key=lambda item: str(item["text"])),
+        "refusals": [
+            _refusal_to_json(end, survey)
+            for end, survey in sorted(
+                report.collector.refused.items(), key=lambda item: place(item[1].first)
+            )
+        ],
+    }
+
+
+def _refusal_to_json(end: End, survey: Survey) -> Json:
+    """One destination's passes that rest on a refusal; ``count`` is in flows."""
+    return {
+        "destination": end[0],
+        "address": end[1],
+        "sources": list(survey.sources),
+        "ports": survey.ports_text(),
+        "count": survey.flows,
     }
 
 

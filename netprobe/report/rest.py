@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 
 from netprobe.model.result import HostReport, Result
@@ -109,10 +109,30 @@ def _some(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _more(surveys: Surveys) -> Iterator[Part]:
+def _more(surveys: Sized) -> Iterator[Part]:
     rest = len(surveys) - MOST_BLOCKS
     if rest > 0:
         yield Line(f"   and {number(rest)} more groups, see -o wide", "quiet")
+
+
+def refusal_parts(report: Report) -> Iterator[Part]:
+    """Passes that rest on a refusal, by destination: what a rejecting firewall gives, too."""
+    refused = report.collector.refused
+    if not refused:
+        return
+    flows = sum(survey.flows for survey in refused.values())
+    verb = "passes" if flows == 1 else "pass"
+    yield Line()
+    yield Line(
+        f"ON A REFUSAL: {plural(flows, 'flow')} {verb} only because the destination refused; "
+        "nothing proved that a listener there can be reached, and a firewall that rejects may look "
+        "the same (--strict: inconclusive)",
+        "doubt",
+    )
+    ordered = sorted(refused.values(), key=lambda survey: place(survey.first))
+    for survey in ordered[:MOST_BLOCKS]:
+        yield Line(f"   {survey.text()}")
+    yield from _more(refused)
 
 
 def excused_parts(rest: Rest) -> Iterator[Part]:

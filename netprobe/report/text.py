@@ -16,6 +16,7 @@ from netprobe.report.rest import (
     limit_parts,
     note_parts,
     open_parts,
+    refusal_parts,
     skipped_parts,
     survey_rest,
     warning_parts,
@@ -54,6 +55,7 @@ def text_parts(report: Report) -> Iterator[Part]:
     yield from warning_parts(report)
     yield from _findings([finding for finding in told if not _failed(finding)])
     yield from open_parts(rest)
+    yield from refusal_parts(report)
     yield from excused_parts(rest)
     yield from limit_parts(report, rest)
     yield from skipped_parts(report)
