@@ -5,6 +5,7 @@ Nothing here interprets an outcome: a run is counted by the words that came over
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -93,8 +94,10 @@ class AgentProcess:
 
     def stop(self) -> float:
         """Stop it; the processor seconds that it and its starting shell took."""
-        self.send({"t": "stop"})
-        self._in.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self.send({"t": "stop"})
+        with contextlib.suppress(BrokenPipeError):
+            self._in.close()
         for _ in self.frames():
             pass
         _, _, usage = os.wait4(self._process.pid, 0)

@@ -15,7 +15,7 @@ from .failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transien
 from .orders import Flow
 from .outcomes import FLUSH_S, Kind, kind
 from .pace import answers_of
-from .pump import SLICE_S, TICK_S, Batch, Pump, Window
+from .pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window
 
 WINDOW = 256
 CHUNK = 64
@@ -49,6 +49,7 @@ class AskEngine:
         self._pump = Pump(agent.loop, self.run)
         self._window = Window(WINDOW)
         self._pause_until = 0.0
+        self._short_since = None  # type: Optional[float]
 
     # Orders
 
@@ -66,13 +67,27 @@ class AskEngine:
         try:
             self._open(order)
         except OSError as error:
-            self._refuse(order, kind("bind", self.open_failure(error)))
+            if is_transient(error.errno) and not self._short_for_long():
+                del self.orders[order.id]
+                self._backlog.appendleft(message)
+                self._pump.wake(SHORT_S)
+            else:
+                self._refuse(order, kind("bind", self.open_failure(error)))
             return
+        self._short_since = None
         if not order.pending:
             self._finish(order)
             return
         self._enqueue(order)
         self._pump.wake(0.0)
+
+    def _short_for_long(self):
+        # type: () -> bool
+        """Whether this host has been short of descriptors for too long to wait on."""
+        now = self.now()  # type: float
+        if self._short_since is None:
+            self._short_since = now
+        return now - self._short_since > SHORT_FOR_S
 
     def _enqueue(self, order):
         # type: (AskOrder) -> None
@@ -175,6 +190,8 @@ class AskEngine:
     def run(self):
         # type: () -> None
         """Start what may start, repeat what is due, end what has waited long enough."""
+        if self._short_since is not None and self._backlog:
+            self.submit(self._backlog.popleft())
         until = self.now() + SLICE_S
         while self._launch():
             if self.now() > until:

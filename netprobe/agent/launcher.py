@@ -13,7 +13,7 @@ from .orders import Flow
 from .outcomes import kind
 from .pace import answers_of
 from .pool import Pool
-from .pump import Batch, Window
+from .pump import SHORT_FOR_S, SHORT_S, Batch, Window
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -22,9 +22,6 @@ CHUNK = 128
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
-# No free source port or descriptor: try again this often, and report it after this long.
-SHORT_S = 0.1
-SHORT_FOR_S = 10.0
 
 
 class Launcher:

@@ -13,6 +13,9 @@ HOLD_S = 0.3
 GRACE_EVERY_S = 2.0
 # Probes younger than this count towards the window; older ones are parked.
 YOUNG_S = 0.1
+# No free source port or descriptor: try again this often, and report it after this long.
+SHORT_S = 0.1
+SHORT_FOR_S = 10.0
 
 # How many probes of one chunk are still out, and 1 while the chunk is young, then 0.
 Batch = List[int]
