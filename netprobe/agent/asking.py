@@ -22,6 +22,8 @@ CHUNK = 64
 UNKNOWN_CHUNK = 32
 UNKNOWN_HOLD_S = 0.05
 PAUSE_S = 0.05
+# No room for the packet (a full neighbour table, a queue that drops): reported after so long.
+SHORT_FOR_S = 10.0
 DEAD_AFTER_S = 0.5
 # An error so soon after a packet is about that one: whoever sent it kept nothing waiting.
 QUICK_S = 0.3
@@ -277,6 +279,7 @@ class AskEngine:
             try:
                 ask.sent_at = self.now()
                 self._transmit(order, ask)
+                order.short_since = None
                 return True
             except OSError as error:
                 number = error.errno
@@ -289,7 +292,7 @@ class AskEngine:
                 return True
         if order.out.get(ask.port) is not ask:
             return True
-        if is_transient(number):
+        if is_transient(number) and not self._short_for_long(order):
             self._pause_until = self.now() + PAUSE_S
             if ask.tries == 1:
                 self._forget(order, ask)
@@ -298,6 +301,14 @@ class AskEngine:
             return False
         self.end(order, ask, kind("send", name_of(number), None, False))
         return True
+
+    def _short_for_long(self, order):
+        # type: (AskOrder) -> bool
+        """Whether nothing of this order could be sent for too long to wait on."""
+        now = self.now()  # type: float
+        if order.short_since is None:
+            order.short_since = now
+        return now - order.short_since > SHORT_FOR_S
 
     def ask_later(self, order, flow):
         # type: (AskOrder, Flow) -> None

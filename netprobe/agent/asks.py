@@ -49,3 +49,4 @@ class AskOrder(Order):
         self.pacer = None  # type: Optional[Pacer]
         self.hold_until = 0.0
         self.answered = False
+        self.short_since = None  # type: Optional[float]

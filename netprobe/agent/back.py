@@ -61,14 +61,15 @@ def _look(asker, address):
 
 def neighbour(address, dev):
     # type: (str, Optional[str]) -> Optional[str]
-    """``failed`` or ``incomplete`` where nobody has answered for the address; else None."""
+    """``failed`` or ``incomplete`` where nobody has answered for the address, ``known`` where
+    somebody has; None: there is no entry."""
     family = family_of(address)
     index = socket.if_nametoindex(dev) if dev else 0
     wanted = socket.inet_pton(family, address)
     for body in dump(RTM_GETNEIGH, _NDMSG.pack(family, 0, 0, 0, 0, 0, 0)):
         entry = _NDMSG.unpack_from(body)
         if entry[3] == index and dict(attributes(body[_NDMSG.size :])).get(NDA_DST) == wanted:
-            return STATES.get(entry[4])
+            return STATES.get(entry[4], "known")
     return None
 
 

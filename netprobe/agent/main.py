@@ -258,6 +258,13 @@ def _back(agent, message):
     agent.send(way_back(message))
 
 
+def _room(agent, message):
+    # type: (Agent, Message) -> None
+    from .room import room
+
+    agent.send(room(message))
+
+
 def _departures(agent, message):
     # type: (Agent, Message) -> None
     from .departures import departures
@@ -304,6 +311,7 @@ ORDERS = {
     "resolve": _resolve,
     "route": _route,
     "back": _back,
+    "room": _room,
     "walk": _walk,
     "nameservers": _nameservers,
     **dict.fromkeys(("open", "data", "credit", "await", "info", "shut", "drop"), _stream),

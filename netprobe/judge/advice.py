@@ -65,6 +65,11 @@ def advice(members: Sequence[Result], first: Result) -> str:
         return f"Create the DNS record of {first.address}, or correct the resolver of {ends[0]}."
     if first.reason == "net-unreach" and first.rejected_by is not None:
         return f"Give {first.rejected_by} a route to {ends[1]} ({first.address})."
+    if first.reason == "no-buffers":
+        return (
+            f"On {ends[0]}, raise net.ipv4.neigh.default.gc_thresh3 (ipv6 likewise), or see which "
+            "queue drops (tc -s qdisc)."
+        )
     if first.reason == "reverse-path-filter":
         return (
             f"On {ends[1]}, route the answers to {ends[0]} out by the device that the requests "

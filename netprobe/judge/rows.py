@@ -419,6 +419,12 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "no packet left {source}: its own firewall drops it ({look})",
     ),
     _row(
+        "no-room | * | * | *",
+        "blocked filtered no-buffers none",
+        "source",
+        "no packet left {source}: its kernel has no room for it (ENOBUFS): {said}",
+    ),
+    _row(
         "name-not-resolved | * | * | *",
         "blocked unknown name-not-resolved none",
         "source",
@@ -651,7 +657,7 @@ DENIED: Final[tuple[Row, ...]] = (
         "{failure}: refused, as it must be",
     ),
     _row(
-        "router-no-route host-down host-known-down no-neighbour no-route name-not-resolved "
+        "router-no-route host-down host-known-down no-neighbour no-route no-room name-not-resolved "
         "proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
         "inconclusive unreachable {failure} none",
         "host path source",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from netprobe.model.evidence import Icmp, Outcome
+from netprobe.model.evidence import NO_BUFFERS, Icmp, Outcome
 
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
@@ -13,7 +13,7 @@ Sight = Literal[
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "host-down", "host-known-down", "no-neighbour", "no-route", "stuck",
-    "silence", "silence-maybe-stuck",
+    "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
@@ -56,6 +56,7 @@ _OPEN: Final[dict[str, Sight]] = {
 }
 _FAILURES: Final[dict[str, Sight]] = {
     "not-permitted": "stuck",
+    NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
     "no-permission": "no-permission",
     "address-not-available": "no-address",
@@ -110,7 +111,14 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
         return _silence(outcome, protocol)
     if outcome.failure in _LOCAL_ROUTE:
         return _unreachable(outcome)
-    return _FAILURES.get(outcome.failure, "unknown-failure")
+    return _own_failure(outcome, outcome.failure)
+
+
+def _own_failure(outcome: Outcome, failure: str) -> Sight:
+    """What the source's own kernel said; without a socket nothing was sent at all."""
+    if failure == NO_BUFFERS and outcome.operation == "bind":
+        return "unknown-failure"
+    return _FAILURES.get(failure, "unknown-failure")
 
 
 def _proxy(failure: str) -> Sight:

@@ -97,6 +97,8 @@ class Listener:
     note: str | None = None
 
 
+# The source's kernel had no room for the packet (ENOBUFS).
+NO_BUFFERS = "no-buffers"
 # A failure of the way back that is no errno: nobody answers for the answer's next hop.
 NO_NEIGHBOUR = "no-neighbour"
 

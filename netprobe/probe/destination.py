@@ -24,6 +24,7 @@ from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.proxied import Proxied
 from netprobe.probe.rate_limits import RateLimits
 from netprobe.probe.resolving import Resolved, resolve
+from netprobe.probe.room import with_room
 from netprobe.probe.services import Services
 from netprobe.probe.settings import ProbeSettings
 from netprobe.probe.sighting import Prober, Sighting
@@ -132,6 +133,7 @@ class Destination:
         sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
         sightings = await self._services.check(sightings)
         sightings = await self._rate_limits.check(sightings, None)
+        sightings = await with_room(sightings, self._fleet)
         sightings = await self._localiser.localise(sightings, None)
         sightings += await self._path_mtus.measure(mtus, sightings, None)
         return sightings + through
@@ -152,6 +154,7 @@ class Destination:
             sightings = await self._suspects.check(sightings)
             sightings = await self._services.check(sightings)
             sightings = await self._rate_limits.check(sightings, round_)
+            sightings = await with_room(sightings, self._fleet)
             sightings = await self._localiser.localise(sightings, round_)
             sightings += await self._path_mtus.measure(mtus, sightings, round_)
         except AgentError:

@@ -19,6 +19,7 @@ from netprobe.probe.sighting import Sighting, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
 AMBIGUOUS = "invalid-route"
+UNANSWERED = ("failed", "incomplete")
 # A neighbour is asked three times, a second apart; until then its entry is incomplete.
 RESOLVING_S = 1.1
 RESOLVING_LOOKS = 4
@@ -85,7 +86,7 @@ def _joined(sighting: Sighting, way: dict[str, Any] | None) -> Sighting:
         return sighting
     witness = sighting.witness or Witness()
     if not sighting.part.one_way:
-        failure = way["failure"] or (NO_NEIGHBOUR if way["neighbour"] is not None else None)
+        failure = way["failure"] or (NO_NEIGHBOUR if way["neighbour"] in UNANSWERED else None)
         hop = way["next_hop"] if failure == NO_NEIGHBOUR else None
         witness = replace(witness, reply_failure=failure, next_hop=hop)
     if witness.reply_failure is None and not witness.socket:

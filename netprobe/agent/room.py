@@ -1,0 +1,46 @@
+"""Whether this host's kernel has room for a packet: a full neighbour table, a queue that drops.
+
+TCP is not told (its SYNs just never leave, as with a firewall that drops them), a datagram is:
+ENOBUFS, where the socket listens for errors.
+"""
+
+import socket
+from typing import Any, Dict
+
+from .back import neighbour
+from .failures import name_of
+from .route import route
+from .sockets import open_probe, target_of
+
+
+def room(message):
+    # type: (Dict[str, Any]) -> Dict[str, Any]
+    """The ``roomed`` frame for a ``room`` order: what a datagram's send failed with, if it did."""
+    answer = {
+        "t": "roomed",
+        "id": message["id"],
+        "dev": None,
+        "next_hop": None,
+        "neighbour": None,
+        "failure": None,
+    }  # type: Dict[str, Any]
+    destination, source = message["dst"], message.get("src")
+    try:
+        found = route(destination, source)
+        answer["dev"], answer["next_hop"] = found["dev"], found["gateway"] or destination
+        _send(destination, source, message["port"])
+    except OSError as error:
+        answer["failure"] = name_of(error.errno)
+    if answer["dev"] is not None:
+        answer["neighbour"] = neighbour(answer["next_hop"], answer["dev"])
+    return answer
+
+
+def _send(destination, source, port):
+    # type: (str, Any, int) -> None
+    target = target_of(destination, source)
+    sock = open_probe(target, socket.SOCK_DGRAM)
+    try:
+        sock.sendto(b"", target.sockaddr(port))
+    finally:
+        sock.close()

@@ -1,0 +1,69 @@
+"""Packets that never left: the source's own firewall, or no room in its kernel for them.
+
+A neighbour table that is full (net.ipv4.neigh.default.gc_thresh3) and a queue that drops look like
+an OUTPUT firewall to TCP; a datagram's errno tells them apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from netprobe.errors import AgentError
+from netprobe.model.evidence import NO_BUFFERS
+from netprobe.probe.fleet import Fleet
+from netprobe.probe.sighting import Sighting, source_address
+from netprobe.probe.suspects import CONTROL_PORTS
+
+Pair = tuple[str, str]
+
+
+async def with_room(sightings: list[Sighting], fleet: Fleet) -> list[Sighting]:
+    """The sightings; what had no room says so, and why."""
+    kept = {_pair(one): one for one in sightings if _stayed(one)}
+    asked = await asyncio.gather(*(_ask(one, fleet) for one in kept.values()))
+    rooms = dict(zip(kept, asked, strict=True))
+    return [_told(one, rooms[_pair(one)]) if _stayed(one) else one for one in sightings]
+
+
+def _stayed(sighting: Sighting) -> bool:
+    """Whether the packets are known not to have left, and no errno said why."""
+    outcome = sighting.outcome
+    if outcome is None or outcome.operation == "bind":
+        return False
+    return outcome.failure == NO_BUFFERS or (sighting.silent and outcome.left_host is False)
+
+
+def _pair(sighting: Sighting) -> Pair:
+    return (sighting.task.source.name, sighting.task.address)
+
+
+async def _ask(sighting: Sighting, fleet: Fleet) -> dict[str, Any]:
+    task = sighting.task
+    message = {
+        "t": "room", "dst": task.address, "src": source_address(task), "port": CONTROL_PORTS[0]
+    }  # fmt: skip
+    try:
+        return await fleet.agent(task.source).request(message)
+    except AgentError:
+        return {}  # the source is gone; what it saw stands
+
+
+def _told(sighting: Sighting, room: dict[str, Any]) -> Sighting:
+    assert sighting.outcome is not None
+    if NO_BUFFERS not in (sighting.outcome.failure, room.get("failure")):
+        return sighting
+    outcome = replace(sighting.outcome, failure=NO_BUFFERS, said=_words(room))
+    return replace(sighting, outcome=outcome)
+
+
+def _words(room: dict[str, Any]) -> str:
+    if room.get("next_hop") is None:
+        return "its neighbour table is full, or a queue of its interface drops what it sends"
+    if room["neighbour"] is None:
+        return (
+            f"its neighbour table is full (gc_thresh3): there is no entry for {room['next_hop']} "
+            "and none can be made"
+        )
+    return f"the queue of its interface {room['dev']} (tc) drops what it sends"
