@@ -22,8 +22,6 @@ CHUNK = 64
 UNKNOWN_CHUNK = 32
 UNKNOWN_HOLD_S = 0.05
 PAUSE_S = 0.05
-# No room for the packet (a full neighbour table, a queue that drops): reported after so long.
-SHORT_FOR_S = 10.0
 DEAD_AFTER_S = 0.5
 # An error so soon after a packet is about that one: whoever sent it kept nothing waiting.
 QUICK_S = 0.3
@@ -51,7 +49,7 @@ class AskEngine:
         self._pump = Pump(agent.loop, self.run)
         self._window = Window(WINDOW)
         self._pause_until = 0.0
-        self._short_since = None  # type: Optional[float]
+        self._no_socket_since = None  # type: Optional[float]
 
     # Orders
 
@@ -69,27 +67,27 @@ class AskEngine:
         try:
             self._open(order)
         except OSError as error:
-            if is_transient(error.errno) and not self._short_for_long():
+            if is_transient(error.errno) and not self._no_socket_for_long():
                 del self.orders[order.id]
                 self._backlog.appendleft(message)
                 self._pump.wake(SHORT_S)
             else:
                 self._refuse(order, kind("bind", self.open_failure(error)))
             return
-        self._short_since = None
+        self._no_socket_since = None
         if not order.pending:
             self._finish(order)
             return
         self._enqueue(order)
         self._pump.wake(0.0)
 
-    def _short_for_long(self):
+    def _no_socket_for_long(self):
         # type: () -> bool
         """Whether this host has been short of descriptors for too long to wait on."""
         now = self.now()  # type: float
-        if self._short_since is None:
-            self._short_since = now
-        return now - self._short_since > SHORT_FOR_S
+        if self._no_socket_since is None:
+            self._no_socket_since = now
+        return now - self._no_socket_since > SHORT_FOR_S
 
     def _enqueue(self, order):
         # type: (AskOrder) -> None
@@ -192,7 +190,7 @@ class AskEngine:
     def run(self):
         # type: () -> None
         """Start what may start, repeat what is due, end what has waited long enough."""
-        if self._short_since is not None and self._backlog:
+        if self._no_socket_since is not None and self._backlog:
             self.submit(self._backlog.popleft())
         until = self.now() + SLICE_S
         while self._launch():
@@ -304,7 +302,8 @@ class AskEngine:
 
     def _short_for_long(self, order):
         # type: (AskOrder) -> bool
-        """Whether nothing of this order could be sent for too long to wait on."""
+        """Whether nothing of this order could be sent for too long to wait on: a full neighbour
+        table, a queue that drops."""
         now = self.now()  # type: float
         if order.short_since is None:
             order.short_since = now

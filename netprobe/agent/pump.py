@@ -13,7 +13,8 @@ HOLD_S = 0.3
 GRACE_EVERY_S = 2.0
 # Probes younger than this count towards the window; older ones are parked.
 YOUNG_S = 0.1
-# No free source port or descriptor: try again this often, and report it after this long.
+# No free source port, descriptor or room for a packet: try again this often, report it after this
+# long.
 SHORT_S = 0.1
 SHORT_FOR_S = 10.0
 

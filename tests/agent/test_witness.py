@@ -15,7 +15,8 @@ from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
 
-SOURCE, DESTINATION = "ntv-src", "ntv-dst"
+# Of this process: two suites may run on one machine.
+SOURCE, DESTINATION = f"ntv-src-{os.getpid()}", f"ntv-dst-{os.getpid()}"
 ADDRESSES = {4: ("10.78.0.1", "10.78.0.2"), 6: ("fd78::1", "fd78::2")}
 PORT = 4500
 
