@@ -1,8 +1,9 @@
-"""A router's "host unreachable" that came early: a firewall's word, or a dead host's?
+"""A router's "host unreachable" that came early, or late: a firewall's word, or a dead host's?
 
 A router gives up a dead neighbour after 3 s and then answers everything that waited: who asks while
 somebody else's packets already wait hears it early, as from a firewall that rejects. A firewall
-answers each packet at once, whenever it is asked, and is often about one port only.
+answers each packet at once, whenever it is asked, and is often about one port only; but where the
+router answers others already, or is starved, its word comes late, as for a dead host.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.answered import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
+from netprobe.probe.fleet import Fleet
 from netprobe.probe.sighting import Prober, Sighting
 from netprobe.probe.suspects import CONTROL_PORTS
 from netprobe.probe.work import Task
@@ -23,29 +25,43 @@ from netprobe.probe.work import Task
 REFILL_S = 6.5
 LOOK_MS = 4000
 TRIES = 3
+# Linux repeats a SYN every second at first (before 6.5: after 1 s and 3 s), and gives a neighbour up
+# after 3 s.
+SYN_AGAIN_MS = 1000
+SYN_WORD_MS = 200
+GIVEN_UP_MS = 2500
 
 
 class DeadHosts:
-    """Checks one destination's early "host unreachable" answers."""
+    """Checks one destination's "host unreachable" answers; of each pair one flow stands for all."""
 
-    def __init__(self, prober: Prober) -> None:
+    def __init__(self, fleet: Fleet, prober: Prober) -> None:
+        self._fleet = fleet
         self._prober = prober
 
     async def check(self, sightings: list[Sighting]) -> list[Sighting]:
-        """The sightings; what a dead host's answer is, has the time of one."""
-        doubtful: dict[tuple[str, str], Task] = {}
-        for sighting in sightings:
-            if _is_early(sighting):
-                pair = (sighting.task.source.name, sighting.task.address)
-                doubtful.setdefault(pair, sighting.task)
-        verdicts = await asyncio.gather(*(self._is_dead(task) for task in doubtful.values()))
-        dead = {pair for pair, is_dead in zip(doubtful, verdicts, strict=True) if is_dead}
-        return [
-            _as_dead(sighting)
-            if (sighting.task.source.name, sighting.task.address) in dead and _is_early(sighting)
-            else sighting
-            for sighting in sightings
-        ]
+        """The sightings; a dead host's answer has the time of one, and a refusal its own."""
+        words = [one for one in sightings if _is_routers_word(one)]
+        early = {_pair(one): one for one in reversed(words) if _elapsed_ms(one) < DEAD_MS}
+        late = {_pair(one): one for one in reversed(words) if _pair(one) not in early}
+        verdicts = await asyncio.gather(
+            *(self._is_dead(one.task) for one in early.values()),
+            *(self._is_no_refusal(one) for one in late.values()),
+        )
+        dead = dict(zip((*early, *late), verdicts, strict=True))
+        heard = {id(one) for one in words}
+        return [_timed(one, dead[_pair(one)]) if id(one) in heard else one for one in sightings]
+
+    async def _is_no_refusal(self, sighting: Sighting) -> bool:
+        """Ask a flow again while nothing else is out: a firewall refuses it at once, each time."""
+        ports = sighting.ports and ((sighting.ports[0][0], sighting.ports[0][0]),)
+        await self._fleet.agent(sighting.task.source).quiet()
+        await asyncio.sleep(REFILL_S)
+        for _ in range(TRIES):
+            again = await self._prober.again(replace(sighting, ports=ports))
+            if not all(_is_routers_word(one) and _elapsed_ms(one) < REFUSED_MS for one in again):
+                return True
+        return False
 
     async def _is_dead(self, task: Task) -> bool:
         """Ask echo and a port that nobody needs, some times, with a full bucket at the router."""
@@ -71,8 +87,12 @@ class DeadHosts:
         return [outcome for some in asked for _, outcome in some]
 
 
-def _is_early(sighting: Sighting) -> bool:
-    """A router's word that nothing else of this flow contradicts, sooner than a dead host takes."""
+def _pair(sighting: Sighting) -> tuple[str, str]:
+    return (sighting.task.source.name, sighting.task.address)
+
+
+def _is_routers_word(sighting: Sighting) -> bool:
+    """A router's "host unreachable", where no listener of ours shows that the host is up."""
     outcome = sighting.outcome
     return (
         outcome is not None
@@ -80,14 +100,25 @@ def _is_early(sighting: Sighting) -> bool:
         and outcome.icmp is not None
         and outcome.icmp.origin == "router"
         and is_host_unreachable(outcome)
-        and (outcome.elapsed_ms or 0) < DEAD_MS
     )
 
 
+def _elapsed_ms(sighting: Sighting) -> int:
+    return (sighting.outcome and sighting.outcome.elapsed_ms) or 0
+
+
 def _waited(outcome: Outcome) -> bool:
-    return is_host_unreachable(outcome) and (outcome.elapsed_ms or 0) >= REFUSED_MS
+    elapsed_ms = outcome.elapsed_ms or 0
+    if outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS:
+        # Just after a repeated SYN: a refusal for which the first one found no answer left.
+        return is_host_unreachable(outcome) and elapsed_ms >= GIVEN_UP_MS
+    return is_host_unreachable(outcome) and elapsed_ms >= REFUSED_MS
 
 
-def _as_dead(sighting: Sighting) -> Sighting:
+def _timed(sighting: Sighting, dead: bool) -> Sighting:
+    """The sighting with a time that tells what it is."""
     assert sighting.outcome is not None
-    return replace(sighting, outcome=replace(sighting.outcome, elapsed_ms=DEAD_MS))
+    known_ms = (
+        max(DEAD_MS, _elapsed_ms(sighting)) if dead else min(REFUSED_MS - 1, _elapsed_ms(sighting))
+    )
+    return replace(sighting, outcome=replace(sighting.outcome, elapsed_ms=known_ms))

@@ -65,7 +65,7 @@ class Destination:
         self._localiser = Localiser(fleet, self._agent, self._prober)
         self._suspects = Suspects(fleet, self._prober)
         self._late_refusals = LateRefusals(fleet, self._prober)
-        self._dead_hosts = DeadHosts(self._prober)
+        self._dead_hosts = DeadHosts(fleet, self._prober)
         self._path_mtus = PathMtus(fleet, self._prober)
         self._services = Services(fleet)
         self._rate_limits = RateLimits(self._prober, self._suspects, fleet.slowly)

@@ -249,3 +249,22 @@ def test_a_router_that_says_host_unreachable_for_one_port_rejects_it(chain: Chai
         ("blocked", "host-unreach", ("path",))
     }
     assert {one["rejected_by"] for one in found.values()} == {"10.94.2.2", "fd94:2::2"}
+
+
+def test_a_rejecting_router_that_was_slow_is_not_called_a_dead_host(chain: Chain) -> None:
+    """Its answers are rationed; one that comes with a repetition is as late as a dead host's."""
+    drops = ", ".join(f"{number} : drop" for number in (0, 1, 3, 4))
+    chain.router_2.nft(
+        table(
+            "filter hook forward priority 0", "wall",
+            f"tcp dport 6443 numgen inc mod 1000 vmap {{ {drops} }}",
+            "tcp dport 6443 reject with icmpx host-unreachable",
+        )
+    )  # fmt: skip
+
+    found = chain.run({"tcp": [6443]}, agent=False, there={4: THERE[4]})
+
+    said = found[THERE[4], 6443]
+    assert (said["reason"], said["where"], said["rejected_by"]) == (
+        "host-unreach", ["path"], "10.94.2.2",
+    )  # fmt: skip

@@ -14,6 +14,7 @@ import pytest
 
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.link import AgentLink
 from netprobe.vantage.ssh import first_hop, read_hop
 from tests.vantage.conftest import Start
 from tests.vantage.sshd import SSHD, Sshd, client_config, target
@@ -243,6 +244,12 @@ async def test_a_missing_ssh_is_told(
         await start(ssh(target("node", client_config(tmp_path))))
 
 
+async def until_lost(link: AgentLink) -> None:
+    """Ask on: ssh's master has the pipes too, and may still bring an answer or two."""
+    while True:
+        await link.request({"t": "seen", "round": 1, "orders": []})
+
+
 async def test_a_killed_ssh_loses_the_agent_at_once(
     server: Server, tmp_path: Path, start: Start
 ) -> None:
@@ -251,9 +258,7 @@ async def test_a_killed_ssh_loses_the_agent_at_once(
     frames = link.subscribe(7)
     os.killpg(link.pid, signal.SIGKILL)
     with pytest.raises(AgentError) as caught:
-        # ssh's master has the pipes too: it may still bring an answer or two.
-        while True:
-            await link.request({"t": "seen", "round": 1, "orders": []})
+        await until_lost(link)
     assert caught.value.reason == "agent-lost"
     assert "signal 9" in str(caught.value)
     assert (await frames.get())["t"] == "lost"
