@@ -25,8 +25,8 @@ from netprobe.probe.work import Task
 REFILL_S = 6.5
 LOOK_MS = 4000
 TRIES = 3
-# Linux repeats a SYN every second at first (before 6.5: after 1 s and 3 s), and gives a neighbour up
-# after 3 s.
+# Linux repeats a SYN every second at first (before 6.5: after 1 s and 3 s); a neighbour is given
+# up after 3 s.
 SYN_AGAIN_MS = 1000
 SYN_WORD_MS = 200
 GIVEN_UP_MS = 2500
