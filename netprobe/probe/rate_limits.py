@@ -292,7 +292,12 @@ def _is_late(sighting: Sighting) -> bool:
 
 
 def _is_stopped(sighting: Sighting) -> bool:
-    return _is_silent(sighting) or _is_refused(sighting)
+    return _is_silent(sighting) or _is_refused(sighting) or _is_given_up(sighting)
+
+
+def _is_given_up(sighting: Sighting) -> bool:
+    """Whether somebody says that there is no such host: never an answer, however late it comes."""
+    return sighting.outcome is not None and is_host_unreachable(sighting.outcome)
 
 
 def _is_silent(sighting: Sighting) -> bool:

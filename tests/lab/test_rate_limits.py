@@ -68,7 +68,9 @@ def test_a_range_that_a_rule_stops_stays_blocked_beside_a_limit(chain: Chain) ->
     assert (_flows(found, "pass"), _flows(found, "blocked")) == (150, 50)
 
 
-@pytest.mark.parametrize("action", ["drop", "reject with tcp reset", "reject"])
+@pytest.mark.parametrize(
+    "action", ["drop", "reject with tcp reset", "reject", "reject with icmpx host-unreachable"]
+)
 def test_a_range_that_a_rule_stops_is_not_asked_slowly(chain: Chain, action: str) -> None:
     """Without a limit nothing is said of one."""
     chain.router_2.nft(table(FORWARD, "wall", f"tcp dport 7100-7149 {action}"))
@@ -77,3 +79,12 @@ def test_a_range_that_a_rule_stops_is_not_asked_slowly(chain: Chain, action: str
 
     assert (_flows(found, "pass"), _flows(found, "blocked")) == (150, 50)
     assert not any(one["warnings"] for one in found.values())
+
+
+def test_a_range_of_a_dead_host_is_not_asked_slowly(chain: Chain) -> None:
+    """What its router says late and in portions is no answer, and no rejection either."""
+    found = chain.run({"tcp": ["7000-7040"]}, agent=False, there={4: "10.94.3.99"})
+
+    assert _flows(found, "blocked") == 41
+    assert {tuple(one["where"]) for one in found.values()} == {("host",)}
+    assert not any(one["warnings"] or one["rejected_by"] for one in found.values())
