@@ -15,6 +15,8 @@ from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.holders import Holders, undecided
+from netprobe.probe.holders import tasks as tasks_of
 from netprobe.probe.late_refusals import LateRefusals
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
@@ -40,6 +42,9 @@ PROVEN = ("nonce", "echo")
 Emit = Callable[[Want, list[Evidence]], None]
 
 LOST = Listener("lost")
+
+# How often ports are probed again whose holder changes from look to look.
+HOLDER_LOOKS = 3
 
 
 class Destination:
@@ -70,6 +75,7 @@ class Destination:
         self._services = Services(fleet)
         self._rate_limits = RateLimits(self._prober, self._suspects, fleet.slowly)
         self._proxied = Proxied(fleet)
+        self._holders = Holders(fleet, self._agent)
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
@@ -112,8 +118,22 @@ class Destination:
         found: list[Sighting] = []
         for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
-            found += await self._round(some, spots_now)
+            found += await self._held_still(await self._round(some, spots_now))
         return found
+
+    async def _held_still(self, sightings: list[Sighting]) -> list[Sighting]:
+        """The sightings of a round; refused ports that lost their holder have a round of ours."""
+        found: list[Sighting] = []
+        for _ in range(HOLDER_LOOKS):
+            checked = await self._holders.check(sightings)
+            found += checked.standing
+            if not checked.moved:
+                return found
+            again = tasks_of(checked.moved)
+            sightings = await self._round(again, spots(again))
+        checked = await self._holders.check(sightings)
+        found += checked.standing
+        return found + [undecided(one, self._host.name) for one in checked.moved]
 
     async def _agent_is_ready(self) -> bool:
         """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""

@@ -1,0 +1,99 @@
+"""Refusals of ports that a service was seen to hold: does it hold them still?
+
+Who holds a port is looked up when a round begins. A service that ends between that look and the
+probe is refused by its own kernel, as by a firewall. A holder before and after is no such service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Listener
+from netprobe.probe.fleet import Agent, Fleet
+from netprobe.probe.listening import Listeners, Round, spots
+from netprobe.probe.sighting import Sighting
+from netprobe.probe.work import Task
+
+CHANGED = (
+    "holder-changed",
+    "refused, but who holds the port on {name} changed with every look: a service that starts and "
+    "ends, or another run of netprobe there",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The sightings that stand, and those whose port has another holder now, or none."""
+
+    standing: list[Sighting]
+    moved: list[Sighting]
+
+
+class Holders:
+    """Looks again who holds the ports of one destination that were refused."""
+
+    def __init__(self, fleet: Fleet, agent: Agent) -> None:
+        self._fleet = fleet
+        self._agent = agent
+
+    async def check(self, sightings: Iterable[Sighting]) -> Checked:
+        """Tell the refusals apart whose holder is not there any more."""
+        checked = Checked([], [])
+        doubtful: list[Sighting] = []
+        for one in sightings:
+            (doubtful if _is_refused(one) else checked.standing).append(one)
+        if not doubtful:
+            return checked
+        round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
+        try:
+            now = await round_.held(spots(_task(one) for one in doubtful))
+        except AgentError:
+            # Nobody can tell; the ports are probed again, as those of a host without an agent.
+            checked.moved.extend(doubtful)
+            return checked
+        for one in doubtful:
+            for part, listener in _pieces(one, now):
+                same = listener.owner == one.listener.owner
+                (checked.standing if same else checked.moved).append(part)
+        return checked
+
+
+def tasks(sightings: Iterable[Sighting]) -> list[Task]:
+    """What to probe again, each flow once."""
+    found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
+    for one in sightings:
+        task = _task(one)
+        key = (task.source.name, task.address, task.protocol, task.probe, task.server_name)
+        known = found.get(key)
+        ports = port_sets.normalise((*known.ports, *task.ports)) if known else task.ports
+        found[key] = replace(task, ports=ports)
+    return list(found.values())
+
+
+def undecided(sighting: Sighting, name: str) -> Sighting:
+    """A refusal that nobody can hold against anything."""
+    reason, words = CHANGED
+    return replace(sighting, outcome=None, untested=(reason, words.format(name=name)))
+
+
+def _is_refused(sighting: Sighting) -> bool:
+    """Whether a port that somebody holds was refused as the kernel refuses a free one."""
+    outcome = sighting.outcome
+    if outcome is None or sighting.listener.state != "live":
+        return False
+    if outcome.icmp is not None:
+        return outcome.icmp.origin == "destination"
+    return outcome.failure == "refused" and outcome.operation != "proxy"
+
+
+def _task(sighting: Sighting) -> Task:
+    return replace(sighting.task, ports=sighting.ports)
+
+
+def _pieces(sighting: Sighting, now: Listeners) -> Iterator[tuple[Sighting, Listener]]:
+    """The sighting cut by who holds its ports now."""
+    for ports, listener, _ in now.split(_task(sighting)):
+        yield replace(sighting, ports=ports), listener
