@@ -155,7 +155,7 @@ def _denied_witness(evidence: Evidence) -> str:
 def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
     """The row's places, less those that further facts exclude."""
     places = row.where
-    if evidence.control_answered:
+    if evidence.control_answered or evidence.has_address:
         places = _less(places, "host")
     if _left_the_source(row, evidence):
         places = _less(places, "source")

@@ -166,6 +166,7 @@ class Evidence:
     ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
     ``untested`` is (reason, words) where nobody could look; then outcome is None. ``limited``: new
     connections are limited a second, and these ports were not asked slowly enough to tell.
+    ``has_address``: the destination's agent is up, and the address is one of its host.
     """
 
     flow: Flow
@@ -182,3 +183,4 @@ class Evidence:
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False
+    has_address: bool = False

@@ -76,6 +76,7 @@ class Destination:
         self._rate_limits = RateLimits(self._prober, self._suspects, fleet.slowly)
         self._proxied = Proxied(fleet)
         self._holders = Holders(fleet, self._agent)
+        self._own: set[str] = set()
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
@@ -94,6 +95,7 @@ class Destination:
             if sighting.outcome is not None and sighting.task.via is None:
                 source, address = sighting.task.source.name, sighting.task.address
                 self._answered.note(source, address, sighting.outcome)
+        await self._find_own(sightings)
         on_final()
         self._emit_all(wants, by_way, sightings, resolved)
 
@@ -134,6 +136,23 @@ class Destination:
         checked = await self._holders.check(sightings)
         found += checked.standing
         return found + [undecided(one, self._host.name) for one in checked.moved]
+
+    async def _find_own(self, sightings: Iterable[Sighting]) -> None:
+        """Which of the addresses that did not answer the host itself has, says its agent."""
+        failed = {
+            one.task.address
+            for one in sightings
+            if one.outcome is not None and one.outcome.answer is None and not one.task.is_name
+        }
+        if not failed or not await self._agent_is_ready():
+            return
+        for address in failed:
+            try:
+                route = await self._agent.route(address, None)
+            except AgentError:
+                return
+            if route.get("source") == address:
+                self._own.add(address)
 
     async def _agent_is_ready(self) -> bool:
         """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
@@ -214,6 +233,7 @@ class Destination:
         if entries and not ports:
             return None
         pair = (want.flow.source.name, sighting.task.address)
+        has_address = self._has_address(sighting)
         return Evidence(
             want.flow,
             sighting.task.address,
@@ -223,18 +243,20 @@ class Destination:
             sighting.witness,
             sighting.trace,
             self._answered.has(*pair),
-            self._answered.is_down(*pair) and not _has_address(sighting),
-            self._answered.refuses(*pair) or _has_address(sighting) or self._answered.has(*pair),
+            self._answered.is_down(*pair) and not has_address,
+            self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
             sighting.mtu,
             sighting.untested,
             want.notes + sighting.warnings,
             sighting.limited,
+            has_address,
         )
 
-
-def _has_address(sighting: Sighting) -> bool:
-    """Whether the destination's agent bound the probed address itself."""
-    return sighting.listener.state == "ours" and not sighting.listener.nat
+    def _has_address(self, sighting: Sighting) -> bool:
+        """Whether the destination is up, by its agent's word, and has the probed address itself."""
+        if sighting.listener.state == "ours" and not sighting.listener.nat:
+            return True
+        return self._agent.alive and sighting.task.address in self._own
 
 
 def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sighting]:
