@@ -95,10 +95,15 @@ class Round:
             self.log.stranger(port.number, source)
             return None
         said = read_nonce(nonce)
+        astray = said.port != port.number
         if said.order == SELF_DIAL_ORDER:
-            port.dialled = True
+            port.dialled = port.dialled or not astray
             return None
-        log = self.log.saw(said.order, said.port, source)
+        if astray and template.answer is not None:
+            # Its port was rewritten: it never reached the one that was asked. The MAC says so.
+            log = OrderLog()  # type: Optional[OrderLog]
+        else:
+            log = self.log.saw(said.order, said.port, source)
         if log is None or template.answer is None:
             return None
-        return template.reply(self._key, nonce, self._host, data), log
+        return template.reply(self._key, nonce, self._host, port.number, data), log

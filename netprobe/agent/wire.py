@@ -37,6 +37,7 @@ _LENGTH = struct.Struct(">I")
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _NONCE = struct.Struct(">IHH")
 _HOST = struct.Struct(">H")
+_ANSWERER = struct.Struct(">HH")
 
 
 class Nonce(NamedTuple):
@@ -101,10 +102,11 @@ def request_mac(key, nonce):
     return blake2b(b"q" + nonce, key=key, digest_size=MAC_BYTES).digest()
 
 
-def answer_mac(key, nonce, host):
-    # type: (bytes, bytes, int) -> bytes
-    """The MAC of an answer: over run key, nonce and answering host; no reflector can make it."""
-    data = b"a" + nonce + _HOST.pack(host)
+def answer_mac(key, nonce, host, port):
+    # type: (bytes, bytes, int, int) -> bytes
+    """The MAC of an answer: over run key, nonce, answering host and the port that its listener is
+    bound to; no reflector can make it."""
+    data = b"a" + nonce + _ANSWERER.pack(host, port)
     return blake2b(data, key=key, digest_size=MAC_BYTES).digest()
 
 
@@ -154,29 +156,31 @@ class Template:
             return None
         return nonce
 
-    def reply(self, key, nonce, host, request):
-        # type: (bytes, bytes, int, bytes) -> bytes
-        """The answer to a genuine request; only where the template has one."""
+    def reply(self, key, nonce, host, port, request):
+        # type: (bytes, bytes, int, int, bytes) -> bytes
+        """The answer to a genuine request at a port; only where the template has one."""
         assert self.answer is not None
         out = bytearray(self.answer)
         for to, start, length in self.answer_copies:
             out[to : to + length] = request[start : start + length]
         out[self.answer_nonce_at : self.answer_nonce_at + NONCE_BYTES] = nonce
         out[self.answer_host_at : self.answer_host_at + HOST_BYTES] = _HOST.pack(host)
-        mac = answer_mac(key, nonce, host)
+        mac = answer_mac(key, nonce, host, port)
         out[self.answer_mac_at : self.answer_mac_at + MAC_BYTES] = mac
         return bytes(out)
 
     def answering_host(self, key, nonce, data):
         # type: (bytes, bytes, bytes) -> Optional[int]
-        """Which host answered this nonce with a true MAC; None: nobody of ours did."""
+        """Which host answered this nonce with a true MAC; None: nobody of ours did, at the port
+        that was asked."""
         if self.answer is None or len(data) < len(self.answer):
             return None
         if bytes(data[self.answer_nonce_at : self.answer_nonce_at + NONCE_BYTES]) != nonce:
             return None
         (host,) = _HOST.unpack_from(data, self.answer_host_at)
         mac = bytes(data[self.answer_mac_at : self.answer_mac_at + MAC_BYTES])
-        return host if compare_digest(mac, answer_mac(key, nonce, host)) else None
+        genuine = answer_mac(key, nonce, host, read_nonce(nonce).port)
+        return host if compare_digest(mac, genuine) else None
 
 
 def template_to_json(template):

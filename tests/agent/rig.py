@@ -126,7 +126,8 @@ class TcpResponder:
         self.seen.append(data)
         nonce = PLAIN.recognise(KEY, data)
         if self.how == "answer" and nonce is not None:
-            connection.send(PLAIN.reply(KEY, nonce, self.host, data))
+            port = connection.getsockname()[1]
+            connection.send(PLAIN.reply(KEY, nonce, self.host, port, data))
         elif self.how == "reflect":
             connection.send(data)
         elif self.how == "noise":
@@ -174,7 +175,8 @@ class UdpResponder:
     def _answer(self, data: bytes, sender: tuple[str, int]) -> None:
         nonce = PLAIN.recognise(KEY, data)
         if self.how == "answer" and nonce is not None:
-            self.sock.sendto(PLAIN.reply(KEY, nonce, self.host, data), sender)
+            port = self.sock.getsockname()[1]
+            self.sock.sendto(PLAIN.reply(KEY, nonce, self.host, port, data), sender)
         elif self.how == "reflect":
             self.sock.sendto(data, sender)
         elif self.how == "noise":

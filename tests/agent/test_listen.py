@@ -79,6 +79,23 @@ def test_a_udp_nonce_is_answered_from_the_asked_address(desk: Desk, address: str
         assert PLAIN.answering_host(KEY, pack_nonce(7, first, 1), client.recv(100)) == desk.host
 
 
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+def test_a_nonce_for_another_port_gets_no_genuine_answer(desk: Desk, proto: str) -> None:
+    """Something rewrote the port on the way: both have listeners, and the asked one saw nothing."""
+    kind = KINDS[proto]
+    first = free_ports(V4, kind, 2)
+    desk.listen(block(proto, V4, [first, first + 1]))
+    with socket.socket(socket.AF_INET, kind) as client:
+        client.settimeout(2)
+        client.connect((V4, first + 1))
+        client.send(request(7, first))
+        desk.settle()
+        answer = client.recv(100)
+    assert answer
+    assert PLAIN.answering_host(KEY, pack_nonce(7, first, 1), answer) is None
+    assert desk.seen(7)["orders"] == []
+
+
 def test_an_address_that_the_host_lacks_is_heard_on_the_wildcard(desk: Desk) -> None:
     """Behind NAT the listener says so, and still answers from the address that was asked."""
     first = free_ports("0.0.0.0", socket.SOCK_DGRAM, 1)

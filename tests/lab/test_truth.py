@@ -186,6 +186,26 @@ def test_a_proxy_before_our_listener_is_noticed(chain: Chain) -> None:
     }
 
 
+@pytest.mark.parametrize("rights", [True, False], ids=["capture", "no-capture"])
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_another_port_of_ours_does_not_answer_for_the_asked_one(
+    chain: Chain, protocol: str, rights: bool
+) -> None:
+    """A translation on the way takes the one port to the other; both have listeners of ours."""
+    rules = [
+        f"ip daddr {THERE[4]} {protocol} dport 7000 dnat ip to {THERE[4]}:7001",
+        f"ip6 daddr {THERE[6]} {protocol} dport 7000 dnat ip6 to [{THERE[6]}]:7001",
+    ]
+    chain.router_2.nft(table(DNAT, "nat", *rules))
+
+    results = chain.run({protocol: [7000, 7001]}, agent=True, rights=rights)
+
+    assert _says(results, 7001, "verdict", "proof") == {("pass", "nonce")}
+    assert _says(results, 7000, "verdict", "reason", "proof") == {
+        ("inconclusive", "false-open", "none")
+    }
+
+
 def test_translation_of_the_source_is_reported(chain: Chain) -> None:
     """Masquerading between the hosts lets everything through, and the report says so."""
     chain.router_2.nft(table(SNAT, "nat", "oifname r3 masquerade"))

@@ -18,7 +18,7 @@ import pytest
 from netprobe.agent import wire
 from netprobe.protocols import PROTOCOLS
 from tests.protocols.conftest import Need
-from tests.protocols.test_templates import CASES, HOST, KEY, NONCE
+from tests.protocols.test_templates import CASES, HOST, KEY, NONCE, PORT
 
 MAC = wire.request_mac(KEY, NONCE)
 MARK = b"NETPROBE" + NONCE + MAC
@@ -43,7 +43,9 @@ def request_of(name: str, transport: str) -> bytes:
 def answer_of(name: str, transport: str) -> bytes:
     """The answer of host 258 to that request."""
     return (
-        PROTOCOLS[name].template(transport, 4).reply(KEY, NONCE, HOST, request_of(name, transport))
+        PROTOCOLS[name]
+        .template(transport, 4)
+        .reply(KEY, NONCE, HOST, PORT, request_of(name, transport))
     )
 
 
@@ -139,7 +141,7 @@ def test_dns_with_dnspython(transport: str) -> None:
     assert isinstance(asked, dns.edns.CookieOption)
     assert isinstance(answered, dns.edns.CookieOption)
     assert (asked.client, asked.server) == (NONCE, MAC)
-    mac = wire.answer_mac(KEY, NONCE, HOST)
+    mac = wire.answer_mac(KEY, NONCE, HOST, PORT)
     assert (answered.client, answered.server) == (NONCE, struct.pack(">H", HOST) + mac)
 
 
@@ -149,7 +151,7 @@ def test_dns_answer_follows_a_rewritten_query() -> None:
     request = template.fill(KEY, NONCE)
     rewritten = b"\xab\xcd" + request[2:].replace(b"server", b"sErVeR")
     assert template.recognise(KEY, rewritten) == NONCE
-    answer = template.reply(KEY, NONCE, HOST, rewritten)
+    answer = template.reply(KEY, NONCE, HOST, PORT, rewritten)
     assert answer[:2] == b"\xab\xcd"
     assert b"sErVeR" in answer
     assert template.answering_host(KEY, NONCE, answer) == HOST
@@ -185,7 +187,7 @@ def msgpack_map(data: bytes) -> dict[bytes | int, bytes | int]:
 def test_memberlist_is_well_formed() -> None:
     """Ping and ack are one type byte and one whole msgpack map."""
     ping, ack = request_of("memberlist", "udp"), answer_of("memberlist", "udp")
-    mac = wire.answer_mac(KEY, NONCE, HOST)
+    mac = wire.answer_mac(KEY, NONCE, HOST, PORT)
     assert (ping[0], ack[0]) == (0, 2)
     assert msgpack_map(ping[1:]) == {b"SeqNo": 42, b"Node": NONCE + MAC}
     assert msgpack_map(ack[1:]) == {

@@ -13,7 +13,7 @@ import pytest
 from netprobe.protocols import PROTOCOLS
 from tests.lab.netlab import Namespace
 from tests.protocols.conftest import Need, ask, exchange
-from tests.protocols.test_templates import HOST, KEY, NONCE
+from tests.protocols.test_templates import HOST, KEY, NONCE, PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -147,5 +147,5 @@ def test_the_answer_that_we_give_is_taken_by_a_resolver() -> None:
     template = PROTOCOLS["dns"].template("udp", 4)
     request = template.fill(KEY, NONCE)
     query = dns.message.from_wire(request)
-    answer = dns.message.from_wire(template.reply(KEY, NONCE, HOST, request))
+    answer = dns.message.from_wire(template.reply(KEY, NONCE, HOST, PORT, request))
     assert query.is_response(answer)

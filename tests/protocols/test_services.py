@@ -92,7 +92,7 @@ def test_a_client_takes_no_time_from_us(host: Namespace, need: Need, tmp_path: P
         client = ask_the_time(host, tmp_path, 11125)
         data, peer = server.recvfrom(100)
         request = data[:48] + template.request[48:]
-        server.sendto(template.reply(KEY, data[40:48], HOST, request)[:48], peer)
+        server.sendto(template.reply(KEY, data[40:48], HOST, 123, request)[:48], peer)
         assert client.wait(10) != 0
 
 

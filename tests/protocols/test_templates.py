@@ -13,7 +13,8 @@ from netprobe.agent import wire
 from netprobe.protocols import PROTOCOLS, Protocol, protocol_for
 
 KEY = bytes(range(32))
-NONCE = wire.pack_nonce(7, 443, 1)
+PORT = 443
+NONCE = wire.pack_nonce(7, PORT, 1)
 HOST = 0x0102
 
 OWN = sorted({protocol.name for protocol in PROTOCOLS.values()})
@@ -84,10 +85,12 @@ def test_a_changed_nonce_or_mac_is_not_recognised(
 def test_a_genuine_answer_names_its_host(name: str, transport: str) -> None:
     """The asking side reads who answered, and for which nonce."""
     template = template_of(name, transport)
-    answer = template.reply(KEY, NONCE, HOST, template.fill(KEY, NONCE))
+    answer = template.reply(KEY, NONCE, HOST, PORT, template.fill(KEY, NONCE))
     assert template.answering_host(KEY, NONCE, answer) == HOST
     assert template.answering_host(KEY, wire.pack_nonce(7, 443, 2), answer) is None
     assert template.answering_host(bytes(32), NONCE, answer) is None
+    other_port = template.reply(KEY, NONCE, HOST, PORT + 1, template.fill(KEY, NONCE))
+    assert template.answering_host(KEY, NONCE, other_port) is None
 
 
 @each_answered
