@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from netprobe.judge import mtu
 from netprobe.model.ports import PortRange, Ports, normalise, text
 from netprobe.model.result import Place, Result
 
@@ -35,13 +36,19 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
         return "name", f"{_names(sources)} cannot resolve {first.address}"
     if first.where == ("source",):
         return "source", f"{_names(sources)} itself stops {_sent(members)}"
-    kind = _kind(sources, destinations)
-    if first.reason == "net-unreach" and first.rejected_by is not None:
-        return "router", f"{first.rejected_by} has no route for {what} {_between(members)}"
+    if first.reason in mtu.TITLES:
+        return "mtu", mtu.title(first, _between(members))
     if first.rejected_by is not None and first.where == ("path",):
-        return "router", f"{first.rejected_by} rejects {what} {_between(members)}"
+        return "router", f"{first.rejected_by} {_refuses(first, what)} {_between(members)}"
+    kind = _kind(sources, destinations)
     both = " in both directions" if _sides(members) is not None else ""
     return kind, f"{what} {_between(members)} is blocked{both}"
+
+
+def _refuses(first: Result, what: str) -> str:
+    if first.reason == "net-unreach":
+        return f"has no route for {what}"
+    return f"rejects {what}"
 
 
 def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
@@ -75,6 +82,8 @@ def advice(members: Sequence[Result], first: Result) -> str:
             f"On {ends[1]}, route the answers to {ends[0]} out by the device that the requests "
             "come in by, or set its rp_filter to 2 (loose)."
         )
+    if first.reason in mtu.TITLES:
+        return mtu.advice(first, _between(members))
     rule = f"{what} {_between(members)}"
     return " ".join(_ADVICE[place].format(rule=rule, source=ends[0], destination=ends[1],
                                           address=first.address, router=first.rejected_by or

@@ -56,7 +56,7 @@ def _cause(result: Result) -> tuple[object, ...]:
         return (*common, result.source, result.address)
     if result.where == ("source",):
         return (*common, result.source)
-    return common
+    return (*common, result.path_mtu_bytes, result.needed_mtu_bytes)
 
 
 def _parts(members: Sequence[Result]) -> list[list[Result]]:

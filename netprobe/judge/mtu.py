@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from netprobe.model.evidence import PathMtu
-from netprobe.model.result import Place, State, Verdict
+from netprobe.model.result import Place, Result, State, Verdict
 
 Fit = Literal["fits", "limited", "black-hole", "not-measured"]
 
@@ -58,6 +58,20 @@ ROWS: Final[dict[Fit, MtuRow]] = {
     ),
 }
 
+# What a finding of each reason is called, and what to do about it.
+TITLES: Final = {
+    "mtu-too-small": "{router} carries only {path} bytes {between}",
+    "mtu-black-hole": "packets above {path} bytes vanish {between}",
+}
+_ADVICE: Final = {
+    "mtu-too-small": "Raise the MTU of the link behind {router} to {needed} bytes, or lower the "
+    "MTU of the pod network so that its packets with the overlay's headers have at most {path} "
+    "bytes.",
+    "mtu-black-hole": "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way "
+    "{between}, or raise the MTU of the link on the way to {needed} bytes, or lower the MTU of the "
+    "pod network so that its packets with the overlay's headers have at most {path} bytes.",
+}
+
 
 def fit(mtu: PathMtu) -> Fit:
     """Which line of the table it is."""
@@ -72,4 +86,26 @@ def because(row: MtuRow, mtu: PathMtu) -> str:
     """The row's sentence with the numbers in it."""
     return row.because.format(
         path=mtu.path, needed=mtu.needed, how=mtu.how, router=mtu.limited_by, limit=mtu.limit
+    )
+
+
+def title(first: Result, between: str) -> str:
+    """One line about failures of one size; ``between`` says which hosts."""
+    needed = first.needed_mtu_bytes
+    end = "" if needed is None else f" (the overlay needs {needed})"
+    return _filled(TITLES[first.reason], first, between) + end
+
+
+def advice(first: Result, between: str) -> str:
+    """What to do about them."""
+    return _filled(_ADVICE[first.reason], first, between)
+
+
+def _filled(template: str, first: Result, between: str) -> str:
+    """A sentence with its numbers; records of older versions do not say what is needed."""
+    return template.format(
+        router=first.rejected_by,
+        path=first.path_mtu_bytes,
+        needed=first.needed_mtu_bytes or "the overlay's",
+        between=between,
     )

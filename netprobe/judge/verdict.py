@@ -79,6 +79,7 @@ def _path_mtu(base: Result, evidence: Evidence) -> Result | None:
         because=mtu.because(row, evidence.mtu),
         rejected_by=evidence.mtu.limited_by if row.verdict != "pass" else None,
         path_mtu_bytes=evidence.mtu.path,
+        needed_mtu_bytes=evidence.mtu.needed,
         attempts=1,
     )
 

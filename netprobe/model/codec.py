@@ -22,8 +22,11 @@ Order = tuple[int, int, int]
 
 
 def result_to_json(result: Result) -> Json:
-    """One element of ``results``, keys in the order of the contract; MTU results have one more."""
-    mtu = {} if result.path_mtu_bytes is None else {"path_mtu_bytes": result.path_mtu_bytes}
+    """One element of ``results``, keys in the order of the contract; an MTU's have two more."""
+    sizes = {
+        "path_mtu_bytes": result.path_mtu_bytes,
+        "needed_mtu_bytes": result.needed_mtu_bytes,
+    }
     return {
         "matrix": result.matrix,
         "requirement": result.requirement,
@@ -49,7 +52,7 @@ def result_to_json(result: Result) -> Json:
         "warnings": list(result.warnings),
         "rtt_ms": result.rtt_ms,
         "attempts": result.attempts,
-        **mtu,
+        **{key: size for key, size in sizes.items() if size is not None},
     }
 
 
@@ -82,6 +85,7 @@ def result_from_json(data: Mapping[str, Any], order: Order) -> Result:
         rtt_ms=data.get("rtt_ms"),
         attempts=data.get("attempts", 0),
         path_mtu_bytes=data.get("path_mtu_bytes"),
+        needed_mtu_bytes=data.get("needed_mtu_bytes"),
     )
 
 

@@ -24,7 +24,8 @@ class Result:
 
     ``order`` is the place in the plan (block, source, destination, address): results are sorted by
     it and by port, so that the same input gives the same report. ``rtt_ms`` is a median over the
-    ports, ``attempts`` the most that any port took.
+    ports, ``attempts`` the most that any port took. ``path_mtu_bytes``: what the path carries, and
+    ``needed_mtu_bytes`` what the overlay is built on; None where no sizes were tried.
     """
 
     order: tuple[int, int, int]
@@ -53,6 +54,7 @@ class Result:
     rtt_ms: float | None = None
     attempts: int = 0
     path_mtu_bytes: int | None = None
+    needed_mtu_bytes: int | None = None
 
     @property
     def decides(self) -> bool:

@@ -63,6 +63,10 @@ def where_text(about: Finding | Result) -> str:
     return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
 
 
+def _reason(about: Finding | Result) -> str:
+    return about.members[0].reason if isinstance(about, Finding) else about.reason
+
+
 def _trail(about: Finding | Result) -> str:
     """The last hop, unless the evidence sentence names it already."""
     said = about.members[0].because if isinstance(about, Finding) else about.because
@@ -73,6 +77,8 @@ def _trail(about: Finding | Result) -> str:
 
 def _place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
+        if _reason(about) == "mtu-too-small":
+            return f"{_PLACES[place]}: the link behind {about.rejected_by}"
         return f"{_PLACES[place]}: {about.rejected_by} refused it"
     return _PLACES[place]
 

@@ -229,6 +229,33 @@ def test_path_mtu(mtu: PathMtu, verdict: str, reason: str, where: tuple[str, ...
     assert result.path_mtu_bytes == mtu.path
 
 
+@pytest.mark.parametrize(
+    ("mtu", "title", "advice"),
+    [
+        (PathMtu(1400, 1500, "witness", "udp", "10.0.0.254", 1400),
+         "10.0.0.254 carries only 1400 bytes from a to b, c (the overlay needs 1500)",
+         "Raise the MTU of the link behind 10.0.0.254 to 1500 bytes, or lower the MTU of the pod "
+         "network so that its packets with the overlay's headers have at most 1400 bytes."),
+        (PathMtu(1404, 1500, "service", "echo"),
+         "packets above 1404 bytes vanish from a to b, c (the overlay needs 1500)",
+         "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way from a to b, c, "
+         "or raise the MTU of the link on the way to 1500 bytes, or lower the MTU of the pod "
+         "network so that its packets with the overlay's headers have at most 1404 bytes."),
+    ],
+)  # fmt: skip
+def test_a_path_mtu_is_told_in_bytes(mtu: PathMtu, title: str, advice: str) -> None:
+    """Nobody rejects ICMP there, and no firewall rule for it would help; sizes do not mix."""
+    result = one(evidence(Outcome("path-mtu", None), "icmp", mtu=mtu))
+    smaller = one(
+        evidence(Outcome("path-mtu", None), "icmp", mtu=replace(mtu, path=1300, limit=1300))
+    )
+    echo = failures([("a", "b")], requirement="icmp", protocol="icmp", port=None, end_port=None)
+    found = fold([result, replace(result, destination="c"), replace(smaller, source="x"), *echo])
+
+    assert [len(finding.members) for finding in found] == [2, 1, 1]
+    assert (found[0].kind, found[0].title, found[0].advice) == ("mtu", title, advice)
+
+
 def failures(pairs: list[tuple[str, str]], **changes: Any) -> list[Result]:
     result = one(evidence(SILENT, listener=OURS, witness=Witness(capture=False)))
     return [

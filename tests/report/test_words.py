@@ -58,6 +58,10 @@ def test_where() -> None:
     assert where_text(replace(BLOCKED, where=("path",), rejected_by="10.0.1.1", last_hop=None)) == (
         "the path between the hosts: 10.0.1.1 refused it"
     )
+    small = replace(
+        BLOCKED, where=("path",), rejected_by="10.0.1.1", last_hop=None, reason="mtu-too-small"
+    )
+    assert where_text(small) == "the path between the hosts: the link behind 10.0.1.1"
     assert where_text(replace(BLOCKED, because="silence")) == (
         "not narrowed down between the destination's own firewall and the path between the hosts; "
         "the last hop that answered is 10.0.0.1"
