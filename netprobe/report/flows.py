@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from netprobe.model.names import names_text
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
-from netprobe.report.words import listed, names_text, plural
+from netprobe.report.words import listed, plural
 
 MOST_LINES = 6
 MOST_NAMES = 8

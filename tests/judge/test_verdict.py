@@ -274,6 +274,68 @@ def test_one_port_blocked_for_all_is_one_finding() -> None:
     assert finding.title == "tcp 6443 from w0, w1, w2, w3 and 36 more to m is blocked"
 
 
+def test_what_to_do_leaves_nothing_out() -> None:
+    """A title may be cut; whoever writes the rule needs every port, every host and every pair."""
+    pairs = [(f"w-{n}", f"m{n}x") for n in range(6)]
+    ports = [member for port in range(4200, 4220, 2)
+             for member in failures(pairs, port=port, end_port=port)]  # fmt: skip
+    (finding,) = fold(ports)
+
+    assert finding.title.startswith("tcp 4200, 4202, 4204, 4206, 4208, 4210 and 4 more from w-0 ")
+    assert finding.title.endswith("and between more hosts is blocked")
+    every = ", ".join(map(str, range(4200, 4220, 2)))
+    between = " and ".join(f"from {a} to {b}" for a, b in pairs)
+    assert finding.advice == f"Allow tcp {every} {between} on the firewall on the way."
+
+
+def test_what_to_do_folds_only_numbered_names() -> None:
+    """A range of names is exact."""
+    (finding,) = fold(failures([(f"w-{n}", "m") for n in range(40)]))
+
+    assert finding.advice == "Allow tcp 6443 from w-[0-39] to m on the firewall on the way."
+
+
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    [
+        ({"reason": "local-firewall"},
+         "Allow tcp 53 to b and tcp 53, 6443 to c in the firewall of a itself."),
+        ({"reason": "no-route"}, "Give a a route to b (10.0.0.2), c (10.0.0.2)."),
+        ({"reason": "no-response"},
+         "Let the answers to tcp 53 to b and tcp 53, 6443 to c in on a itself: its firewall, "
+         "conntrack and rp_filter."),
+    ],
+)  # fmt: skip
+def test_what_to_do_at_the_source(changes: dict[str, Any], advice: str) -> None:
+    """Its owner is told what to allow, not only where to look."""
+    own = {"where": ("source",), **changes}
+    found = fold(
+        failures([("a", "b"), ("a", "c")], port=53, end_port=53, **own)
+        + failures([("a", "c")], **own)
+    )
+
+    assert [finding.advice for finding in found] == [advice]
+
+
+@pytest.mark.parametrize(
+    ("changes", "title", "advice"),
+    [
+        ({"reason": "net-unreach", "where": ("path",), "rejected_by": "10.0.0.254"},
+         "10.0.0.254 has no route for tcp 6443 from a to 10.0.0.2",
+         "Give 10.0.0.254 a route to 10.0.0.2."),
+        ({"reason": "host-down", "where": ("host",)},
+         "10.0.0.2 is down or not reachable at all", "Check that 10.0.0.2 runs."),
+    ],
+)  # fmt: skip
+def test_a_host_named_by_its_address_is_named_once(
+    changes: dict[str, Any], title: str, advice: str
+) -> None:
+    """No ``10.0.0.2 (10.0.0.2)``."""
+    (finding,) = fold(failures([("a", "10.0.0.2")], **changes))
+
+    assert (finding.title, finding.advice) == (title, advice)
+
+
 def test_ports_that_fail_between_the_same_hosts_share_a_finding() -> None:
     """Zone to zone: the pairs are the common factor, not the port."""
     pairs = [("a1", "b1"), ("a2", "b1"), ("a1", "b2"), ("a2", "b2")]

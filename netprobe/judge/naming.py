@@ -1,0 +1,128 @@
+"""Hosts and ports of a finding in words: short in its title, all of them in its advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from netprobe.model.names import names_text
+from netprobe.model.ports import PortRange, Ports, normalise, text
+from netprobe.model.result import Result
+
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How much is shown; None: all of it, with numbered names folded."""
+
+    most_names: int | None = None
+    most_ports: int | None = None
+    most_boxes: int | None = None
+
+    def names(self, names: Sequence[str]) -> str:
+        """``a, b, c, d and 36 more``, or ``worker-[0-39]``."""
+        if self.most_names is None:
+            return names_text(names, len(names))
+        return _listed(", ".join(names[: self.most_names]), len(names) - self.most_names)
+
+    def ports(self, members: Sequence[Result]) -> str:
+        """``tcp 2379-2380; udp 8472; icmp``."""
+        by_protocol: dict[str, list[PortRange]] = {}
+        for member in members:
+            entries = by_protocol.setdefault(member.protocol, [])
+            if member.port is not None and member.end_port is not None:
+                entries.append((member.port, member.end_port))
+        return "; ".join(self._entries(name, normalise(some)) for name, some in by_protocol.items())
+
+    def _entries(self, protocol: str, ports: Ports) -> str:
+        if not ports:
+            return protocol
+        shown = ports[: self.most_ports]
+        return _listed(f"{protocol} {text(shown)}", len(ports) - len(shown))
+
+    def between(self, members: Sequence[Result]) -> str:
+        """Who is cut off from whom: ``from a to b``, ``between a, b``, ``between a and b, c``."""
+        two = sides(members)
+        if two is not None:
+            return f"between {self.names(two[0])} and {self.names(two[1])}"
+        boxes = _boxes(members)
+        ((sources, destinations), *more) = boxes
+        if len(sources) > 1 and set(sources) == set(destinations) and not more:
+            return f"between {self.names(sorted(sources))}"
+        shown = [f"from {self.names(a)} to {self.names(b)}" for a, b in boxes[: self.most_boxes]]
+        if len(shown) < len(boxes):
+            return f"{', '.join(shown)} and between more hosts"
+        return " and ".join(shown)
+
+    def sent(self, members: Sequence[Result]) -> str:
+        """What goes where, of one source: ``tcp 53 to dns and udp 8472 to b, c``."""
+        ports: dict[str, list[Result]] = {}
+        for member in members:
+            ports.setdefault(member.destination, []).append(member)
+        groups: dict[str, list[str]] = {}
+        for destination, some in ports.items():
+            groups.setdefault(self.ports(some), []).append(destination)
+        told = [f"{what} to {self.names(names)}" for what, names in groups.items()]
+        shown = told[: self.most_boxes]
+        return f"{', '.join(shown)} and more" if len(shown) < len(told) else " and ".join(told)
+
+
+SHORT: Final = Naming(most_names=4, most_ports=6, most_boxes=3)
+FULL: Final = Naming()
+
+
+def _listed(shown: str, more: int) -> str:
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def addressed(members: Iterable[Result]) -> str:
+    """Every destination with its own address: ``db (10.0.2.10), 192.0.2.1``."""
+    ends = unique((member.destination, member.address) for member in members)
+    return ", ".join(name if name == address else f"{name} ({address})" for name, address in ends)
+
+
+def _boxes(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]:
+    """The failing pairs as sources × destinations: each is true of every pair of two hosts."""
+    pairs = dict.fromkeys((member.source, member.destination) for member in members)
+    sources, destinations = unique(a for a, _ in pairs), unique(b for _, b in pairs)
+    if all((a, b) in pairs for a in sources for b in destinations if a != b):
+        return [(sources, destinations)]
+    by_source, by_destination = _alike(pairs), _alike((b, a) for a, b in pairs)
+    if len(by_destination) < len(by_source):
+        return [(some, to) for to, some in by_destination]
+    return by_source
+
+
+def _alike(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+    """The first ends that share all their second ends, with those."""
+    ends: dict[str, list[str]] = {}
+    for one, other in pairs:
+        ends.setdefault(one, []).append(other)
+    groups: dict[frozenset[str], list[str]] = {}
+    for one, others in ends.items():
+        groups.setdefault(frozenset(others), []).append(one)
+    return [(group, ends[group[0]]) for group in groups.values()]
+
+
+def sides(members: Sequence[Result]) -> tuple[list[str], list[str]] | None:
+    """The two zones, where every host of one fails towards every host of the other and back."""
+    reached: dict[str, dict[str, None]] = {}
+    for member in members:
+        reached.setdefault(member.source, {})[member.destination] = None
+    groups = unique(tuple(sorted(ends)) for ends in reached.values())
+    if len(groups) != 2:
+        return None
+    left, right = groups
+    crossed = {source: tuple(sorted(ends)) for source, ends in reached.items()}
+    two_sided = all(crossed.get(name) == left for name in right) and all(
+        crossed.get(name) == right for name in left
+    )
+    return (
+        (list(right), list(left)) if two_sided and set(left) | set(right) == set(reached) else None
+    )
+
+
+def unique(names: Iterable[Name]) -> list[Name]:
+    return list(dict.fromkeys(names))
