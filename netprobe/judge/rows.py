@@ -385,6 +385,13 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "{icmp} from {offender}: that router has no route to {address}",
     ),
     _row(
+        "routing-loop | * | * | *",
+        "blocked unreachable routing-loop none",
+        "path",
+        "{icmp} from {offender}: the packets to {address} used up their TTL there, so routers send "
+        "them round in a loop",
+    ),
+    _row(
         "host-down | * | * | *",
         "blocked unreachable host-down none",
         "host",
@@ -657,8 +664,8 @@ DENIED: Final[tuple[Row, ...]] = (
         "{failure}: refused, as it must be",
     ),
     _row(
-        "router-no-route host-down host-known-down no-neighbour no-route no-room name-not-resolved "
-        "proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
+        "router-no-route routing-loop host-down host-known-down no-neighbour no-route no-room "
+        "name-not-resolved proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
         "inconclusive unreachable {failure} none",
         "host path source",
         "{address} cannot be reached at all, which says nothing of the port",

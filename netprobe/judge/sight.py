@@ -12,8 +12,8 @@ Sight = Literal[
     "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
-    "router-no-route", "host-down", "host-known-down", "no-neighbour", "no-route", "stuck",
-    "silence", "silence-maybe-stuck", "no-room",
+    "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
+    "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
@@ -26,11 +26,12 @@ HOST_DOWN_MS: Final = 1500
 _WORDS_4: Final = {
     (3, 0): "net-unreach", (3, 1): "host-unreach", (3, 2): "proto-unreach", (3, 3): "port-unreach",
     (3, 9): "net-prohibited", (3, 10): "host-prohibited", (3, 13): "admin-prohibited",
+    (11, 0): "time-exceeded",
 }  # fmt: skip
 _WORDS_6: Final = {
     (1, 0): "net-unreach", (1, 1): "admin-prohibited", (1, 3): "host-unreach",
     (1, 4): "port-unreach", (1, 5): "policy-fail", (1, 6): "reject-route",
-    (4, 1): "proto-unreach",
+    (4, 1): "proto-unreach", (3, 0): "time-exceeded",
 }  # fmt: skip
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
@@ -60,6 +61,13 @@ _FAILURES: Final[dict[str, Sight]] = {
     "name-not-resolved": "name-not-resolved",
     "no-permission": "no-permission",
     "address-not-available": "no-address",
+}
+
+
+# Probes leave with the host's own TTL: on the way to anywhere only a loop uses it up.
+_ROUTER_SAYS: Final[dict[str, Sight]] = {
+    "net-unreach": "router-no-route",
+    "time-exceeded": "routing-loop",
 }
 
 
@@ -171,4 +179,4 @@ def _icmp_sight(outcome: Outcome, icmp: Icmp, protocol: str) -> Sight:
         return "host-down"
     if icmp.origin == "source":
         return "rejected-by-source"
-    return "router-no-route" if word == "net-unreach" else "rejected-by-router"
+    return _ROUTER_SAYS.get(word, "rejected-by-router")

@@ -15,6 +15,13 @@ _PLACES: dict[Place, str] = {
     "service": "the service at the destination",
 }
 
+# What the router that spoke has to do with it, where it is no refusal.
+_REJECTED = {
+    "mtu-too-small": "the link behind {router}",
+    "routing-loop": "a routing loop at {router}",
+    "net-unreach": "{router} has no route",
+}
+
 
 def number(count: int) -> str:
     """A count as people read it: ``12,345``."""
@@ -71,9 +78,8 @@ def _trail(about: Finding | Result) -> str:
 
 def _place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        if _reason(about) == "mtu-too-small":
-            return f"{_PLACES[place]}: the link behind {about.rejected_by}"
-        return f"{_PLACES[place]}: {about.rejected_by} refused it"
+        told = _REJECTED.get(_reason(about), "{router} refused it")
+        return f"{_PLACES[place]}: {told.format(router=about.rejected_by)}"
     return _PLACES[place]
 
 
