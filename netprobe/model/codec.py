@@ -207,6 +207,7 @@ def host_to_json(host: HostReport) -> Json:
     """One element of ``hosts``."""
     return {
         "name": host.name,
+        "addresses": list(host.addresses),
         "state": host.state,
         "words": host.words,
         "python": host.python,
@@ -228,4 +229,5 @@ def host_from_json(data: Mapping[str, Any]) -> HostReport:
         privileged=bool(data.get("privileged", False)),
         cost=tuple(data.get("cost", ())),
         facts=dict(data.get("facts", {})),
+        addresses=tuple(data.get("addresses", ())),
     )

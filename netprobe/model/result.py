@@ -108,7 +108,8 @@ class HostReport:
     """What one host's agent could do, for the report: ``cost`` lists what missing rights cost.
 
     ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
-    words and the fix where it failed.
+    words and the fix where it failed. ``addresses`` are those that its probes start from, as far as
+    the inventory tells: of several of one family the kernel chooses.
     """
 
     name: str
@@ -119,3 +120,4 @@ class HostReport:
     privileged: bool = False
     cost: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()

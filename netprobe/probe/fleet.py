@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from netprobe.errors import AgentError
@@ -217,17 +218,17 @@ class Fleet:
         try:
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
-                self._tell(HostReport(host.name, "none"))
+                self._report(host, HostReport(host.name, "none"))
                 return
             link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
             for message in first:
                 link.send(message)
             agent.link = link
-            self._tell(host_report(link))
+            self._report(host, host_report(link))
             link.lost.add_done_callback(lambda _: self._lost(agent))
         except AgentError as error:
             agent.error = error
-            self._tell(HostReport(host.name, "failed", words=str(error)))
+            self._report(host, HostReport(host.name, "failed", words=str(error)))
         finally:
             agent.settled.set()
 
@@ -235,7 +236,17 @@ class Fleet:
         if agent.link is None or self._closing or agent.link.lost.cancelled():
             return
         words = str(agent.link.lost.exception())
-        self._tell(HostReport(agent.host.name, "lost", words=words))
+        self._report(agent.host, HostReport(agent.host.name, "lost", words=words))
+
+    def _report(self, host: Host, report: HostReport) -> None:
+        self._tell(replace(report, addresses=_own_addresses(host)))
+
+
+def _own_addresses(host: Host) -> tuple[str, ...]:
+    """What its probes start from: where the inventory names a source address, that one alone."""
+    chosen = {address.family for address in host.source_addresses}
+    own = [one for one in host.addresses if one.family and one.family not in chosen]
+    return tuple(address.text for address in (*host.source_addresses, *own))
 
 
 def host_report(link: AgentLink) -> HostReport:

@@ -9,7 +9,7 @@ from typing import Literal, TextIO
 from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
-from netprobe.report.flows import flow_lines, need
+from netprobe.report.flows import Addresses, addresses_of, flow_lines, need
 from netprobe.report.page import Line, Part, Style
 from netprobe.report.page import field as fields
 from netprobe.report.record import Key, key_of
@@ -112,7 +112,7 @@ def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Part]:
     for title, results, style in sections:
         if results:
             yield Line(f"{title} ({plural(_flows(results), 'flow')})", style)
-            yield from _results(results)
+            yield from _results(results, addresses_of(old, new))
             yield Line()
     yield Line(
         f"{old.started_at} to {new.started_at}: {_count(changes.worse)} newly blocked or exposed, "
@@ -130,11 +130,11 @@ def _flows(results: Sequence[Result]) -> int:
     return sum(result.port_count for result in results)
 
 
-def _results(results: Sequence[Result]) -> Iterator[Part]:
+def _results(results: Sequence[Result], addresses: Addresses) -> Iterator[Part]:
     by_need: dict[str, list[Result]] = {}
     for result in results:
         by_need.setdefault(need(result), []).append(result)
     for text, members in by_need.items():
-        yield from fields("flows", flow_lines(members, _MOST_LINES))
+        yield from fields("flows", flow_lines(members, addresses, _MOST_LINES))
         yield from fields("purpose", [text])
         yield from fields("seen", [members[0].because])

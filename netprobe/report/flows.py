@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.model.names import names_text
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
+from netprobe.model.run import RunInfo
 from netprobe.report.words import listed, plural
 
 MOST_LINES = 6
 MOST_NAMES = 8
 MOST_PORTS = 12
-# With more destinations than this their addresses would hide their names.
-MOST_ADDRESSES = 3
+# With more hosts than this their addresses would hide their names.
+MOST_ADDRESSES = 6
 
 End = tuple[str, str]  # destination and the address that was probed
+Addresses = Mapping[str, Sequence[str]]  # of each host, those that its probes start from
 Wire = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
-def flow_lines(members: Sequence[Result], most: int = MOST_LINES) -> list[str]:
+def addresses_of(*runs: RunInfo) -> Addresses:
+    """What is known of the hosts of these runs; the last one has the last word."""
+    return {host.name: host.addresses for info in runs for host in info.hosts}
+
+
+def flow_lines(
+    members: Sequence[Result], addresses: Addresses, most: int = MOST_LINES
+) -> list[str]:
     """Exactly the flows of these results, folded where sources, destinations and ports allow it."""
-    lines = [_line(*part) for wire, pairs in _by_wire(members) for part in _products(wire, pairs)]
+    lines = [
+        f"{_sides_text(sources, ends, addresses)}  {wire_text(wire)}"
+        for wire, pairs in _by_wire(members)
+        for sources, ends in _products(pairs)
+    ]
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"and {len(lines) - most + 1} more groups, see -o wide"]
@@ -44,15 +57,13 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[Wire, list[tuple[str, 
     yield from wires.items()
 
 
-def _products(
-    wire: Wire, pairs: list[tuple[str, End]]
-) -> Iterator[tuple[Sequence[str], Sequence[End], Wire]]:
+def _products(pairs: list[tuple[str, End]]) -> Iterator[tuple[Sequence[str], Sequence[End]]]:
     """The pairs as few "all of these to all of those", a host to itself apart."""
     sources = list(dict.fromkeys(source for source, _ in pairs))
     ends = list(dict.fromkeys(end for _, end in pairs))
     full = [(source, end) for end in ends for source in sources if source != end[0]]
     if len(full) == len(pairs) and set(full) == set(pairs):
-        yield sources, ends, wire
+        yield sources, ends
         return
     reaching_end: dict[End, list[str]] = {}
     for source, end in pairs:
@@ -60,13 +71,32 @@ def _products(
     by_sources: dict[tuple[str, ...], list[End]] = {}
     for end, names in reaching_end.items():
         by_sources.setdefault(tuple(names), []).append(end)
-    for reaching, reached in by_sources.items():
-        yield reaching, reached, wire
+    yield from by_sources.items()
 
 
-def _line(sources: Sequence[str], ends: Sequence[End], wire: Wire) -> str:
-    left = names_text(sources, MOST_NAMES)
-    return f"{left} → {_ends_text(ends)}  {wire_text(wire)}"
+def _sides_text(sources: Sequence[str], ends: Sequence[End], addresses: Addresses) -> str:
+    return f"{_sources_text(sources, ends, addresses)} → {_ends_text(ends)}"
+
+
+def _sources_text(sources: Sequence[str], ends: Sequence[End], addresses: Addresses) -> str:
+    """Names with the addresses of the families that are probed."""
+    if len(sources) > MOST_ADDRESSES:
+        return names_text(sources, MOST_NAMES)
+    families = list(dict.fromkeys(_family(address) for _, address in ends))
+    return ", ".join(_source_text(name, addresses.get(name, ()), families) for name in sources)
+
+
+def _source_text(name: str, addresses: Sequence[str], families: Iterable[int | None]) -> str:
+    by_family = [[one for one in addresses if _family(one) == family] for family in families]
+    known = ", ".join(" or ".join(some) for some in by_family if some)
+    return f"{name} ({known})" if known not in ("", name) else name
+
+
+def _family(address: str) -> int | None:
+    """4 or 6; None where it is a name that nobody resolved."""
+    if ":" in address:
+        return 6
+    return 4 if address.replace(".", "").isdigit() else None
 
 
 def _ends_text(ends: Sequence[End]) -> str:
@@ -114,11 +144,10 @@ class Survey:
         if result.port is not None and result.end_port is not None:
             ranges.add((result.port, result.end_port))
 
-    def text(self) -> str:
-        """``worker-1, worker-2 → master-0, master-1  tcp 6443 (4 flows)``."""
-        left = names_text(list(self.sources), MOST_NAMES)
-        right = _ends_text(list(self.destinations))
-        return f"{left} → {right}  {self.ports_text()} ({plural(self.flows, 'flow')})"
+    def text(self, addresses: Addresses) -> str:
+        """``worker-1 (10.0.0.21) → master-0 (10.0.0.10)  tcp 6443 (1 flow)``."""
+        sides = _sides_text(list(self.sources), list(self.destinations), addresses)
+        return f"{sides}  {self.ports_text()} ({plural(self.flows, 'flow')})"
 
     def ports_text(self) -> str:
         """``tcp 2379-2380; udp 53``."""

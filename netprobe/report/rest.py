@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from netprobe.model.names import names_text
 from netprobe.model.result import HostReport, Result
 from netprobe.report.collector import Report
-from netprobe.report.flows import Survey, needs
+from netprobe.report.flows import Addresses, Survey, addresses_of, needs
 from netprobe.report.page import Line, Part, Style
 from netprobe.report.page import field as fields
 from netprobe.report.progress import host_text
@@ -26,6 +26,7 @@ Surveys = dict[tuple[object, ...], Survey]
 class Rest:
     """Failures that no finding tells of, by what they have in common; grows with what differs."""
 
+    addresses: Addresses = field(default_factory=dict)
     failed: Surveys = field(default_factory=dict)
     inconclusive: Surveys = field(default_factory=dict)
     not_tested: Surveys = field(default_factory=dict)
@@ -35,7 +36,7 @@ class Rest:
 def survey_rest(report: Report) -> Rest:
     """Read all failures once and group those that no finding holds."""
     told = {place(member) for one in report.findings for member in one.members}
-    rest = Rest()
+    rest = Rest(addresses_of(report.info))
     for result in report.collector.failures():
         if not result.decides:
             _add(rest.excused, (result.verdict, *_need(result), result.waived), result)
@@ -73,17 +74,17 @@ def failed_parts(rest: Rest) -> Iterator[Part]:
         first = survey.first
         yield Line()
         yield Line(f"{first.verdict.upper()}: {first.purpose or first.requirement}", "bad")
-        yield from _survey_fields(survey)
+        yield from _survey_fields(survey, rest.addresses)
     yield from _more(rest.failed)
 
 
 def open_parts(rest: Rest) -> Iterator[Part]:
     """First what the evidence leaves open, then what nobody could look at."""
-    yield from _section(rest.inconclusive, "INCONCLUSIVE: the evidence allows both")
-    yield from _section(rest.not_tested, "NOT TESTED: nobody could look")
+    yield from _section(rest.inconclusive, rest.addresses, "INCONCLUSIVE: the evidence allows both")
+    yield from _section(rest.not_tested, rest.addresses, "NOT TESTED: nobody could look")
 
 
-def _section(surveys: Surveys, title: str) -> Iterator[Part]:
+def _section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[Part]:
     if not surveys:
         return
     flows = sum(survey.flows for survey in surveys.values())
@@ -92,13 +93,13 @@ def _section(surveys: Surveys, title: str) -> Iterator[Part]:
     for index, survey in enumerate(_some(surveys)):
         if index:
             yield Line()
-        yield from _survey_fields(survey)
+        yield from _survey_fields(survey, addresses)
     yield from _more(surveys)
 
 
-def _survey_fields(survey: Survey) -> Iterator[Part]:
+def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Part]:
     first = survey.first
-    yield from fields("flows", [survey.text()])
+    yield from fields("flows", [survey.text(addresses)])
     yield from fields("purpose", needs(survey.requirements.values()))
     kind = first.reason if first.verdict == "not-tested" else f"{first.state}, {first.reason}"
     yield from fields("seen", [f"{first.because} ({kind})"])
@@ -130,9 +131,10 @@ def refusal_parts(report: Report) -> Iterator[Part]:
         "the same (--strict: inconclusive)",
         "doubt",
     )
+    addresses = addresses_of(report.info)
     ordered = sorted(refused.values(), key=lambda survey: place(survey.first))
     for survey in ordered[:MOST_BLOCKS]:
-        yield Line(f"   {survey.text()}")
+        yield Line(f"   {survey.text(addresses)}")
     yield from _more(refused)
 
 
@@ -145,7 +147,7 @@ def excused_parts(rest: Rest) -> Iterator[Part]:
     for survey in _some(rest.excused):
         first = survey.first
         why = "optional" if first.waived is None else f"waived: {first.waived}"
-        what = f"{first.requirement}, {survey.text()}"
+        what = f"{first.requirement}, {survey.text(rest.addresses)}"
         yield Line(f"   {first.verdict}: {what}: {first.because} [{why}]")
     yield from _more(rest.excused)
 

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from netprobe.model.result import Finding, Result
 from netprobe.report.collector import Report
-from netprobe.report.flows import flow_lines, needs
+from netprobe.report.flows import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, Part, Style, field, write_plain
 from netprobe.report.rest import (
@@ -50,10 +50,11 @@ def text_parts(report: Report) -> Iterator[Part]:
     failed = sum(1 for finding in told if _failed(finding)) + len(rest.failed)
     yield from headline(report, failed)
     yield from origin(report)
-    yield from _findings([finding for finding in told if _failed(finding)])
+    addresses = addresses_of(report.info)
+    yield from _findings([one for one in told if _failed(one)], addresses)
     yield from failed_parts(rest)
     yield from warning_parts(report)
-    yield from _findings([finding for finding in told if not _failed(finding)])
+    yield from _findings([one for one in told if not _failed(one)], addresses)
     yield from open_parts(rest)
     yield from refusal_parts(report)
     yield from excused_parts(rest)
@@ -72,17 +73,17 @@ def _failed(finding: Finding) -> bool:
     return finding.verdict in ("blocked", "exposed")
 
 
-def _findings(findings: list[Finding]) -> Iterator[Part]:
+def _findings(findings: list[Finding], addresses: Addresses) -> Iterator[Part]:
     for number, finding in enumerate(findings, 1):
         yield Line()
         style: Style = "bad" if _failed(finding) else "doubt"
         yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style, hang=3)
-        yield from finding_fields(finding)
+        yield from _finding_fields(finding, addresses)
 
 
-def finding_fields(finding: Finding) -> Iterator[Field]:
+def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
     """What a network engineer needs to act: the flows, their purpose, the evidence, the place."""
-    yield from field("flows", flow_lines(finding.members))
+    yield from field("flows", flow_lines(finding.members, addresses))
     yield from field("purpose", needs(finding.members))
     yield from field("seen", _evidence(finding.members))
     yield from field("where", [where_text(finding)])

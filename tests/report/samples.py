@@ -66,8 +66,22 @@ INFO = RunInfo(
         ),
     ),
     hosts=(
-        HostReport("master-0", "agent", python="3.11.7", user="root", privileged=True),
-        HostReport("master-1", "agent", python="3.11.7", user="root", privileged=True),
+        HostReport(
+            "master-0",
+            "agent",
+            python="3.11.7",
+            user="root",
+            privileged=True,
+            addresses=("10.0.0.10", "fd00::10"),
+        ),
+        HostReport(
+            "master-1",
+            "agent",
+            python="3.11.7",
+            user="root",
+            privileged=True,
+            addresses=("10.0.0.11", "10.9.0.11"),
+        ),
     ),
     planned_flows=3,
 )
@@ -211,7 +225,7 @@ def everything() -> Report:
                 user="core",
                 cost=("no capture, so a drop before the host cannot be told from one on it",),
             ),
-            HostReport("worker-9", "failed", words=NO_SSH),
+            HostReport("worker-9", "failed", words=NO_SSH, addresses=("10.0.9.9",)),
             HostReport("db-0", "failed", words="no Python 3.6 or newer; install python3"),
             HostReport("ntp", "none"),
         ),

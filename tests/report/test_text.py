@@ -99,7 +99,7 @@ def test_failures_without_finding_still_lead() -> None:
     text = plain(report_of([PASSED, port(BLOCKED, 2380)]))
 
     assert "BLOCKED: etcd replication" in text
-    assert "master-0 → master-1 (10.0.0.11)  tcp 2380 (1 flow)" in text
+    assert "master-0 (10.0.0.10) → master-1 (10.0.0.11)  tcp 2380 (1 flow)" in text
 
 
 def test_waived_failures_do_not_lead() -> None:

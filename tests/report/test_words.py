@@ -82,16 +82,36 @@ def between(sources: str, destinations: str, *ports: int) -> list[Result]:
 
 def test_all_to_all_is_one_line() -> None:
     """A mesh of hosts is one line: a host to itself is no network flow."""
-    assert flow_lines(between("abc", "abc")) == [
+    assert flow_lines(between("abc", "abc"), {}) == [
         "a, b, c → b (10.0.0.b), c (10.0.0.c), a (10.0.0.a)  tcp 443"
     ]
+
+
+@pytest.mark.parametrize(
+    ("end", "known", "line"),
+    [
+        ("10.0.0.2", {"a": ("10.0.0.1", "fd00::1")}, "a (10.0.0.1) → x (10.0.0.2)  tcp 2379"),
+        ("fd00::2", {"a": ("10.0.0.1", "fd00::1")}, "a (fd00::1) → x (fd00::2)  tcp 2379"),
+        ("10.0.0.2", {"a": ("10.0.0.1", "10.9.0.1")},
+         "a (10.0.0.1 or 10.9.0.1) → x (10.0.0.2)  tcp 2379"),
+        ("x.example.com", {"a": ("10.0.0.1",)}, "a → x (x.example.com)  tcp 2379"),
+        ("10.0.0.2", {"a": ("fd00::1",)}, "a → x (10.0.0.2)  tcp 2379"),
+    ],
+)  # fmt: skip
+def test_sources_have_the_addresses_that_a_rule_needs(
+    end: str, known: dict[str, tuple[str, ...]], line: str
+) -> None:
+    """Of the family that is probed; of several the kernel chose one, so all are named."""
+    one = replace(BLOCKED, source="a", destination="x", address=end)
+
+    assert flow_lines([one], known) == [line]
 
 
 def test_holes_are_not_covered_up() -> None:
     """Where one pair is missing the lines name exactly the pairs that there are."""
     members = [one for one in between("ab", "xy") if (one.source, one.destination) != ("b", "y")]
 
-    assert flow_lines(members) == ["a, b → x (10.0.0.x)  tcp 443", "a → y (10.0.0.y)  tcp 443"]
+    assert flow_lines(members, {}) == ["a, b → x (10.0.0.x)  tcp 443", "a → y (10.0.0.y)  tcp 443"]
 
 
 def test_ports_fold_by_pair() -> None:
@@ -102,15 +122,17 @@ def test_ports_fold_by_pair() -> None:
         *(replace(one, protocol="icmp", port=None, end_port=None) for one in between("a", "xy", 1)),
     ]
 
-    assert flow_lines(members) == ["a → x (10.0.0.x), y (10.0.0.y)  tcp 80-81, 443; udp 53; icmp"]
+    assert flow_lines(members, {}) == [
+        "a → x (10.0.0.x), y (10.0.0.y)  tcp 80-81, 443; udp 53; icmp"
+    ]
 
 
 def test_many_groups_are_cut() -> None:
     """More lines than anybody reads are counted instead."""
     members = [one for index in range(9) for one in between("a", "bcdefghij"[index], index + 1)]
 
-    assert flow_lines(members)[-1] == "and 4 more groups, see -o wide"
-    assert len(flow_lines(members)) == 6
+    assert flow_lines(members, {})[-1] == "and 4 more groups, see -o wide"
+    assert len(flow_lines(members, {})) == 6
 
 
 def test_survey_and_needs() -> None:
@@ -119,7 +141,7 @@ def test_survey_and_needs() -> None:
     for one in between("abcde", "xyz", 80, 81):
         survey.add(one)
 
-    assert survey.text().endswith("tcp 80-81 (30 flows)")
+    assert survey.text({}).endswith("tcp 80-81 (30 flows)")
     many = [replace(BLOCKED, requirement=f"r{index}") for index in range(9)]
     assert needs(many)[-1] == "and 6 more (r0, r1, r2, r3, r4, r5, r6, r7, r8)"
 
