@@ -149,7 +149,10 @@ def _note(note: str | None) -> str:
 
 def _nat(view: View) -> Iterator[str]:
     if view.evidence.listener.nat:
-        yield f"{view.destination.name} does not have {view.address}: it is translated on the way"
+        yield (
+            f"{view.destination.name} does not have {view.address}: either the inventory's address "
+            "is wrong, or it is translated on the way (NAT)"
+        )
 
 
 def probe_step(view: View) -> Step:

@@ -460,7 +460,8 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "silence silence-maybe-stuck | * | * | answer-arrived",
         "blocked filtered no-response none",
         "source",
-        "{look}; yet the answer came to {source}'s interface: its own firewall drops it",
+        "{look}; yet the answer came to {source}'s interface: its own firewall or kernel "
+        "(rp_filter, conntrack) drops it",
     ),
     _row(
         "silence silence-maybe-stuck | * | * | no-way-back",

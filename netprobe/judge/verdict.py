@@ -221,7 +221,10 @@ def _warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     if listener.state == "loopback" and listener.owner:
         found.append(f"on {name} the port is held on loopback only: {listener.owner}")
     if listener.nat:
-        found.append(f"{name} does not have the address {evidence.address}: it is translated")
+        found.append(
+            f"{name} does not have the address {evidence.address}: either the inventory's address "
+            "is wrong, or it is translated (NAT)"
+        )
     if witness is not None and witness.seen_from is not None:
         found.append(
             f"the source address is translated: {name} saw it come from {witness.seen_from}"

@@ -157,11 +157,12 @@ class Survey:
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:
     """What the flows are needed for: purpose and document row of each requirement."""
-    texts = list(dict.fromkeys(need(result) for result in results))
+    names = {need(result): result.requirement for result in results}
+    texts = list(names)
     if len(texts) <= most:
         return texts
-    names = list(dict.fromkeys(result.requirement for result in results))
-    return [*texts[: most - 1], f"and {len(texts) - most + 1} more ({listed(names, 12)})"]
+    rest = list(dict.fromkeys(names[text] for text in texts[most - 1 :]))
+    return [*texts[: most - 1], f"and {len(texts) - most + 1} more ({listed(rest, 12)})"]
 
 
 def need(result: Result) -> str:

@@ -200,6 +200,26 @@ def test_because_counts_the_evidence() -> None:
     )
 
 
+def test_an_address_that_the_host_lacks_has_two_explanations() -> None:
+    """A typing error in the inventory looks like a translation."""
+    some = evidence(Outcome("answer", None, answer="nonce"), listener=replace(OURS, nat=True))
+
+    assert one(some).warnings == (
+        "b does not have the address 10.0.0.2: either the inventory's address is wrong, or it is "
+        "translated (NAT)",
+    )
+
+
+def test_what_drops_an_answer_at_the_source_is_left_open() -> None:
+    """A capture sees it before rp_filter, conntrack and the firewall."""
+    result = one(evidence(SILENT, listener=OURS, witness=Witness(answer_arrived=True)))
+
+    assert result.because == (
+        "6 SYNs, no answer; yet the answer came to a's interface: its own firewall or kernel "
+        "(rp_filter, conntrack) drops it"
+    )
+
+
 def test_translation_of_the_source_is_a_warning() -> None:
     """A listener that sees another source address says so, and the flow still passes."""
     some = evidence(
