@@ -176,6 +176,10 @@ def test_check_hosts(folder: Path) -> None:
         "here": "agent",
         "gone": "failed",
     }
+    assert {one["name"]: one["addresses"] for one in hosts["hosts"]} == {
+        "here": ["127.0.0.1"],
+        "gone": ["127.0.0.9"],
+    }
 
 
 def test_init_plans_as_it_is(tmp_path: Path) -> None:
