@@ -75,12 +75,18 @@ def cli() -> None:
 @request_options
 @probing_options
 @output_option(RUN_FORMATS)
-@option("--record", type=_FILE, metavar="FILE", help="Write every result here as it becomes final.")
+@option(
+    "--record",
+    type=_FILE,
+    metavar="FILE",
+    help="Write every result to this new file as it becomes final.",
+)
 @option(
     "--resume",
     type=_FILE,
     metavar="FILE",
-    help="Keep the final results of this record (pass, blocked, exposed); probe the rest.",
+    help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
+    "the rest.",
 )
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""

@@ -31,14 +31,15 @@ from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_outputs
 from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
+from netprobe.report.reading import read_earlier
 from netprobe.report.record import (
+    Earlier,
     Key,
     Recorded,
     RecordWriter,
     done_ports,
     header_of,
     kept,
-    read_record,
 )
 
 Options = Mapping[str, Any]  # Any: what click made of each option
@@ -50,13 +51,15 @@ def run_verb(options: Options) -> int:
     if options["record"]:
         check_file(f"--record {options['record']}", options["record"])
     request = request_of(options)
-    recorded = read_record(options["resume"]) if options["resume"] else None
+    earlier = read_earlier(options["resume"]) if options["resume"] else None
+    if options["record"]:
+        _refuse_to_overwrite(options["record"], earlier)
     plan = pipeline.make_plan(request)
     probing = _probing(options)
     with ExitStack() as stack:
         collector = Collector(ranges_of(plan))
         stack.callback(collector.close)
-        run = _start(plan, collector, recorded, options["record"])
+        run = _start(plan, collector, earlier, options["record"])
         info = run.probe(probing)
         return finish(info, collector, outputs, run.problems())
 
@@ -108,21 +111,33 @@ class Both:
         self._second.add(result)
 
 
-def _start(plan: Plan, collector: Collector, recorded: Recorded | None, path: str | None) -> _Run:
-    """Take over what an earlier record holds, then begin the new one: they may be one file."""
+def _refuse_to_overwrite(path: str, earlier: Earlier | None) -> None:
+    """A record may have cost hours. Raises RequestError unless it is the one that is resumed."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    resumed = earlier is not None and os.path.samefile(path, earlier.path)
+    if resumed and isinstance(earlier, Recorded):
+        return
+    words = "that is the JSON report of --resume" if resumed else "the file exists"
+    way = "" if resumed else f"go on from it with --resume {path}, or "
+    raise RequestError(f"--record {path}: {words}; {way}choose another name")
+
+
+def _start(plan: Plan, collector: Collector, earlier: Earlier | None, path: str | None) -> _Run:
+    """Take over what an earlier run left, then begin the new record: they may be one file."""
     done: Mapping[Key, Ports] = {}
     note = None
-    if recorded is not None:
-        for result in kept(recorded, plan):
+    if earlier is not None:
+        for result in kept(earlier, plan):
             collector.add(result)
-        done = done_ports(kept(recorded, plan))
-        then = recorded.header.get("started_at", "an earlier time")
-        note = f"final results of {recorded.results.path}, begun {then}, were not probed again"
+        done = done_ports(kept(earlier, plan))
+        then = earlier.info.started_at or "an earlier time"
+        note = f"final results of {earlier.path}, begun {then}, were not probed again"
     writer = None
     if path is not None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        earlier = () if recorded is None else kept(recorded, plan)
-        writer = RecordWriter(path, header_of(plan, now), earlier)
+        before = () if earlier is None else kept(earlier, plan)
+        writer = RecordWriter(path, header_of(plan, now), before)
     return _Run(plan, collector, writer, done, note)
 
 

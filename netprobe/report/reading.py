@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,44 @@ from netprobe.model.codec import (
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
-from netprobe.report.record import read_record
+from netprobe.report.merge import Ranges
+from netprobe.report.record import Earlier, read_record
 
 _FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
 
 
-def read_run(path: str) -> tuple[RunInfo, Collector]:
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON report, whole in memory; its neighbours are merged already."""
+
+    path: str
+    data: Json
+
+    @property
+    def info(self) -> RunInfo:
+        """The run's own keys."""
+        return info_from_json(self.data)
+
+    @property
+    def results(self) -> Iterable[Result]:
+        """Its results, in the order of the file."""
+        return _results(self.path, self.data.get("results", ()))
+
+    @property
+    def ranges(self) -> Ranges:
+        """None: nothing is left to merge."""
+        return {}
+
+
+def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    if _is_record(path):
-        recorded = read_record(path)
-        return recorded.info, collect(recorded.results, recorded.ranges)
-    data = _document(path)
-    return info_from_json(data), collect(_results(path, data.get("results", ())))
+    return read_record(path) if _is_record(path) else Document(path, _document(path))
+
+
+def read_run(path: str) -> tuple[RunInfo, Collector]:
+    """Read an earlier run for a report. Raises FileErrors where the file holds none."""
+    earlier = read_earlier(path)
+    return earlier.info, collect(earlier.results, earlier.ranges)
 
 
 def _is_record(path: str) -> bool:

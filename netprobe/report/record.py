@@ -11,19 +11,19 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
 from netprobe.model.codec import (
     RECORD_SCHEMA,
     Json,
+    Order,
     info_from_json,
     info_to_json,
-    planned_matrix_from_json,
     planned_matrix_to_json,
     result_from_json,
     result_to_json,
@@ -39,6 +39,8 @@ FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
 # matrix, requirement, source, destination, address, protocol
 Key = tuple[str, str, str, str, str, str]
+# The same of a flow of the plan; no address where the source resolves a name.
+_FlowKey = tuple[str, str, str, str, str | None, str]
 
 
 def key_of(result: Result) -> Key:
@@ -147,6 +149,22 @@ def _result_line(result: Result) -> bytes:
     return _line({"order": list(result.order), **result_to_json(result)})
 
 
+class Earlier(Protocol):
+    """What is left of an earlier run, whether a record or a JSON report.
+
+    ``results`` may be looped over more than once.
+    """
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def info(self) -> RunInfo: ...
+    @property
+    def results(self) -> Iterable[Result]: ...
+    @property
+    def ranges(self) -> Ranges: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedResults:
     """The results of a record, read anew at every loop and never all in memory."""
@@ -173,6 +191,11 @@ class Recorded:
     results: RecordedResults
     complete: bool
     info: RunInfo
+
+    @property
+    def path(self) -> str:
+        """Where it was read."""
+        return self.results.path
 
     @property
     def ranges(self) -> Ranges:
@@ -253,37 +276,46 @@ def done_ports(results: Iterable[Result]) -> dict[Key, Ports]:
     return {key: normalise(ranges) for key, ranges in done.items()}
 
 
-def kept(recorded: Recorded, plan: Plan) -> Iterator[Result]:
-    """The recorded results that are final and that this plan asks for again.
+def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
+    """The earlier results that are final and that this plan asks for again, at their place in it.
 
     An inventory may have changed since: what it no longer holds, or holds at another address, is
     not kept. Raises RequestError where matrices or settings differ.
     """
-    _refuse_other_request(recorded, plan.matrices)
-    wanted = {_flow_key(flow) for flow in plan.flows()}
-    for result in recorded.results:
+    _refuse_other_request(earlier, plan.matrices)
+    places = _places(plan)
+    for result in earlier.results:
         key = key_of(result)
         by_name = (*key[:4], None, key[5])  # the source resolved it: the address is not in the plan
-        if result.verdict in FINAL and (key in wanted or by_name in wanted):
-            yield result
+        order = places.get(key) or places.get(by_name)
+        if result.verdict in FINAL and order is not None:
+            yield replace(result, order=order)
 
 
-def _flow_key(flow: Flow) -> tuple[str, str, str, str, str | None, str]:
+def _places(plan: Plan) -> dict[_FlowKey, Order]:
+    """The place of every flow of the plan; only its own plan's places are in an earlier result."""
+    found: dict[_FlowKey, Order] = {}
+    for block in plan.blocks:
+        for place, source in enumerate(block.sources):
+            for peer in block.peers(place):
+                flow = Flow(block, source, *block.destinations[peer])
+                found.setdefault(_flow_key(flow), (block.index, place, peer))
+    return found
+
+
+def _flow_key(flow: Flow) -> _FlowKey:
     block = flow.block
     address = None if block.family is None else flow.address.text
     ends = (flow.source.name, flow.destination.name, address)
     return (block.matrix, block.requirement.id, *ends, block.protocol)
 
 
-def _refuse_other_request(recorded: Recorded, planned: Sequence[PlannedMatrix]) -> None:
-    then = {
-        matrix.name: dict(matrix.settings)
-        for matrix in map(planned_matrix_from_json, recorded.header.get("matrices", ()))
-    }
+def _refuse_other_request(earlier: Earlier, planned: Sequence[PlannedMatrix]) -> None:
+    then = {matrix.name: dict(matrix.settings) for matrix in earlier.info.matrices}
     now = {matrix.name: dict(matrix.settings) for matrix in planned}
     if then != now:
         raise RequestError(
-            f"--resume {recorded.results.path}: that record is of {_names(then)}, this run is of "
+            f"--resume {earlier.path}: that run is of {_names(then)}, this one is of "
             f"{_names(now)}; give the same matrices and settings, or start without --resume"
         )
 

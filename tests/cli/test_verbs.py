@@ -7,6 +7,7 @@ import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,9 +78,62 @@ def test_resume_with_other_settings(folder: Path) -> None:
     done = netprobe("run", *HERE, "--set", "web-port=18081", "--resume", "r", cwd=folder)
 
     assert done.returncode == 2
-    assert "that record is of tiny (web-port=18080), this run is of tiny (web-port=18081)" in (
+    assert "that run is of tiny (web-port=18080), this one is of tiny (web-port=18081)" in (
         done.stderr
     )
+
+
+def test_resume_from_json(folder: Path) -> None:
+    """A JSON report is taken up as a record is: its passes are kept, at their place in the plan."""
+    before = netprobe("run", *TINY, "--from", "here", "-o", "json=a.json", cwd=folder)
+    report = (folder / "a.json").read_bytes()
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(inventory.read_text().replace("/no/such/program", "env"))
+    words = ("--resume", "a.json", "--record", "r", "-o", "text", "-o", "json=b.json")
+    done = netprobe("run", *TINY, *words, cwd=folder)
+    fresh = netprobe("run", *TINY, "-o", "json", cwd=folder)
+
+    assert (before.returncode, done.returncode) == (0, 0), done.stderr
+    assert "final results of a.json, begun" in done.stdout
+    assert (folder / "a.json").read_bytes() == report
+    assert (folder / "r").read_text().startswith('{"schema":"netprobe.record/1"')
+    assert _flows(json.loads((folder / "b.json").read_text())) == _flows(json.loads(fresh.stdout))
+
+
+def _flows(run: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What was probed, in the order of the report."""
+    keys = ("requirement", "source", "destination", "port", "end_port", "verdict")
+    return [tuple(result[key] for key in keys) for result in run["results"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--record", "r"), "r: the file exists; go on from it with --resume r, or choose another"),
+        (("--resume", "a.json", "--record", "r"), "--record r: the file exists; go on from it"),
+        (
+            ("--resume", "a.json", "--record", "./a.json"),
+            "--record ./a.json: that is the JSON report of --resume; choose another name",
+        ),
+    ],
+)
+def test_record_over_an_earlier_run(folder: Path, words: tuple[str, ...], problem: str) -> None:
+    """What was measured is never overwritten without a word."""
+    netprobe("run", *HERE, "--record", "r", "-o", "json=a.json", cwd=folder)
+    before = [(folder / name).read_bytes() for name in ("r", "a.json")]
+    done = netprobe("run", *HERE, *words, cwd=folder)
+
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert [(folder / name).read_bytes() for name in ("r", "a.json")] == before
+
+
+def test_record_into_an_empty_file(folder: Path) -> None:
+    """A file that mktemp made holds nothing to lose."""
+    (folder / "r").touch()
+
+    assert netprobe("run", *HERE, "--record", "r", cwd=folder).returncode == 0
+    assert (folder / "r").stat().st_size > 0
 
 
 def test_report_gives_the_same_json(folder: Path) -> None:
