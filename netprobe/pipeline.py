@@ -103,6 +103,7 @@ def run(
         planned_flows=plan.flow_count(),
         interrupted=stopped,
         sample=words,
+        selection=plan.selection,
     )
 
 

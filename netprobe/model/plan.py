@@ -112,12 +112,16 @@ class PlannedMatrix:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a run will send. ``notes`` are sentences for the reader."""
+    """Everything that a run will send. ``notes`` are sentences for the reader.
+
+    ``selection``: the filters, and how much of the whole plan they left; None without filters.
+    """
 
     matrices: tuple[PlannedMatrix, ...]
     blocks: tuple[Block, ...]
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = field(default_factory=tuple)
+    selection: str | None = None
 
     def flows(self) -> Iterator[Flow]:
         """Every flow in plan order."""

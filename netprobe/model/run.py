@@ -14,6 +14,7 @@ class RunInfo:
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
+    ``selection`` names the filters and how many flows of the plan they left, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     """
 
@@ -27,3 +28,4 @@ class RunInfo:
     planned_flows: int = 0
     interrupted: bool = False
     sample: str | None = None
+    selection: str | None = None

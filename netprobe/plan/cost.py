@@ -42,7 +42,7 @@ def estimate(plan: Plan) -> Cost:
     flows = plan.flow_count()
     packets = sum(block.flow_count() * _packets(block.protocol) for block in plan.blocks)
     paced = _paced_seconds(plan)
-    seconds = START_S + _busiest(plan) / FLOWS_PER_S + paced
+    seconds = START_S + _busiest(plan) / FLOWS_PER_S + paced if flows else 0.0
     return Cost(flows, packets, _listeners(plan), round(seconds, 1), round(paced, 1))
 
 

@@ -30,7 +30,19 @@ class Selection:
     protocol: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return any((self.limit, self.from_, self.to, self.only, self.protocol))
+        return any(words for _, words in self._options())
+
+    def __str__(self) -> str:
+        return " ".join(f"{option} {word}" for option, words in self._options() for word in words)
+
+    def _options(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return (
+            ("--limit", self.limit),
+            ("--from", self.from_),
+            ("--to", self.to),
+            ("--only", self.only),
+            ("--protocol", self.protocol),
+        )
 
 
 def select(
@@ -48,7 +60,9 @@ def select(
     skipped = tuple(
         item for item in plan.skipped if not selection.only or item.requirement in selection.only
     )
-    return replace(plan, blocks=numbered, skipped=skipped)
+    selected = replace(plan, blocks=numbered, skipped=skipped)
+    words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
+    return replace(selected, selection=words)
 
 
 class _Names:

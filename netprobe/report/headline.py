@@ -20,6 +20,8 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
         return
     if not report.info.complete:
         yield Line(_partial(report, summary), "doubt")
+    if report.info.selection:
+        yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
     yield _worst(summary, causes)
@@ -27,6 +29,8 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
 
 def _nothing_tested(report: Report, summary: Summary) -> str:
     planned = max(report.info.planned_flows, sum(summary.counts.values()))
+    if not planned and report.info.selection:
+        return f"NOTHING WAS TESTED: the filters left no flow to probe ({report.info.selection})"
     if not planned:
         why = f" ({plural(summary.skipped, 'requirement')} skipped)" if summary.skipped else ""
         return f"NOTHING WAS TESTED: there was no flow to probe{why}"

@@ -99,6 +99,8 @@ def _purpose(flow: Flow) -> str:
 def _after(plan: Plan) -> Iterator[str]:
     if plan.blocks:
         yield ""
+    if plan.selection:
+        yield f"selection: {plan.selection}"
     by_reason: dict[str, list[str]] = {}
     for item in plan.skipped:
         by_reason.setdefault(item.reason, []).append(item.requirement)
@@ -114,6 +116,7 @@ def write_plan_json(plan: Plan, cost: Cost, count: bool, stream: TextIO) -> None
         "schema": SCHEMA,
         "netprobe_version": netprobe.__version__,
         "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "selection": plan.selection,
         "totals": _totals(plan, cost),
         "notes": list(plan.notes),
         "skipped": [skipped_to_json(item) for item in plan.skipped],

@@ -104,6 +104,7 @@ def header_of(plan: Plan, started_at: str) -> Json:
         "started_at": started_at,
         "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
         "planned_flows": plan.flow_count(),
+        "selection": plan.selection,
         "ranges": [
             [*key, [list(part) for part in ports]] for key, ports in ranges.items() if ports
         ],

@@ -38,7 +38,7 @@ def test_run_passes(folder: Path) -> None:
     done = netprobe("run", *TINY, "--from", "here", "--to", "here", cwd=folder)
 
     assert done.returncode == 0
-    assert done.stdout.startswith("PASS: all 23 required flows are as they should be\n")
+    assert "PASS: all 23 required flows are as they should be\n" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("23 flows: 23 pass (0 on a refusal)")
     assert done.stderr.splitlines()[-1].startswith("netprobe: 23 of 23 flows (100 %)")
 
@@ -48,7 +48,35 @@ def test_nothing_to_do(folder: Path) -> None:
     done = netprobe("run", *TINY, "--protocol", "icmp", cwd=folder)
 
     assert done.returncode == 3
-    assert done.stdout.startswith("NOTHING WAS TESTED: there was no flow to probe")
+    assert done.stdout.startswith("NOTHING WAS TESTED: the filters left no flow to probe")
+
+
+def test_filters_are_named(folder: Path) -> None:
+    """A part of a plan is called one: by run, in JSON, in a record that broke off, by plan."""
+    words = ("--only", "web", "--from", "here", "--to", "here")
+    done = netprobe("run", *TINY, *words, "--record", "r", "-o", "text", "-o", "json=j", cwd=folder)
+    selection = "--from here --to here --only web: 22 of 92 flows"
+    (folder / "torn").write_text((folder / "r").read_text().splitlines(keepends=True)[0])
+    again = netprobe("report", "torn", "-o", "json", cwd=folder)
+
+    assert done.stdout.splitlines()[0] == f"SELECTION: {selection}"
+    assert json.loads((folder / "j").read_text())["selection"] == selection
+    assert json.loads(again.stdout)["selection"] == selection
+    assert f"selection: {selection}\n" in netprobe("plan", *TINY, *words, cwd=folder).stdout
+
+
+def test_filters_that_leave_nothing(folder: Path) -> None:
+    """The filters are named, and a plan of nothing takes no time."""
+    words = ("--only", "web", "--protocol", "udp")
+    done = netprobe("run", *TINY, *words, cwd=folder)
+    plan = netprobe("plan", *TINY, *words, cwd=folder)
+
+    assert done.returncode == 3
+    assert done.stdout.startswith(
+        "NOTHING WAS TESTED: the filters left no flow to probe "
+        "(--only web --protocol udp: 0 of 92 flows)\n"
+    )
+    assert "0 flows, about 0 packets, 0 listeners, about 0" in plan.stdout
 
 
 def test_record_resume_report_diff(folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_info_has_no_secrets() -> None:
     """The run's own keys are those of the contract and the documented extra ones."""
     assert sorted(info_to_json(INFO)) == sorted(
         [
-            *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows", "sample"),
-            *("matrices", "hosts", "notes", "skipped"),
+            *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows"),
+            *("selection", "sample", "matrices", "hosts", "notes", "skipped"),
         ]
     )

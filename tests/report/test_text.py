@@ -94,6 +94,16 @@ def test_sample_is_called_one() -> None:
     )
 
 
+def test_selection_is_called_one() -> None:
+    """What the filters left is no whole matrix: the report says so before its result."""
+    report = report_of([PASSED])
+    info = replace(report.info, selection="--only etcd: 1 of 262 flows")
+    lines = plain(Report(info, report.collector)).splitlines()
+
+    assert lines[0] == "SELECTION: --only etcd: 1 of 262 flows"
+    assert lines[1].startswith("PASS: ")
+
+
 def test_failures_without_finding_still_lead() -> None:
     """A blocked flow that no finding holds is shown, and before everything else."""
     text = plain(report_of([PASSED, port(BLOCKED, 2380)]))
