@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import Block, Plan
-from netprobe.plan.path_mtu import PATH_MTU
+from netprobe.plan.path_mtu import PATH_MTU, path_mtu_blocks
 from netprobe.plan.roles import hosts_by_role
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
@@ -55,7 +56,8 @@ def select(
     problems = list(names.problems(selection))
     if problems:
         raise RequestError("\n".join(problems))
-    blocks = [part for block in plan.blocks for part in _parts(block, selection, names)]
+    chosen_blocks = _named(plan.blocks, selection.only) if selection.only else plan.blocks
+    blocks = [part for block in chosen_blocks for part in _parts(block, selection, names)]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     skipped = tuple(
         item for item in plan.skipped if not selection.only or item.requirement in selection.only
@@ -63,6 +65,15 @@ def select(
     selected = replace(plan, blocks=numbered, skipped=skipped)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     return replace(selected, selection=words)
+
+
+def _named(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:
+    """The blocks of these requirements; an overlay's always with the path MTU that it needs."""
+    for _, of_matrix in groupby(blocks, lambda block: block.matrix):
+        named = [block for block in of_matrix if block.requirement.id in only]
+        yield from named
+        if PATH_MTU not in only:
+            yield from path_mtu_blocks(named)
 
 
 class _Names:
@@ -101,8 +112,6 @@ def _unknown(option: str, words: Iterable[str], known: Iterable[str], kind: str)
 
 
 def _parts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
-    if selection.only and block.requirement.id not in selection.only:
-        return
     if selection.protocol and not _wanted(block.protocol, selection.protocol):
         return
     if selection.from_:
