@@ -41,6 +41,7 @@ from netprobe.report.record import (
     header_of,
     kept,
 )
+from netprobe.report.safe import clean
 
 Options = Mapping[str, Any]  # Any: what click made of each option
 
@@ -155,14 +156,23 @@ def plan_verb(options: Options) -> int:
         else:
             write_plan_text(plan, cost, stream)
 
+    if options["count"]:
+        _tell_notes(plan)
     raise_problems(write_outputs(outputs, render))
     return 0
+
+
+def _tell_notes(plan: Plan) -> None:
+    """What the user may have misspelt, where standard output has no place for it."""
+    for note in plan.notes:
+        click.echo(f"netprobe: note: {clean(note)}", err=True)
 
 
 def check_hosts_verb(options: Options) -> int:
     """Start and stop every agent; 3 where one cannot be started."""
     outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
     plan = pipeline.make_plan(request_of(options))
+    _tell_notes(plan)
     probing = pipeline.Probing(forks=options["forks"], become_password=password_of(options))
     with progress(sys.stderr) as events:
         hosts = pipeline.check_hosts(plan, probing, events)

@@ -115,6 +115,7 @@ class Plan:
     """Everything that a run will send. ``notes`` are sentences for the reader.
 
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
+    ``limited_to``: the hosts that --limit stands for; empty without it.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -122,6 +123,7 @@ class Plan:
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = field(default_factory=tuple)
     selection: str | None = None
+    limited_to: frozenset[str] = frozenset()
 
     def flows(self) -> Iterator[Flow]:
         """Every flow in plan order."""

@@ -64,7 +64,8 @@ def select(
     )
     selected = replace(plan, blocks=numbered, skipped=skipped)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
-    return replace(selected, selection=words)
+    limited_to = frozenset(names.hosts(selection.limit))
+    return replace(selected, selection=words, limited_to=limited_to)
 
 
 def _named(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:

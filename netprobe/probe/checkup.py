@@ -21,9 +21,14 @@ from netprobe.vantage.launch import Launcher
 async def check_hosts(
     plan: Plan, launcher: Launcher, tell: Callable[[HostReport], None]
 ) -> tuple[HostReport, ...]:
-    """A report for every host of the plan, in plan order; ``tell`` gets each once it is known."""
+    """A report for every host of the plan, in plan order; ``tell`` gets each once it is known.
+
+    The peers of limited flows are none of the hosts that the user asked for.
+    """
     work = Work(plan)
-    hosts = {host.name: host for host in (*work.sources, *work.destinations)}
+    everybody = {host.name: host for host in (*work.sources, *work.destinations)}
+    wanted = plan.limited_to or everybody
+    hosts = {name: host for name, host in everybody.items() if name in wanted}
     reports: dict[str, HostReport] = {}
     fleet = Fleet(
         tuple(hosts.values()), launcher, lambda report: reports.update({report.name: report})

@@ -264,6 +264,28 @@ def test_check_hosts(folder: Path) -> None:
     }
 
 
+def test_check_hosts_keeps_to_the_limit(folder: Path) -> None:
+    """Nobody logs in to the peers of a host that was asked for alone."""
+    words = ("--limit", "here", "-o", "json")
+    done = netprobe("check", "--hosts", *TINY, *words, cwd=folder)
+
+    assert done.returncode == 0, done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["hosts"]] == ["here"]
+
+
+@pytest.mark.parametrize("words", [("plan", "--count"), ("check", "--hosts", "--limit", "here")])
+def test_notes_are_told(folder: Path, words: tuple[str, ...]) -> None:
+    """A misspelt setting is said where standard output holds something else."""
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(inventory.read_text() + "settings: {web-prot: 1}\n")
+    done = netprobe(*words, *TINY, cwd=folder)
+
+    assert done.returncode == 0
+    assert "netprobe: note: " in done.stderr
+    assert "web-prot" in done.stderr
+    assert "web-prot" not in done.stdout
+
+
 def test_init_plans_as_it_is(tmp_path: Path) -> None:
     """The inventory that init prints can be planned at once."""
     for name in bundled_names():
