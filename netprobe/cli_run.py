@@ -18,9 +18,10 @@ from netprobe import pipeline
 from netprobe.cli_options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
 from netprobe.cli_report import finish
 from netprobe.errors import NetprobeError, RequestError
+from netprobe.model.exit import PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
-from netprobe.model.result import Result
+from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.cost import estimate
@@ -169,7 +170,7 @@ def _tell_notes(plan: Plan) -> None:
 
 
 def check_hosts_verb(options: Options) -> int:
-    """Start and stop every agent; 3 where one cannot be started."""
+    """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
     outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
     plan = pipeline.make_plan(request_of(options))
     _tell_notes(plan)
@@ -178,7 +179,11 @@ def check_hosts_verb(options: Options) -> int:
         hosts = pipeline.check_hosts(plan, probing, events)
     formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
     raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
-    return 3 if any(host.state in ("failed", "lost") for host in hosts) else 0
+    return UNKNOWN if any(map(_falls_short, hosts)) else PASS
+
+
+def _falls_short(host: HostReport) -> bool:
+    return host.state in ("failed", "lost") or bool(host.facts.get("sudo_failed"))
 
 
 def raise_problems(problems: list[str]) -> None:

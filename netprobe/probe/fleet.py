@@ -259,7 +259,7 @@ def host_report(link: AgentLink) -> HostReport:
         user=hello.get("user"),
         privileged=bool(hello.get("net_raw")),
         cost=_cost(hello) if link.cost is None else (link.cost,),
-        facts=hello,
+        facts=hello if link.cost is None else {**hello, "sudo_failed": True},
     )
 
 

@@ -36,7 +36,7 @@ def _row(host: HostReport) -> tuple[str, ...]:
     facts = host.facts
     return (
         clean(host.name),
-        _WORDS[host.state],
+        "limited" if _limited(host) else _WORDS[host.state],
         host.python or "-",
         host.user or "-",
         _yes(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
@@ -44,6 +44,11 @@ def _row(host: HostReport) -> tuple[str, ...]:
         _yes(facts.get("sees_owners")),
         clean(str(facts.get("kernel") or "-")),
     )
+
+
+def _limited(host: HostReport) -> bool:
+    """Whether the inventory says ``become: sudo``, and the agent runs without."""
+    return bool(host.facts.get("sudo_failed"))
 
 
 def _yes(value: object) -> str:
@@ -66,9 +71,11 @@ def _held(held: object) -> str:
 
 def _totals(hosts: Sequence[HostReport]) -> str:
     ready = sum(1 for host in hosts if host.state == "agent")
+    limited = sum(map(_limited, hosts))
+    but = f" ({limited} of them limited: sudo failed)" if limited else ""
     failed = sum(1 for host in hosts if host.state in ("failed", "lost"))
     destinations = sum(1 for host in hosts if host.state == "none")
     return (
-        f"{plural(len(hosts), 'host')}: {ready} with an agent, {failed} without, "
+        f"{plural(len(hosts), 'host')}: {ready} with an agent{but}, {failed} without, "
         f"{destinations} declared as destination only"
     )

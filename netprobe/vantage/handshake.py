@@ -81,9 +81,9 @@ class Handshake:
             return "no-python"
         return "sudo" if SUDO_LINE in self._seen else "connect"
 
-    def is_news(self, line: str) -> bool:
-        """Whether a line of stderr says more than sudo's prompt does."""
-        return bool(line.replace(self._token.decode("ascii"), "").strip())
+    def news(self, line: str) -> str:
+        """What a line of stderr says beside sudo's prompt; often nothing."""
+        return line.replace(self._token.decode("ascii"), "").strip()
 
     async def run(self) -> Hello:
         """Raises StartFailed when the command ends first or sudo refuses the password."""

@@ -113,7 +113,7 @@ async def _start_with_sudo(host: Host, way: Way, launcher: Launcher) -> AgentLin
         return await _start_in_turn(host, way, launcher, await launcher.password(), sudo=True)
     except _SudoFailed as failed:
         cost = (
-            f"{host.name}: sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
+            f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
             "no ports below 1024, no owners of other users' ports"
         )
         return await _start_in_turn(host, way, launcher, None, cost=cost)
@@ -196,7 +196,7 @@ def _translated(
     launcher: Launcher,
 ) -> BaseException:
     """The exception that tells what a failed start means."""
-    said = [line for line in process.last_words() if handshake.is_news(line)]
+    said = [news for line in process.last_words() if (news := handshake.news(line))]
     if isinstance(error, TimeoutError) and handshake.stage != "sudo":
         words = f"{host.name}: no agent after {launcher.start_timeout_s:g} s"
         return AgentError("start-timeout", "; ".join([words, *said]))
@@ -205,7 +205,7 @@ def _translated(
     if not isinstance(error, StartFailed):
         return error
     if error.stage == "sudo":
-        return _SudoFailed("; ".join(said) or str(error))
+        return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
     if error.stage == "no-python":
         return AgentError("no-python", f"{host.name}: {_no_python(said)}")
     trouble = way.explain(host, process.status, said)

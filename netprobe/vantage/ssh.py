@@ -136,7 +136,7 @@ def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
     text = "\n".join(said)
     for sign, transient, fix in _FIXES:
         if sign in text:
-            return Trouble(transient, f"{words}. {fix}")
+            return Trouble(transient, f"{words.rstrip('.')}. {fix}")
     return Trouble(True, words)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -262,6 +264,22 @@ def test_check_hosts(folder: Path) -> None:
         "here": ["127.0.0.1"],
         "gone": ["127.0.0.9"],
     }
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("sudo", "runuser"))),
+    reason="needs root, sudo and runuser",
+)
+def test_check_hosts_without_the_sudo_asked_for(folder: Path) -> None:
+    """An agent that runs, but not as the inventory says, is no success."""
+    inventory = folder / "inventory.yaml"
+    text = inventory.read_text().replace("/no/such/program", "runuser, -u, nobody, --")
+    inventory.write_text(text.replace("gone: {", "gone: {become: sudo, "))
+    done = netprobe("check", "--hosts", *TINY, cwd=folder)
+
+    assert done.returncode == 3, done.stderr
+    assert "\ngone: sudo failed (" in done.stdout
+    assert "2 hosts: 2 with an agent (1 of them limited: sudo failed), 0 without" in done.stdout
 
 
 def test_check_hosts_keeps_to_the_limit(folder: Path) -> None:

@@ -95,6 +95,19 @@ def test_hosts() -> None:
     ]
 
 
+def test_a_host_without_its_sudo_is_limited() -> None:
+    """An agent without the rights that the inventory asks for is not counted as whole."""
+    cost = "sudo failed (Sorry, try again), so the agent runs unprivileged"
+    host = HostReport("m", "agent", user="admin", cost=(cost,), facts={"sudo_failed": True})
+    stream = io.StringIO()
+    write_hosts_text([host], stream)
+    lines = stream.getvalue().splitlines()
+
+    assert lines[1].split()[:2] == ["m", "limited"]
+    assert f"m: {cost}" in lines
+    assert lines[-1].startswith("1 host: 1 with an agent (1 of them limited: sudo failed), 0 with")
+
+
 def test_diff() -> None:
     """What became worse leads; ranges are cut where their ports had different fates."""
     old = [

@@ -108,7 +108,8 @@ async def test_a_wrong_password_costs_the_privilege(rules: Callable[[str], None]
     uid, cost = await uid_and_cost("wrong")
     assert uid != 0
     assert cost is not None
-    assert "try again" in cost
+    assert cost.startswith("sudo failed (Sorry, try again; ")
+    assert "netprobe-sudo" not in cost
     assert "unprivileged" in cost
     assert "wrong" not in cost
 
