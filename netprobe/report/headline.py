@@ -20,11 +20,16 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
         return
     if not report.info.complete:
         yield Line(_partial(report, summary), "doubt")
+    yield from scope(report)
+    yield _worst(summary, causes)
+
+
+def scope(report: Report) -> Iterator[Line]:
+    """What part of the matrix this is, where it is not the whole."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
-    yield _worst(summary, causes)
 
 
 def _nothing_tested(report: Report, summary: Summary) -> str:

@@ -8,7 +8,7 @@ from typing import TextIO
 from netprobe.model.plan import Skipped
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
-from netprobe.report.headline import totals
+from netprobe.report.headline import scope, totals
 from netprobe.report.page import encodable
 from netprobe.report.safe import clean
 from netprobe.report.words import port_text
@@ -33,7 +33,9 @@ def write_wide(report: Report, stream: TextIO) -> None:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         cells += row[len(widths) :]
         stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
-    stream.write(f"\n{totals(report).text}\n")
+    stream.write("\n")
+    for line in (*scope(report), totals(report)):
+        stream.write(f"{encodable(clean(line.text), stream)}\n")
 
 
 def _rows(report: Report) -> Iterator[Row]:

@@ -31,3 +31,15 @@ def test_one_line_a_result() -> None:
     assert "two lines" in rows[1]
     assert {len(row.split()) >= len(heads.split()) for row in rows} == {True}
     assert rows[2].split()[4:6] == ["a", "a"]
+
+
+def test_a_part_is_called_one() -> None:
+    """What the filters or a sample left is said above the totals."""
+    info = replace(INFO, selection="--only etcd: 1 of 262 flows", sample="1 of 1 pairs")
+    stream = io.StringIO()
+    write_wide(report_of([PASSED], info=info), stream)
+
+    assert stream.getvalue().splitlines()[-3:-1] == [
+        "SELECTION: --only etcd: 1 of 262 flows",
+        "SAMPLE: 1 of 1 pairs",
+    ]
