@@ -9,8 +9,8 @@ from typing import Any, Literal
 from netprobe.diagnose.explain_watch import Exchange, Frame
 from netprobe.judge.sight import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
+from netprobe.probe.origins import own_addresses
 from netprobe.probe.settings import MAX_TTL
-from netprobe.probe.sighting import own_addresses
 
 _ORIGINS = {
     "source": "the source's own kernel",

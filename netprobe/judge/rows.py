@@ -523,8 +523,8 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "silence silence-maybe-stuck | tcp | ours | unseen none",
         "blocked filtered no-response none",
         "destination path return-path source",
-        "{look}; no half-open connection was left on {destination}: it never got there, or "
-        "something on the way back refuses the answer",
+        "{look}; no half-open connection from {source} was left on {destination}: it never got "
+        "there, or something on the way back refuses the answer",
     ),
     _row(
         "silence sent | tcp udp ipproto | ours | unseen none socket",

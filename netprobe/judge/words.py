@@ -8,7 +8,12 @@ from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
     """A table's sentence with the evidence in it, and what the walk and the witness add."""
-    return template.format_map(_words(evidence, outcome)) + _reply(evidence) + _trace(evidence)
+    return (
+        template.format_map(_words(evidence, outcome))
+        + _maybe_from(evidence)
+        + _reply(evidence)
+        + _trace(evidence)
+    )
 
 
 def fill_reason(template: str, outcome: Outcome) -> str:
@@ -55,6 +60,18 @@ def _listening(evidence: Evidence) -> str:
     if evidence.listener.state == "ours":
         return f"our listener on {evidence.flow.destination.name} is up"
     return f"{evidence.listener.owner or 'a live service'} listens there"
+
+
+def _maybe_from(evidence: Evidence) -> str:
+    """Packets that came to the port, and may be the source's under another address."""
+    witness = evidence.witness or Witness()
+    if witness.maybe_from is None or witness.capture is not None:
+        return ""
+    destination, source = evidence.flow.destination.name, evidence.flow.source.name
+    return (
+        f"; {destination}'s packet capture saw some come from {witness.maybe_from}: whether they "
+        f"are {source}'s, with a translated address, cannot be told"
+    )
 
 
 def _reply(evidence: Evidence) -> str:

@@ -111,7 +111,8 @@ class Witness:
     ``capture``: True/False what a capture saw; None where no capture ran.
     ``answer_left``: whether a capture saw the answer leave the destination; ``answer_arrived``:
     whether one at the source saw it come, before the source's own firewall. ``seen_from`` the
-    source address that arrived where it differs from the one that was sent (NAT).
+    source address that arrived where it differs from the one that was sent (NAT). ``maybe_from``:
+    an address from which a capture saw such requests come, and nobody can say whose they are.
     ``reply_failure`` the errno name of the listener's own answer, or of its host's route back;
     ``no-neighbour`` where the route's ``next_hop`` does not answer.
     ``devices``: where the capture saw the request. ``filtered_at``: the one among them (or, without
@@ -124,6 +125,7 @@ class Witness:
     answer_left: bool | None = None
     answer_arrived: bool | None = None
     seen_from: str | None = None
+    maybe_from: str | None = None
     reply_failure: str | None = None
     next_hop: str | None = None
     devices: tuple[str, ...] = ()

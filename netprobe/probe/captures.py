@@ -10,17 +10,21 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.sighting import Sighting, own_addresses
+from netprobe.probe.origins import Origins, holds, own_addresses
+from netprobe.probe.sighting import Sighting
 
 
 @dataclass(frozen=True, slots=True)
 class Saw:
     """Whether a capture saw a probe; ``sender`` where it came from another address than it was
-    sent from. ``seen`` None: no capture ran, or it overflowed. ``devices``: where it was seen."""
+    sent from. ``seen`` None: no capture ran, or it overflowed, or what it saw came from a
+    ``stranger``, which may be the source's translated address. ``devices``: where it was seen.
+    """
 
     seen: bool | None
     sender: str | None = None
     devices: tuple[str, ...] = ()
+    stranger: str | None = None
 
 
 NOTHING = Saw(None)
@@ -36,9 +40,10 @@ class Capture:
     that is asked on the same port.
     """
 
-    def __init__(self, agent: Agent, fleet: Fleet, **options: Any) -> None:
+    def __init__(self, agent: Agent, fleet: Fleet, origins: Origins, **options: Any) -> None:
         self._agent = agent
         self._fleet = fleet
+        self._origins = origins
         self._options = options
         self._numbers: dict[Spot, int] = {}
         self._seen: dict[Spot, dict[str, Any]] = {}
@@ -70,16 +75,18 @@ class Capture:
         captured = self._seen.get(_spot(sighting))
         if captured is None:
             return NOTHING
-        own = own_addresses(sighting.task.source)
         unsure = bool(captured.get("truncated")) or self._overlooks(sighting)
+        own = own_addresses(sighting.task.source)
+        stranger = None
         for asker, sport, port, _, order, devices in captured["items"]:
-            if sighting.ports and not _holds(sighting.ports, port):
+            if sighting.ports and not holds(sighting.ports, port):
                 continue
-            if order == sighting.order or asker in own:
-                if not self._is_others(sighting, sport):
-                    return Saw(True, None if asker in own else asker, tuple(devices))
-                unsure = True
-        return NOTHING if unsure else Saw(False)
+            is_of = order == sighting.order or self._origins.is_of(sighting.task, port, asker)
+            if is_of and not self._is_others(sighting, sport):
+                return Saw(True, None if asker in own else asker, tuple(devices))
+            unsure = unsure or bool(is_of)
+            stranger = asker if is_of is None and order is None else stranger
+        return Saw(None if unsure or stranger else False, stranger=stranger)
 
     def _is_others(self, sighting: Sighting, sport: int) -> bool:
         """Whether a datagram that came to the source answers another program of that host."""
@@ -123,7 +130,3 @@ def _spot(sighting: Sighting) -> Spot:
     # Where the host lacks the probed address, packets arrive at one that we do not know.
     translated = sighting.listener.nat
     return (sighting.task.protocol, None if translated else sighting.task.address)
-
-
-def _holds(ports: Ports, port: int) -> bool:
-    return any(first <= port <= last for first, last in ports)

@@ -21,6 +21,7 @@ from netprobe.probe.late_refusals import LateRefusals
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
 from netprobe.probe.one_way import with_one_way
+from netprobe.probe.origins import Origins
 from netprobe.probe.parts import Part
 from netprobe.probe.path_mtu import PATH_MTU, PathMtus
 from netprobe.probe.proxied import Proxied
@@ -67,7 +68,8 @@ class Destination:
         self._alone = alone
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
-        self._localiser = Localiser(fleet, self._agent, self._prober)
+        self._origins = Origins(fleet.hosts())
+        self._localiser = Localiser(fleet, self._agent, self._prober, self._origins)
         self._suspects = Suspects(fleet, self._prober)
         self._late_refusals = LateRefusals(fleet, self._prober)
         self._dead_hosts = DeadHosts(fleet, self._prober)
@@ -179,7 +181,9 @@ class Destination:
 
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
-        round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
+        number = next(self._fleet.order_ids)
+        round_ = Round(self._agent, self._fleet.templates, number, self._origins)
+        self._origins.expect(tasks)
         try:
             flows, proxied, mtus = _apart(tasks)
             listeners = await self._open(round_, wanted)

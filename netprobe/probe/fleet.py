@@ -190,6 +190,10 @@ class Fleet:
         """The agent of a host, in whatever state it is."""
         return self._agents[host.name]
 
+    def hosts(self) -> list[Host]:
+        """Every host of the run."""
+        return [agent.host for agent in self._agents.values()]
+
     def name_of(self, index: int) -> str | None:
         """Which host an answer's index means."""
         names = list(self._agents)

@@ -52,7 +52,8 @@ async def _look(sighting: Sighting, prober: Prober, round_: Round) -> list[Sight
 
 def _joined(piece: Sighting, before: Witness | None) -> Sighting:
     if piece.witness is not None and piece.witness.socket and before is not None:
-        return replace(piece, witness=replace(before, socket=True))
+        sender = before.seen_from or piece.witness.seen_from
+        return replace(piece, witness=replace(before, socket=True, seen_from=sender))
     return (
         piece
         if piece.witness is not None and piece.witness.socket

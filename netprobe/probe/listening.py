@@ -11,6 +11,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.fleet import Agent
+from netprobe.probe.origins import Origins
 from netprobe.probe.packets import packets
 from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
 from netprobe.probe.templates import Templates
@@ -132,7 +133,10 @@ def _pieces(spot: Spot, room: int) -> Iterator[Spot]:
 class Round:
     """One round at one destination: open, ask what was seen, close."""
 
-    def __init__(self, agent: Agent, templates: Templates, number: int) -> None:
+    def __init__(
+        self, agent: Agent, templates: Templates, number: int, origins: Origins | None = None
+    ) -> None:
+        self.origins = origins or Origins(())
         self._agent = agent
         self._templates = templates
         self._number = number

@@ -15,6 +15,7 @@ from netprobe.probe.captures import Capture
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.halfopen import with_half_open
 from netprobe.probe.listening import Round
+from netprobe.probe.origins import Origins
 from netprobe.probe.settings import MAX_TTL
 from netprobe.probe.sighting import Prober, Sighting, source_address
 from netprobe.probe.wayback import with_ways_back
@@ -26,8 +27,9 @@ WALKED = ("tcp", "udp", "icmp")
 class Localiser:
     """Looks again at one destination's silence, from both ends."""
 
-    def __init__(self, fleet: Fleet, agent: Agent, prober: Prober) -> None:
+    def __init__(self, fleet: Fleet, agent: Agent, prober: Prober, origins: Origins) -> None:
         self._fleet = fleet
+        self._origins = origins
         self._agent = agent
         self._prober = prober
 
@@ -46,11 +48,11 @@ class Localiser:
 
     async def _look_again(self, lost: list[Sighting], round_: Round | None) -> list[Sighting]:
         """Send the unanswered probes once more while whoever may captures."""
-        requests = Capture(self._agent, self._fleet)
-        leaving = Capture(self._agent, self._fleet, answers=True, outgoing=True)
+        requests = self._capture(self._agent)
+        leaving = self._capture(self._agent, answers=True, outgoing=True)
         hosts = {sighting.task.source.name: sighting.task.source for sighting in lost}
         arriving = {
-            name: Capture(self._fleet.agent(host), self._fleet, answers=True)
+            name: self._capture(self._fleet.agent(host), answers=True)
             for name, host in hosts.items()
         }
         running = [requests, leaving, *arriving.values()]
@@ -68,6 +70,9 @@ class Localiser:
             arrived = arriving[first.task.source.name]
             found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
         return found
+
+    def _capture(self, agent: Agent, **options: Any) -> Capture:
+        return Capture(agent, self._fleet, self._origins, **options)
 
     async def _walked(self, sightings: list[Sighting]) -> list[Sighting]:
         """Walk once for each source, address and protocol, on the first silent port."""
@@ -169,6 +174,7 @@ def _joined(
         answer_left=left.seen,
         answer_arrived=arrived.seen,
         seen_from=request.sender,
+        maybe_from=request.stranger,
         devices=request.devices,
     )
     return replace(second, witness=witness)

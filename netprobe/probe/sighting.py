@@ -10,11 +10,11 @@ from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener, Outcome, PathMtu, Trace, Witness
-from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.answered import Answered
 from netprobe.probe.fleet import Agent, Fleet
 from netprobe.probe.listening import Listeners
+from netprobe.probe.origins import own_addresses
 from netprobe.probe.outcomes import Reader
 from netprobe.probe.parts import Part, parts
 from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
@@ -152,12 +152,6 @@ class Prober:
             own |= {route["source"]} if route.get("source") else set()
         blind = task.protocol == "tcp" and not agent.hears_tcp_errors
         return Reader(protocol, task, frozenset(own), self._fleet.name_of, blind)
-
-
-def own_addresses(host: Host) -> set[str]:
-    """The addresses that the host may send from, as far as the inventory knows."""
-    known = (*host.addresses, *host.source_addresses)
-    return {address.text for address in known if address.family is not None}
 
 
 def source_address(task: Task) -> str | None:

@@ -39,7 +39,14 @@ async def with_ways_back(
         if sighting.listener.state == "ours" and not sighting.listener.nat
     }
     pairs = {_pair(one): one for one in silent if _wanted(one)}
-    ways = await asyncio.gather(*(_way(one, own, agent, fleet) for one in pairs.values()))
+    translated = {
+        (one.task.source.name, one.task.address): one.witness.seen_from
+        for one in round_
+        if one.witness is not None and one.witness.seen_from is not None
+    }
+    ways = await asyncio.gather(
+        *(_way(one, translated.get(_pair(one)[:2]), own, agent, fleet) for one in pairs.values())
+    )
     by_pair = dict(zip(pairs, ways, strict=True))
     return [_joined(one, by_pair.get(_pair(one))) if _wanted(one) else one for one in silent]
 
@@ -48,21 +55,28 @@ def _wanted(sighting: Sighting) -> bool:
     """Where a capture proves that nothing came or that the answer left, there is nothing to ask."""
     witness = sighting.witness or Witness()
     return (
-        witness.capture is not False and not witness.answer_left and witness.reply_failure is None
+        witness.capture is not False
+        and witness.maybe_from is None
+        and not witness.answer_left
+        and witness.reply_failure is None
     )
 
 
-def _pair(sighting: Sighting) -> tuple[str, str]:
-    return (sighting.task.source.name, sighting.task.address)
+def _pair(sighting: Sighting) -> tuple[str, str, str | None]:
+    witness = sighting.witness or Witness()
+    return (sighting.task.source.name, sighting.task.address, witness.seen_from)
 
 
 async def _way(
-    sighting: Sighting, own: set[str], agent: Agent, fleet: Fleet
+    sighting: Sighting, translated: str | None, own: set[str], agent: Agent, fleet: Fleet
 ) -> dict[str, Any] | None:
-    """The destination's way to the address that the source sends from; None: nobody could say."""
+    """The destination's way to the address that the packets come from; None: nobody could say.
+
+    ``translated``: an address that other packets of the source came from.
+    """
     task = sighting.task
     try:
-        asker = source_address(task)
+        asker = (sighting.witness or Witness()).seen_from or translated or source_address(task)
         if asker is None:
             asker = (await fleet.agent(task.source).route(task.address, None)).get("source")
         if asker is None:

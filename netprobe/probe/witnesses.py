@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.listening import Round
-from netprobe.probe.sighting import Sighting, own_addresses
+from netprobe.probe.origins import Origins, own_addresses
+from netprobe.probe.sighting import Sighting
 
 # Port, who asked, and the address that was asked.
 HalfOpen = tuple[int, str, str]
@@ -30,15 +31,21 @@ async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sight
     for item in reply["orders"]:
         noted.setdefault(item["order"], []).append(item)
     half_open = [(item[0], item[1], item[3]) for item in reply.get("half_open", ())]
+    for sighting in sightings:
+        for item in noted.get(sighting.order, ()):
+            round_.origins.note(sighting.task, item["from"])
     return [
         piece
         for sighting in sightings
-        for piece in _witnessed(sighting, noted.get(sighting.order, []), half_open)
+        for piece in _witnessed(sighting, noted.get(sighting.order, []), half_open, round_.origins)
     ]
 
 
 def _witnessed(
-    sighting: Sighting, items: list[dict[str, Any]], half_open: list[HalfOpen]
+    sighting: Sighting,
+    items: list[dict[str, Any]],
+    half_open: list[HalfOpen],
+    origins: Origins,
 ) -> Iterator[Sighting]:
     """The sighting, cut by which of its ports the listener heard."""
     if sighting.listener.state != "ours" or sighting.outcome is None:
@@ -52,11 +59,12 @@ def _witnessed(
             rest = port_sets.subtract(rest, heard)
             if not sighting.ports:
                 return
-    started = _half_open(sighting, half_open)
-    common = port_sets.intersect(rest, started)
-    if common:
-        yield replace(sighting, ports=common, witness=Witness(socket=True))
-        rest = port_sets.subtract(rest, common)
+    for sender, started in _half_open(sighting, half_open, origins).items():
+        common = port_sets.intersect(rest, started)
+        if common:
+            witness = Witness(socket=True, seen_from=_strange(sighting, [sender]))
+            yield replace(sighting, ports=common, witness=witness)
+            rest = port_sets.subtract(rest, common)
     if rest or not sighting.ports:
         yield replace(sighting, ports=rest, witness=Witness())
 
@@ -69,22 +77,28 @@ def _heard(sighting: Sighting, rest: Ports, item: dict[str, Any]) -> Ports | Non
 
 
 def _witness(sighting: Sighting, item: dict[str, Any]) -> Witness:
-    senders = tuple(item["from"])
-    own = own_addresses(sighting.task.source)
-    strange = next((sender for sender in senders if own and sender not in own), None)
+    strange = _strange(sighting, item["from"])
     return Witness(socket=True, seen_from=strange, reply_failure=item.get("reply"))
 
 
-def _half_open(sighting: Sighting, entries: list[HalfOpen]) -> Ports:
-    """Ports on which the listener's kernel holds a half-open connection of this source."""
-    if sighting.task.protocol != "tcp":
-        return ()
+def _strange(sighting: Sighting, senders: Iterable[str]) -> str | None:
+    """The first sender that is no address of the source."""
     own = own_addresses(sighting.task.source)
+    return next((sender for sender in senders if own and sender not in own), None)
+
+
+def _half_open(sighting: Sighting, entries: list[HalfOpen], origins: Origins) -> dict[str, Ports]:
+    """Ports on which the listener's kernel holds a half-open connection of this source, by the
+    address that it came from."""
+    if sighting.task.protocol != "tcp":
+        return {}
     # A host with several addresses has the same port on each; translated ones we do not know.
     to = None if sighting.listener.nat else sighting.task.address
-    mine = [
-        port
-        for port, sender, address in entries
-        if (not own or sender in own) and to in (None, address)
-    ]
-    return port_sets.normalise((port, port) for port in mine)
+    mine: dict[str, list[int]] = {}
+    for port, sender, address in entries:
+        if to in (None, address) and origins.is_of(sighting.task, port, sender):
+            mine.setdefault(sender, []).append(port)
+    return {
+        sender: port_sets.normalise((port, port) for port in ports)
+        for sender, ports in mine.items()
+    }

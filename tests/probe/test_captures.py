@@ -10,6 +10,7 @@ from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Inventory
 from netprobe.plan.expand import make_plan
 from netprobe.probe.captures import Capture
+from netprobe.probe.origins import Origins
 from netprobe.probe.parts import Part
 from netprobe.probe.sighting import Sighting
 from netprobe.probe.work import Work, join
@@ -38,7 +39,8 @@ def silent(protocol: str = "udp", sport: int | None = OWN_PORT, state: Any = "li
 
 def capture(*items: list[Any], truncated: bool = False, **options: Any) -> Capture:
     """A capture that has seen these."""
-    made = Capture(None, None, **options)  # type: ignore[arg-type]  # it is not asked any more
+    origins = Origins([host("c", "node", addresses=("10.0.0.9",))])
+    made = Capture(None, None, origins, **options)  # type: ignore[arg-type]  # not asked any more
     for protocol in ("udp", "tcp"):
         made._seen[protocol, "10.0.0.2"] = {"items": list(items), "truncated": truncated}
     return made
@@ -51,6 +53,8 @@ def capture(*items: list[Any], truncated: bool = False, **options: Any) -> Captu
         # The resolver of the same host asks the same service.
         ([["10.0.0.1", 33333, PORT, 9, None, []]], None),
         ([["10.0.0.1", 33333, PORT, 9, None, []], ["10.0.0.1", OWN_PORT, PORT, 1, None, []]], True),
+        # An address that no host has may be the source's, translated.
+        ([["192.0.2.9", OWN_PORT, PORT, 1, None, []]], None),
         ([["10.0.0.9", OWN_PORT, PORT, 1, None, []]], False),
         ([], False),
     ],

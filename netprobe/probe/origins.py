@@ -1,0 +1,64 @@
+"""Whose a packet is that arrives at a destination: source addresses may be translated on the way.
+
+A nonce tells from which address a source's packets arrive. TCP and echo carry none of ours, so
+their senders are held against what the nonces of other flows have told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netprobe.model.inventory import Host
+from netprobe.model.ports import Ports
+from netprobe.probe.work import Task
+
+
+class Origins:
+    """The addresses that packets to one destination come from, as far as nonces have told."""
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self._hosts = frozenset(address for host in hosts for address in own_addresses(host))
+        self._tasks: tuple[Task, ...] = ()
+        self._senders: dict[tuple[str, str], set[str]] = {}
+
+    def expect(self, tasks: Iterable[Task]) -> None:
+        """Note what is probed at the same time."""
+        self._tasks = tuple(tasks)
+
+    def note(self, task: Task, senders: Iterable[str]) -> None:
+        """Nonces of this source came to the task's address from these."""
+        self._senders.setdefault(_pair(task), set()).update(senders)
+
+    def is_of(self, task: Task, port: int, sender: str) -> bool | None:
+        """Whether a packet that came to this port is the task's source's; None: nobody can say."""
+        if sender in own_addresses(task.source):
+            return True
+        if sender in self._senders.get(_pair(task), ()):
+            return None if self._is_shared(task, port, sender) else True
+        return False if sender in self._hosts else None
+
+    def _is_shared(self, task: Task, port: int, sender: str) -> bool:
+        """Whether another host that asks the same may come from that address too."""
+        rivals = (
+            self._senders.get(_pair(other))
+            for other in self._tasks
+            if other.source.name != task.source.name
+            and other.protocol == task.protocol
+            and (not other.ports or holds(other.ports, port))
+        )
+        return sender in self._hosts or any(not known or sender in known for known in rivals)
+
+
+def own_addresses(host: Host) -> set[str]:
+    """The addresses that the host may send from, as far as the inventory knows."""
+    known = (*host.addresses, *host.source_addresses)
+    return {address.text for address in known if address.family is not None}
+
+
+def holds(ports: Ports, port: int) -> bool:
+    """Whether the port is one of them."""
+    return any(first <= port <= last for first, last in ports)
+
+
+def _pair(task: Task) -> tuple[str, str]:
+    return (task.source.name, task.address)
