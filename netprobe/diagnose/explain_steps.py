@@ -190,9 +190,14 @@ def reset_step(view: View) -> Step:
         return Step("reset", "not-possible", (why,), facts)
     first = checks[0]
     min_ttl = int(first.order["min_ttl"])
-    facts |= {"answer_ttl": min_ttl - 1, "min_ttl": min_ttl, "refused_again": _refused(first)}
-    words = [_min_ttl_words(view, min_ttl, _refused(first))]
-    words += [_higher_words(one) for one in checks[1:]]
+    facts |= {"min_ttl": min_ttl, "refused_again": _refused(first)}
+    if outcome.full_ttl is None:
+        facts |= {"answer_ttl": min_ttl - 1}
+        words = [_min_ttl_words(view, min_ttl, _refused(first))]
+        words += [_higher_words(one) for one in checks[1:]]
+    else:
+        facts |= {"full_ttl": outcome.full_ttl}
+        words = list(_full_ttl_words(view, outcome.full_ttl))
     words += [_departed_words(view, one.frames[0]) for one in view.checks("departures")]
     words.append(_conclusion(view, outcome.forged, outcome.left_host))
     status: StepStatus = "ok" if outcome.forged is False else "bad" if outcome.forged else "doubt"
@@ -210,6 +215,18 @@ def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
         f"genuine answers of {view.address} arrive with TTL {min_ttl - 1}; a connect that ignores "
         f"every packet with a TTL below {min_ttl} is {again}"
     )
+
+
+def _full_ttl_words(view: View, full: bool) -> Iterator[str]:
+    yield f"no TTL of a genuine answer of {view.address} is known"
+    if not full:
+        yield "the reset's TTL was lowered on its way, so the first hop did not make it"
+        return
+    yield "the reset's TTL was not lowered by any router, though the route goes through a gateway"
+    for one in view.checks("walk"):
+        if one.order["max_ttl"] == 1:
+            dies = any(hop for _, hop in one.frames[0].get("hops", ()))
+            yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
 
 
 def _higher_words(one: Exchange) -> str:

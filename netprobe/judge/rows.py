@@ -254,14 +254,14 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "refused by a reset that came from nearer than {address}: a firewall on the way forges it",
     ),
     _row(
-        "reset reset-blind reset-genuine | * | ours | captured",
+        "reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
         "blocked filtered reset none",
         "destination",
         "refused although our listener is up, and {destination}'s packet capture saw the request "
         "arrive: {destination}'s own firewall resets it",
     ),
     _row(
-        "reset reset-blind reset-genuine | * | ours | not-captured",
+        "reset reset-full-ttl reset-blind reset-genuine | * | ours | not-captured",
         "blocked filtered reset none",
         "path source",
         "refused although our listener is up, and {destination}'s packet capture never saw the "
@@ -275,13 +275,13 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "firewall resets it",
     ),
     _row(
-        "reset reset-blind | * | ours live | *",
+        "reset reset-full-ttl reset-blind | * | ours live | *",
         "blocked filtered reset none",
         "destination path source",
         "refused although {listening}: a firewall resets it",
     ),
     _row(
-        "reset reset-blind reset-genuine | * | loopback | *",
+        "reset reset-full-ttl reset-blind reset-genuine | * | loopback | *",
         "inconclusive closed reset none",
         "service",
         "refused: on {destination} {owner} holds the port, and no socket does on {address}",
@@ -298,6 +298,14 @@ ALLOWED: Final[tuple[Row, ...]] = (
         "destination path source",
         "refused, but this host's kernel is older than 5.8 and cannot say by whom: the destination "
         "or a firewall",
+    ),
+    _row(
+        "reset-full-ttl | * | * | *",
+        "inconclusive closed reset none",
+        "destination path service",
+        "refused, by a reset whose TTL no router has lowered, although the way to {address} goes "
+        "through a gateway: that gateway may have made it, and nothing else tells what answers of "
+        "{address} look like",
     ),
     _row(
         "reset reset-genuine | * | closed | *",
@@ -646,7 +654,7 @@ DENIED: Final[tuple[Row, ...]] = (
         "the host must not answer, and it did",
     ),
     _row(
-        "reset reset-blind reset-genuine reset-forged reset-here | * | * | *",
+        "reset reset-full-ttl reset-blind reset-genuine reset-forged reset-here | * | * | *",
         "pass closed reset refusal",
         "",
         "refused, as it must be",

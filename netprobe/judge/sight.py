@@ -9,7 +9,7 @@ from netprobe.model.evidence import NO_BUFFERS, Icmp, Outcome
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
-    "reset", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
+    "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
@@ -141,7 +141,7 @@ def _reset(outcome: Outcome) -> Sight:
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
-        return "reset"
+        return "reset-full-ttl" if outcome.full_ttl else "reset"
     if outcome.forged:
         return "reset-here" if outcome.left_host is False else "reset-forged"
     return "reset-genuine"

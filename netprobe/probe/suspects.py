@@ -4,6 +4,9 @@ Asked only for what would pass without our listener's word, once a source and ad
 
 * A genuine reset arrives with the destination's TTL. With IP_MINTTL just above that the kernel
   ignores it, and still sees one from a nearer forger (network-facts section 2).
+* Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
+  gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
+  whatever comes from the address has lost at least one.
 * A port that must be closed and opens nevertheless: something answers SYNs for everybody.
 * A connection that opens with a TTL too small to reach the destination: something nearer answers.
 """
@@ -112,10 +115,9 @@ class Suspects:
         task = resets[0].task
         ttl = await self._ttl(task, group)
         if ttl is None:
-            return resets
+            return await self._without_ttl(resets)
         ports = _union(sighting.ports for sighting in resets)
-        second = await self._prober.ask(task, "tcp", ports, look_ms=CHECK_MS, min_ttl=ttl + 1)
-        forged = _union(some for some, one in second if one.failure == "refused" and not one.icmp)
+        forged = await self._refused(task, ports, ttl + 1)
         if forged and await self._starts_higher(task, forged):
             return resets
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
@@ -124,6 +126,56 @@ class Suspects:
         if neighbour and left is False:
             forged = ports
         return [piece for sighting in resets for piece in _split(sighting, forged, left)]
+
+    async def _refused(self, task: Task, ports: Ports, min_ttl: int) -> Ports:
+        """The ports whose resets arrive with at least this TTL."""
+        found = await self._prober.ask(task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl)
+        return _union(some for some, one in found if one.failure == "refused" and not one.icmp)
+
+    async def _without_ttl(self, resets: list[Sighting]) -> list[Sighting]:
+        """Nothing tells the destination's TTL: only a full one says something of whose it is."""
+        task = resets[0].task
+        route = await self._fleet.agent(task.source).route(task.address, source_address(task))
+        if route.get("gateway") in (None, task.address):
+            return resets
+        full = await self._full(task, _union(sighting.ports for sighting in resets))
+        left = await self._left(task, resets) if full else None
+        forged = bool(full) and (left is False or await self._first_hop_resets(task, full))
+        return [piece for one in resets for piece in _split_full(one, full, forged, left)]
+
+    async def _full(self, task: Task, ports: Ports) -> Ports:
+        """The ports whose resets no router has lowered the TTL of."""
+        full: Ports = ()
+        for ttl in INITIAL_TTLS:
+            here = await self._refused(task, ports, ttl)
+            if not here:
+                break
+            # A reset that was only lost would make the TTL look full: asked twice.
+            for _ in range(2 if ttl < max(INITIAL_TTLS) else 0):
+                lower = port_sets.subtract(here, await self._refused(task, here, ttl + 1))
+                here = lower or ()
+                if not here:
+                    break
+            full = _union((full, here))
+        return full
+
+    async def _first_hop_resets(self, task: Task, ports: Ports) -> bool:
+        """Whether a full TTL can only be the first hop's.
+
+        A SYN that dies of its TTL there was not for that hop. A router that sets the TTL of all
+        that it forwards gives a reset of an unused port a full one, too.
+        """
+        control = ((CONTROL_PORTS[0],) * 2,)
+        if await self._refused(task, control, min(INITIAL_TTLS)):
+            return False
+        reply = await self._fleet.agent(task.source).request({
+            "t": "walk", "id": next(self._fleet.order_ids),
+            "proto": "tcp", "dst": task.address, "port": ports[0][0],
+            "src": source_address(task), "max_ttl": 1, "template": 0,
+        })  # fmt: skip
+        return any(
+            ttl == 1 and hop not in (None, task.address) for ttl, hop in reply.get("hops", ())
+        )
 
     async def _starts_higher(self, task: Task, forged: Ports) -> bool:
         """Whether these resets start with another TTL than the answers: then nothing is known."""
@@ -224,6 +276,18 @@ def _split(sighting: Sighting, forged: Ports, left: bool | None) -> list[Sightin
         outcome = replace(sighting.outcome, forged=False)
         pieces.append(replace(sighting, ports=rest, outcome=outcome))
     return pieces
+
+
+def _split_full(sighting: Sighting, full: Ports, forged: bool, left: bool | None) -> list[Sighting]:
+    """The ports whose reset came with a full TTL, and the others, of which nothing is known."""
+    assert sighting.outcome is not None
+    some = port_sets.intersect(sighting.ports, full)
+    rest = port_sets.subtract(sighting.ports, full)
+    word = True if forged else None
+    outcome = replace(sighting.outcome, forged=word, full_ttl=True, left_host=left)
+    lower = replace(sighting.outcome, full_ttl=False)
+    pieces = ((some, outcome), (rest, lower))
+    return [replace(sighting, ports=ports, outcome=one) for ports, one in pieces if ports]
 
 
 def _split_open(sighting: Sighting, nearer: Ports) -> list[Sighting]:
