@@ -36,8 +36,7 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "mtu-too-small",
         ("path",),
         "the path carries {path} bytes, the source's interface {needed} ({how}): {router} says "
-        "that its next link carries {limit}; lower the overlay's MTU so that its packets fit, or "
-        "raise that link's",
+        "that its next link carries {limit}",
     ),
     "black-hole": MtuRow(
         "blocked",
@@ -45,8 +44,7 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "mtu-black-hole",
         ("destination", "path"),
         "unfragmented packets above {path} bytes vanish without a word, the source's interface "
-        "sends up to {needed} ({how}): allow ICMP fragmentation-needed (IPv6: packet-too-big) on "
-        "the way, or lower the overlay's MTU so that its packets fit",
+        "sends up to {needed} ({how})",
     ),
     "not-measured": MtuRow(
         "inconclusive",

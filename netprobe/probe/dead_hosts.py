@@ -108,11 +108,11 @@ def _elapsed_ms(sighting: Sighting) -> int:
 
 
 def _waited(outcome: Outcome) -> bool:
+    """Whether the word kept us waiting, as a dead host's does."""
     elapsed_ms = outcome.elapsed_ms or 0
-    if outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS:
-        # Just after a repeated SYN: a refusal for which the first one found no answer left.
-        return is_host_unreachable(outcome) and elapsed_ms >= GIVEN_UP_MS
-    return is_host_unreachable(outcome) and elapsed_ms >= REFUSED_MS
+    # Just after a repeated SYN it may be a refusal for which the first one found no answer left.
+    repeated = outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS
+    return is_host_unreachable(outcome) and elapsed_ms >= (GIVEN_UP_MS if repeated else REFUSED_MS)
 
 
 def _timed(sighting: Sighting, dead: bool) -> Sighting:

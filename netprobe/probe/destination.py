@@ -15,8 +15,7 @@ from netprobe.probe.alone import Alone
 from netprobe.probe.answered import Answered
 from netprobe.probe.dead_hosts import DeadHosts
 from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.holders import Holders, undecided
-from netprobe.probe.holders import tasks as tasks_of
+from netprobe.probe.holders import Holders, tasks_of, undecided
 from netprobe.probe.late_refusals import LateRefusals
 from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.localise import Localiser
@@ -89,6 +88,7 @@ class Destination:
             async with self._alone.at(task.address for task in tasks):
                 sightings = await self._denied([task for task in tasks if task.denied])
                 sightings += await self._allowed([task for task in tasks if not task.denied])
+                await self._find_own(sightings)
         except asyncio.CancelledError:
             on_final()
             self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
@@ -97,7 +97,6 @@ class Destination:
             if sighting.outcome is not None and sighting.task.via is None:
                 source, address = sighting.task.source.name, sighting.task.address
                 self._answered.note(source, address, sighting.outcome)
-        await self._find_own(sightings)
         on_final()
         self._emit_all(wants, by_way, sightings, resolved)
 

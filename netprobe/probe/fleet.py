@@ -243,10 +243,10 @@ class Fleet:
         self._report(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report(self, host: Host, report: HostReport) -> None:
-        self._tell(replace(report, addresses=_own_addresses(host)))
+        self._tell(replace(report, addresses=_probing_addresses(host)))
 
 
-def _own_addresses(host: Host) -> tuple[str, ...]:
+def _probing_addresses(host: Host) -> tuple[str, ...]:
     """What its probes start from: where the inventory names a source address, that one alone."""
     chosen = {address.family for address in host.source_addresses}
     own = [one for one in host.addresses if one.family and one.family not in chosen]

@@ -61,7 +61,7 @@ class Holders:
         return checked
 
 
-def tasks(sightings: Iterable[Sighting]) -> list[Task]:
+def tasks_of(sightings: Iterable[Sighting]) -> list[Task]:
     """What to probe again, each flow once."""
     found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
     for one in sightings:
