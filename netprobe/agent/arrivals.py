@@ -1,4 +1,4 @@
-"""What came back on connects: whole batches of events at once, because most of them end alike.
+"""What came back on connects: whole volleys of events at once, because most of them end alike.
 
 A connect that ended is asked for its result by connect(), which also makes its socket new. What an
 ICMP error ended while connect() was at work is still out, as far as the kernel is concerned: then
@@ -10,12 +10,12 @@ import select
 import socket
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import replies
 from .errqueue import Cause, IcmpFact, next_cause
 from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, REFUSED, name_of
-from .flights import FD, LOOK, SOCK, STARTED, TO, Flight, by_batch, connect_ex
+from .flights import Volley, connect_ex, pick
 from .outcomes import Kind, kind
 from .pool import Pool
 from .pump import Window
@@ -31,120 +31,152 @@ OPEN = kind("connect", answer=replies.UNASKED)
 RESET_BY_PEER = kind("connect", REFUSED)
 
 _FD, _MASK = itemgetter(0), itemgetter(1)
-# A connect that failed: errno, and what the error queue says.
-Failed = Tuple[Flight, int, Optional[Cause]]
+Event = Tuple[int, int]
+# Connects of one volley that have news.
+Group = Tuple[Volley, Sequence[int]]
 
 
 class Arrivals:
     """Notes what is the same for many connects; ``owner`` sees to the others one by one."""
 
     def __init__(self, owner, pool, live, window):
-        # type: (Any, Pool, Dict[int, Flight], Window) -> None
+        # type: (Any, Pool, Dict[int, Volley], Window) -> None
         self._owner = owner
         self._pool = pool
         self._live = live
         self._window = window
 
     def take(self, events, now):
-        # type: (List[Tuple[int, int]], float) -> List[Flight]
+        # type: (List[Event], float) -> List[Group]
         """Handle what these events are about; gives what was refused, for ``sort``."""
-        flights = [each for each in map(self._live.get, map(_FD, events)) if each is not None]
-        masks = set(map(_MASK, events))
-        if select.EPOLLERR in masks:
-            flights = self._take_queued(dict(events), flights, now)
-        if select.EPOLLOUT in masks:
-            flights = self._take_open(dict(events), flights, now)
-        if not flights:
-            return []
-        codes = list(map(connect_ex, map(SOCK, flights), map(TO, flights)))
-        if codes.count(errno.ECONNREFUSED) == len(codes):
-            return flights
-        both = list(zip(flights, codes))
-        self._opened([flight for flight, code in both if code == 0], now)
-        failed = []  # type: List[Failed]
-        for flight, code in both:
-            if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
-                self._owner.news(flight, code)
-            elif code not in (0, errno.ECONNREFUSED):
-                failed.append((flight, code, next_cause(flight[4], flight[1])))
-        self._failed(failed, now)
-        return [flight for flight, code in both if code == errno.ECONNREFUSED]
+        # An error waits, but the connect is still out.
+        queued, events = _apart(events, select.EPOLLERR)
+        for volley, indices in self._groups(queued):
+            self._queued(volley, indices, now)
+        # It may write, and nothing else: it has opened.
+        ready, events = _apart(events, select.EPOLLOUT)
+        for volley, indices in self._groups(ready):
+            self._opened(volley, indices, now)
+        refused = []  # type: List[Group]
+        for volley, indices in self._groups(events):
+            refused += self._ended(volley, indices, now)
+        return refused
 
     def sort(self, refused, events, now):
-        # type: (List[Flight], List[Tuple[int, int]], float) -> None
+        # type: (List[Group], List[Event], float) -> None
         """Tell resets from rejects: EPOLLERR is left only where something is in the error queue.
 
         Asking a connect for its result has woken its descriptor once more, so a reset costs no
         system call of its own. A descriptor that was not woken is read in any case.
         """
-        fds = set(map(FD, refused))
-        resets = refused
-        if fds.difference(map(_FD, events)) or _any_error(events):
-            clean = fds.intersection(fd for fd, mask in events if not mask & select.EPOLLERR)
-            resets = [flight for flight in refused if flight[6] in clean]
-            self._failed(
-                [
-                    (flight, errno.ECONNREFUSED, next_cause(flight[4], flight[1]))
-                    for flight in refused
-                    if flight[6] not in clean
-                ],
-                now,
-            )
-        if resets and now - min(map(STARTED, resets)) > SWIFT_S:
-            slow = [flight for flight in resets if now - flight[3] > SWIFT_S]
-            resets = [flight for flight in resets if now - flight[3] <= SWIFT_S]
-            for flight in slow:
-                self._owner.refused(flight, None, errno.ECONNREFUSED)
-        for group in by_batch(resets):
-            self._land(group)
-            group[0][0].order.shelf.extend(map(SOCK, group))
-            self._note(group, RESET_BY_PEER, now, True)
+        masks = set(map(_MASK, events))
+        if any(mask & select.EPOLLERR for mask in masks):
+            events = [event for event in events if not event[1] & select.EPOLLERR]
+        clean = set(map(_FD, events))
+        for volley, indices in refused:
+            if clean.issuperset(pick(volley.fds, indices)):
+                self._reset(volley, indices, now)
+                continue
+            resets = [index for index in indices if volley.fds[index] in clean]
+            if resets:
+                self._reset(volley, resets, now)
+            rest = [index for index in indices if volley.fds[index] not in clean]
+            self._failed(volley, rest, [errno.ECONNREFUSED] * len(rest), now)
 
-    def _take_queued(self, masks, flights, now):
-        # type: (Dict[int, int], List[Flight], float) -> List[Flight]
-        """Connects that are out and have an error waiting; gives all others."""
-        queued = [flight for flight in flights if masks[flight[6]] == select.EPOLLERR]
-        failed = []  # type: List[Failed]
-        for flight in queued:
-            cause = next_cause(flight[4], flight[1])
+    def _groups(self, events):
+        # type: (List[Event]) -> List[Group]
+        """The connects that these events are about, by volley."""
+        if not events:
+            return []
+        fds = list(map(_FD, events))
+        volleys = set(map(self._live.get, fds))
+        if len(volleys) == 1:
+            return [(each, each.indices(fds)) for each in volleys if each is not None]
+        groups = {}  # type: Dict[Volley, List[int]]
+        for fd in fds:
+            volley = self._live.get(fd)
+            if volley is not None:
+                groups.setdefault(volley, []).append(fd)
+        return [(volley, volley.indices(some)) for volley, some in groups.items()]
+
+    def _ended(self, volley, indices, now):
+        # type: (Volley, Sequence[int], float) -> List[Group]
+        """Ask for results; gives what was refused."""
+        socks, addresses = pick(volley.socks, indices), pick(volley.addresses, indices)
+        codes = list(map(connect_ex, socks, addresses))
+        if codes.count(errno.ECONNREFUSED) == len(codes):
+            return [(volley, indices)]
+        both = list(zip(indices, codes))
+        opened = [index for index, code in both if code == 0]
+        if opened:
+            self._opened(volley, opened, now)
+        failed = []  # type: List[Tuple[int, int]]
+        for index, code in both:
+            if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
+                self._owner.news((volley, index), code)
+            elif code not in (0, errno.ECONNREFUSED):
+                failed.append((index, code))
+        self._failed(volley, [index for index, _ in failed], [code for _, code in failed], now)
+        refused = [index for index, code in both if code == errno.ECONNREFUSED]
+        return [(volley, refused)] if refused else []
+
+    def _queued(self, volley, indices, now):
+        # type: (Volley, Sequence[int], float) -> None
+        """Connects that are out and have an error waiting."""
+        causes = _causes(volley, indices)
+        first = causes[0]
+        if first is not None and causes.count(first) == len(causes):
+            self._end_alike(volley, indices, first[0], first, now, True)
+            return
+        groups = {}  # type: Dict[Cause, List[int]]
+        for index, cause in zip(indices, causes):
             if cause is not None:
-                failed.append((flight, cause[0], cause))
-        self._failed(failed, now, still_out=True)
-        return [flight for flight in flights if masks[flight[6]] != select.EPOLLERR]
+                groups.setdefault(cause, []).append(index)
+        for cause, some in groups.items():
+            self._end_alike(volley, some, cause[0], cause, now, True)
 
-    def _take_open(self, masks, flights, now):
-        # type: (Dict[int, int], List[Flight], float) -> List[Flight]
-        """Connects that may write, and nothing else: they have opened; gives all others."""
-        self._opened([each for each in flights if masks[each[6]] == select.EPOLLOUT], now)
-        return [each for each in flights if masks[each[6]] != select.EPOLLOUT]
-
-    def _failed(self, failed, now, still_out=False):
-        # type: (List[Failed], float, bool) -> None
+    def _failed(self, volley, indices, codes, now):
+        # type: (Volley, Sequence[int], List[int], float) -> None
         """Connects that something ended; those that the same ended go together."""
-        alike = {}  # type: Dict[Tuple[int, Optional[Cause]], List[Flight]]
-        for flight, code, cause in failed:
-            if now - flight[3] > SWIFT_S:
-                self._owner.refused(flight, cause, code)
-            else:
-                alike.setdefault((code, cause), []).append(flight)
-        for (code, cause), flights in alike.items():
-            fact = None if cause is None else cause[1]
-            for group in by_batch(flights):
-                self._land(group)
-                shelf, address = group[0][0].order.shelf, group[0][1][0]
-                if still_out:
-                    self._call_off(shelf, group)
-                else:
-                    shelf.extend(map(SOCK, group))
-                for elapsed_ms, some in _by_time(group, code, now):
-                    what = failure_kind(code, fact, elapsed_ms)
-                    self._note(some, what, now, is_at_host(what, address))
+        alike = {}  # type: Dict[Tuple[int, Optional[Cause]], List[int]]
+        for index, code, cause in zip(indices, codes, _causes(volley, indices)):
+            alike.setdefault((code, cause), []).append(index)
+        for (code, cause), some in alike.items():
+            self._end_alike(volley, some, code, cause, now, False)
 
-    def _call_off(self, shelf, flights):
-        # type: (List[socket.socket], List[Flight]) -> None
+    def _end_alike(self, volley, indices, code, cause, now, still_out):
+        # type: (Volley, Sequence[int], int, Optional[Cause], float, bool) -> None
+        """Connects that the same error ended; ``still_out``: not yet as far as the kernel goes."""
+        elapsed_s = now - volley.started(indices[0])
+        if elapsed_s > SWIFT_S:
+            for index in indices:
+                self._owner.refused((volley, index), cause, code)
+            return
+        self._land(volley, indices)
+        shelf = volley.part.order.shelf
+        if still_out:
+            self._call_off(shelf, pick(volley.socks, indices))
+        else:
+            shelf.extend(pick(volley.socks, indices))
+        fact = None if cause is None else cause[1]
+        what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
+        at_host = is_at_host(what, volley.addresses[0][0])
+        self._note(volley, indices, what, now, at_host)
+
+    def _reset(self, volley, indices, now):
+        # type: (Volley, Sequence[int], float) -> None
+        if now - volley.started(indices[0]) > SWIFT_S:
+            for index in indices:
+                self._owner.refused((volley, index), None, errno.ECONNREFUSED)
+            return
+        self._land(volley, indices)
+        volley.part.order.shelf.extend(pick(volley.socks, indices))
+        self._note(volley, indices, RESET_BY_PEER, now, True)
+
+    def _call_off(self, shelf, socks):
+        # type: (List[socket.socket], List[socket.socket]) -> None
         """End connects that are out, so that their sockets can connect again."""
-        for flight in flights:
-            sock = flight[4]
+        for sock in socks:
             try:
                 # Of a socket that is connecting this is what connect(AF_UNSPEC) does.
                 sock.shutdown(socket.SHUT_RDWR)
@@ -153,42 +185,37 @@ class Arrivals:
             else:
                 shelf.append(sock)
 
-    def _opened(self, flights, now):
-        # type: (List[Flight], float) -> None
-        for group in by_batch(flights):
-            order = group[0][0].order
-            bare = [] if order.may_meet_itself() else [f for f in group if f[0].mode == "connect"]
-            if len(bare) != len(group):
-                for flight in group:
-                    if flight not in bare:
-                        self._owner.news(flight, 0)
-            if bare:
-                self._land(bare)
-                for flight in bare:
-                    # A FIN: a service that listens there sees a polite client.
-                    self._pool.part(order.shelf, flight[4], now)
-                self._note(bare, OPEN, now, True)
+    def _opened(self, volley, indices, now):
+        # type: (Volley, Sequence[int], float) -> None
+        order = volley.part.order
+        if volley.part.mode != "connect" or order.may_meet_itself():
+            for index in indices:
+                self._owner.news((volley, index), 0)
+            return
+        self._land(volley, indices)
+        # A FIN: a service that listens there sees a polite client.
+        self._pool.part(order.shelf, pick(volley.socks, indices), now)
+        self._note(volley, indices, OPEN, now, True)
 
-    def _land(self, flights):
-        # type: (List[Flight]) -> None
-        """These connects of one batch are no longer out."""
+    def _land(self, volley, indices):
+        # type: (Volley, Sequence[int]) -> None
+        """These connects are no longer out."""
         live = self._live
-        for flight in flights:
-            del live[flight[6]]
-        self._window.answered(flights[0][5], len(flights))
+        for fd in pick(volley.fds, indices):
+            del live[fd]
+        self._window.answered(volley.batch, len(indices))
 
-    def _note(self, flights, what, now, at_host):
-        # type: (List[Flight], Kind, float, bool) -> None
-        """The outcome of connects of one order; ``at_host``: the destination itself answered."""
-        order = flights[0][0].order
+    def _note(self, volley, indices, what, now, at_host):
+        # type: (Volley, Sequence[int], Kind, float, bool) -> None
+        """The outcome of these; ``at_host``: the destination itself answered."""
+        order = volley.part.order
+        rtt_s = NOT_MEASURED_S
         if at_host:
-            rtts_s = [now - flight[3] for flight in flights]
-            self._owner.answered(order, max(rtts_s))
-        else:
-            rtts_s = [NOT_MEASURED_S] * len(flights)
-        ports = [flight[1][1] for flight in flights]
-        order.outcomes.add_many(ports, what, rtts_s, map(LOOK, flights))
-        self._owner.settle(order, len(flights))
+            rtt_s = now - volley.started(sum(indices) / len(indices))
+            self._owner.answered(order, now - volley.started(indices[0]))
+        ports = [address[1] for address in pick(volley.addresses, indices)]
+        order.outcomes.add_many(ports, what, rtt_s, volley.look)
+        self._owner.settle(order, len(indices))
 
 
 def is_at_host(what, address):
@@ -211,19 +238,22 @@ def elapsed_of(code, elapsed_s):
     return round(elapsed_s * 10) * 100 if name_of(code) == HOST_UNREACHABLE else None
 
 
-def _by_time(flights, code, now):
-    # type: (List[Flight], int, float) -> List[Tuple[Optional[int], List[Flight]]]
-    """The flights by ``elapsed_of``; nearly always one group."""
-    soonest, latest = max(map(STARTED, flights)), min(map(STARTED, flights))
-    elapsed_ms = elapsed_of(code, now - soonest)
-    if elapsed_ms == elapsed_of(code, now - latest):
-        return [(elapsed_ms, flights)]
-    groups = {}  # type: Dict[Optional[int], List[Flight]]
-    for flight in flights:
-        groups.setdefault(elapsed_of(code, now - flight[3]), []).append(flight)
-    return list(groups.items())
+def _apart(events, mask):
+    # type: (List[Event], int) -> Tuple[List[Event], List[Event]]
+    """The events with exactly this mask, and all others."""
+    masks = set(map(_MASK, events))
+    if mask not in masks:
+        return [], events
+    if len(masks) == 1:
+        return events, []
+    return (
+        [event for event in events if event[1] == mask],
+        [event for event in events if event[1] != mask],
+    )
 
 
-def _any_error(events):
-    # type: (List[Tuple[int, int]]) -> bool
-    return any(mask & select.EPOLLERR for mask in set(map(_MASK, events)))
+def _causes(volley, indices):
+    # type: (Volley, Sequence[int]) -> List[Optional[Cause]]
+    """What the error queue says of these."""
+    socks, addresses = pick(volley.socks, indices), pick(volley.addresses, indices)
+    return list(map(next_cause, socks, addresses))

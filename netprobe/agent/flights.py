@@ -1,9 +1,8 @@
-"""What the TCP engine has out: connects as plain tuples, and their order with its deadlines."""
+"""What the TCP engine has out: connects in volleys, and their order with its deadlines."""
 
 import socket
 from collections import deque
-from operator import itemgetter
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
 from .orders import Order, Part
 from .outcomes import Kind
@@ -11,12 +10,8 @@ from .pool import Pool
 from .pump import Batch
 from .sockets import SynState, is_own
 
-# (part, address, look, started, socket, batch, descriptor)
-Flight = Tuple[Part, Tuple[Any, ...], int, float, socket.socket, Batch, int]
-TO, LOOK, STARTED, SOCK, FD = map(itemgetter, (1, 2, 3, 4, 6))
-_BATCH = itemgetter(5)
-# Flights that started together, and are of one order; past when none of the batch is out.
-Started = Tuple[Batch, List[Flight]]
+# One connect that is out: its volley, and its place there.
+Flight = Tuple["Volley", int]
 
 # The methods as functions, for map(): a chunk of connects is one loop in C.
 connect_ex = socket.SocketType.connect_ex
@@ -26,14 +21,72 @@ fileno = socket.SocketType.fileno
 STEADY_S = 0.02
 
 
+class Volley:
+    """Connects of one part and look that were started together, as columns.
+
+    Mostly they also end together, and alike: then nothing is done connect by connect.
+    """
+
+    __slots__ = (
+        "_indices", "_started", "_step_s", "addresses", "batch", "fds", "look", "part", "socks",
+    )  # fmt: skip
+
+    def __init__(self, part, look, socks, addresses):
+        # type: (Part, int, List[socket.socket], List[Tuple[Any, ...]]) -> None
+        self.part = part
+        self.look = look
+        self.socks = socks
+        self.addresses = addresses
+        self.fds = list(map(fileno, socks))
+        self.batch = [len(socks), 1]  # type: Batch
+        self._started = self._step_s = 0.0
+        self._indices = None  # type: Optional[Dict[int, int]]
+
+    def __len__(self):
+        # type: () -> int
+        return len(self.fds)
+
+    def spread(self, begun, ended):
+        # type: (float, float) -> None
+        """They were started between these two looks at the clock.
+
+        Where the process stood still meanwhile nobody knows which went late: then all did, so that
+        no deadline comes early.
+        """
+        steady = ended - begun <= STEADY_S
+        self._started = begun if steady else ended
+        self._step_s = (ended - begun) / len(self.fds) if steady else 0.0
+
+    def started(self, index):
+        # type: (float) -> float
+        """When one went out, in seconds of ``Loop.now``."""
+        return self._started + self._step_s * index
+
+    def indices(self, fds):
+        # type: (Sequence[int]) -> Sequence[int]
+        """Which ones have these descriptors, each of which is named once; in order."""
+        if len(fds) == len(self.fds):
+            return range(len(fds))
+        if self._indices is None:
+            self._indices = {fd: index for index, fd in enumerate(self.fds)}
+        found = self._indices
+        return sorted(found[fd] for fd in fds)
+
+
+def pick(column, indices):
+    # type: (List[Any], Sequence[int]) -> List[Any]
+    """A column's part for these, which are in order."""
+    return column if len(indices) == len(column) else [column[index] for index in indices]
+
+
 class TcpOrder(Order):
     """A TCP order; each deque is in the order of its deadlines."""
 
     def __init__(self, agent, message, pool):
         # type: (Any, Dict[str, Any], Pool) -> None
         Order.__init__(self, agent, message)
-        self.first = deque()  # type: Deque[Started]
-        self.later = deque()  # type: Deque[Started]
+        self.first = deque()  # type: Deque[Volley]
+        self.later = deque()  # type: Deque[Volley]
         # Host-unreachable that came once, by port; it is asked again.
         self.dead = {}  # type: Dict[int, Kind]
         self._silent = {}  # type: Dict[int, Tuple[int, Optional[bool]]]
@@ -41,8 +94,9 @@ class TcpOrder(Order):
         self.hold_until = 0.0
         self.slowest_s = 0.0
         self.short_since = None  # type: Optional[float]
+        self.pinned = pool.pinned(self)
         # One list for all orders that take the same sockets; it stays the same object.
-        self.shelf = pool.shelf(self)
+        self.shelf = pool.shelf(self, self.pinned)
 
     def may_meet_itself(self):
         # type: () -> bool
@@ -63,27 +117,3 @@ class TcpOrder(Order):
         if more:
             self._silent[port] = (syns, left)
         return syns, left
-
-
-def by_batch(flights):
-    # type: (List[Flight]) -> List[List[Flight]]
-    """The flights that started together, together."""
-    if not flights or len(set(map(id, map(_BATCH, flights)))) == 1:
-        return [flights] if flights else []
-    groups = {}  # type: Dict[int, List[Flight]]
-    for flight in flights:
-        groups.setdefault(id(flight[5]), []).append(flight)
-    return list(groups.values())
-
-
-def spread(begun, ended, count):
-    # type: (float, float, int) -> List[float]
-    """When each of ``count`` connects went out that were started between two looks at the clock.
-
-    Where the process stood still meanwhile nobody knows which went late: then all did, so that no
-    deadline comes early.
-    """
-    if ended - begun > STEADY_S:
-        return [ended] * count
-    step_s = (ended - begun) / count
-    return [begun + step_s * number for number in range(count)]

@@ -8,12 +8,12 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from .errqueue import about, drain
 from .failures import NO_SOURCE_PORT, is_transient, name_of
-from .flights import FD, LOOK, Flight, TcpOrder, connect_ex, fileno, spread
-from .orders import Flow
+from .flights import TcpOrder, Volley, connect_ex
+from .orders import Flow, Part, Turn
 from .outcomes import kind
 from .pace import answers_of
 from .pool import Pool
-from .pump import SHORT_FOR_S, SHORT_S, Batch, Window
+from .pump import SHORT_FOR_S, SHORT_S, Window
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -28,7 +28,7 @@ class Launcher:
     """The orders that still have something to start. ``owner`` is told of what ended at once."""
 
     def __init__(self, agent, owner, pool, live):
-        # type: (Any, Any, Pool, Dict[int, Flight]) -> None
+        # type: (Any, Any, Pool, Dict[int, Volley]) -> None
         self._agent = agent
         self._owner = owner
         self._pool = pool
@@ -73,13 +73,14 @@ class Launcher:
         granted = self._agent.rate.take(wanted, now)
         if not granted:
             return 0
-        flows = order.take(granted)
-        self._agent.rate.give_back(granted - len(flows))
-        if len(flows) < granted:
+        turn = order.take_alike(granted)
+        self._agent.rate.give_back(granted - (len(turn[2]) if turn else 0))
+        if order.is_taken():
             self.remove(order)
         if not known:
             order.hold_until = now + UNKNOWN_HOLD_S if not order.hold_until else now
-        self._connect_all(order, flows, now)
+        if turn:
+            self._connect_all(order, turn, now)
         return 1
 
     def _next_order(self, now):
@@ -92,57 +93,50 @@ class Launcher:
                 return order
         return None
 
-    def _connect_all(self, order, flows, now):
-        # type: (TcpOrder, List[Flow], float) -> None
+    def _connect_all(self, order, turn, now):
+        # type: (TcpOrder, Turn, float) -> None
         # The hot half of the engine: whole chunks go through C loops (map, zip), flow by flow only
         # what did not simply go out.
-        socks = self._sockets(order, flows)
-        del flows[len(socks) :]
-        if not flows:
+        part, look, ports = turn
+        socks = self._sockets(order, turn)
+        if not socks:
             return
-        parts, ports, looks = zip(*flows)
-        addresses = order.target.addresses(ports)
+        addresses = order.target.addresses(ports[: len(socks)])
         begun = self._now()
         codes = list(map(connect_ex, socks, addresses))
-        starts = spread(begun, self._now(), len(codes))
-        batch = [0, 1]  # type: Batch
-        fds = map(fileno, socks)
-        flights = list(zip(parts, addresses, looks, starts, socks, repeat(batch), fds))
-        failed = []  # type: List[Tuple[Flight, int]]
+        ended = self._now()
+        failed = []  # type: List[Tuple[int, socket.socket, int]]
         if codes.count(errno.EINPROGRESS) != len(codes):
-            both = list(zip(flights, codes))
-            failed = [(flight, code) for flight, code in both if code != errno.EINPROGRESS]
-            flights = [flight for flight, code in both if code == errno.EINPROGRESS]
-        if flights:
-            self._out(order, flights, batch)
-            batch[0] = len(flights)
-            self.window.add(batch, now)
-        for flight, code in failed:
-            self._at_once(flight, code)
+            out = [index for index, code in enumerate(codes) if code == errno.EINPROGRESS]
+            failed = [
+                (port, sock, code)
+                for port, sock, code in zip(ports, socks, codes)
+                if code != errno.EINPROGRESS
+            ]
+            socks, addresses = [socks[at] for at in out], [addresses[at] for at in out]
+        if socks:
+            volley = Volley(part, look, socks, addresses)
+            volley.spread(begun, ended)
+            self._live.update(zip(volley.fds, repeat(volley)))
+            (order.first if look == 1 else order.later).append(volley)
+            self.window.add(volley.batch, now)
+        for port, sock, code in failed:
+            self._at_once(part, port, look, sock, begun, code)
 
-    def _out(self, order, flights, batch):
-        # type: (TcpOrder, List[Flight], Batch) -> None
-        """These connects are on their way."""
-        self._live.update(zip(map(FD, flights), flights))
-        if set(map(LOOK, flights)) == {1}:
-            order.first.append((batch, flights))
-            return
-        order.first.append((batch, [flight for flight in flights if flight[2] == 1]))
-        order.later.append((batch, [flight for flight in flights if flight[2] != 1]))
-
-    def _sockets(self, order, flows):
-        # type: (TcpOrder, List[Flow]) -> List[socket.socket]
+    def _sockets(self, order, turn):
+        # type: (TcpOrder, Turn) -> List[socket.socket]
         """One for each flow, used ones first; fewer where there are no more to be had."""
+        part, look, ports = turn
         shelf = order.shelf
-        count = len(flows)
+        count = len(ports)
         socks = shelf[-count:]
         del shelf[-count:]
         while len(socks) < count:
             at = len(socks)
-            sock = self._new_socket(order, flows[at])
+            sock = self._new_socket(order, (part, ports[at], look))
             if sock is None:
-                for rest in flows[at + 1 :]:
-                    self.ask_later(order, rest)
+                for port in ports[at + 1 :]:
+                    self.ask_later(order, (part, port, look))
                 break
             socks.append(sock)
         return socks
@@ -151,7 +145,7 @@ class Launcher:
         # type: (TcpOrder, Flow) -> Optional[socket.socket]
         """A fresh socket, or None where there is none to be had just now."""
         try:
-            return self._pool.take(order)
+            return self._pool.take(order, order.pinned)
         except OSError as error:
             if is_transient(error.errno) and not self._short_for_long(order):
                 self._pool.shrink()
@@ -176,18 +170,19 @@ class Launcher:
             order.short_since = now
         return now - order.short_since > SHORT_FOR_S and not self._live
 
-    def _at_once(self, flight, code):
-        # type: (Flight, int) -> None
+    def _at_once(self, part, port, look, sock, started, code):
+        # type: (Part, int, int, socket.socket, float, int) -> None
         """connect() ended before it returned: by our own kernel, or (rarely) with success."""
-        part, to, look, started, sock, _, _ = flight
-        order, port = part.order, to[1]
+        order = part.order
         if code == 0:
             self._owner.opened(part, port, look, sock, started)
             return
-        error = about(drain(sock), to[0], port)
+        error = about(drain(sock), order.target.address, port)
+        pinned = self._pool.is_pinned(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN:
-            # It was called off just when it opened after all, see ``Arrivals``.
+        if code == errno.EISCONN or (pinned and code == errno.EADDRNOTAVAIL):
+            # It was called off just when it opened after all, see ``Arrivals``; or its own port has
+            # lately been connected to this very port, and any other will do.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)

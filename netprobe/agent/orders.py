@@ -18,6 +18,8 @@ class Part(NamedTuple):
 
 Flow = Tuple[Part, int, int]
 Range = Tuple[Part, int, int]
+# What starts in one turn: flows of one part and look, by their ports.
+Turn = Tuple[Part, int, List[int]]
 
 
 class Order:
@@ -74,6 +76,30 @@ class Order:
         while len(flows) < count and self.again:
             flows.append(self.again.popleft())
         return flows
+
+    def take_alike(self, count):
+        # type: (int) -> Optional[Turn]
+        """Up to ``count`` flows of one part and look; None where there is nothing to start."""
+        fresh, again = self._fresh, self.again
+        if not fresh and not again:
+            return None
+        ports = []  # type: List[int]
+        part, look = (fresh[0][0], 1) if fresh else (again[0][0], again[0][2])
+        while fresh and fresh[0][0] is part and len(ports) < count:
+            _, first, last = fresh.popleft()
+            end = min(last, first + count - len(ports) - 1)
+            ports += range(first, end + 1)
+            if end < last:
+                fresh.appendleft((part, end + 1, last))
+        if not ports:
+            while again and again[0][0] is part and again[0][2] == look and len(ports) < count:
+                ports.append(again.popleft()[1])
+        return part, look, ports
+
+    def is_taken(self):
+        # type: () -> bool
+        """Whether there is nothing to start just now."""
+        return not self._fresh and not self.again
 
     def put_back(self, flow):
         # type: (Flow) -> None

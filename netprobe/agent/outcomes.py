@@ -2,7 +2,7 @@
 
 from array import array
 from itertools import repeat
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .errqueue import IcmpFact
 
@@ -48,6 +48,13 @@ class Alike:
         self.ports = array("H")
         self.rtts_s = array("d")
         self.looks = array("H")
+
+    def add(self, ports, rtt_s, look):
+        # type: (List[int], float, int) -> None
+        """More of them."""
+        self.ports.extend(ports)
+        self.rtts_s.extend(array("d", (rtt_s,)) * len(ports))
+        self.looks.extend(array("H", (look,)) * len(ports))
 
     def one_run(self, index):
         # type: (int) -> Optional[List[Optional[int]]]
@@ -100,16 +107,14 @@ class Outcomes:
         if len(self._entries) >= FLUSH_PORTS:
             self.flush()
 
-    def add_many(self, ports, what, rtts_s, looks):
-        # type: (Iterable[int], Kind, Iterable[float], Iterable[int]) -> None
+    def add_many(self, ports, what, rtt_s, look):
+        # type: (List[int], Kind, float, int) -> None
         """Many ports' final outcome, which is the same for all; nothing measured: below 0."""
         index = self._kinds.setdefault(what, len(self._kinds))
         alike = self._alike.get(index)
         if alike is None:
             alike = self._alike[index] = Alike()
-        alike.ports.extend(ports)
-        alike.rtts_s.extend(rtts_s)
-        alike.looks.extend(looks)
+        alike.add(ports, rtt_s, look)
 
     def flush(self):
         # type: () -> None

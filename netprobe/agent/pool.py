@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Tuple
 
 from .orders import Order
-from .sockets import Disconnect, close_with_reset, open_probe, set_ttl, tcp_socket_limit
+from .pins import Pins
+from .sockets import Disconnect, Target, close_with_reset, open_probe, set_ttl, tcp_socket_limit
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait for the peer to end too (and as a share of all sockets), and
@@ -27,6 +28,7 @@ class Pool:
         # type: (Any) -> None
         self._epoll = epoll
         self._disconnect = Disconnect()
+        self._pins = Pins()
         self._shelves = {}  # type: Dict[Key, Shelf]
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
@@ -38,11 +40,17 @@ class Pool:
         # type: () -> None
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
+        self._pins.measure()
 
-    def shelf(self, order):
-        # type: (Order) -> Shelf
+    def pinned(self, order):
+        # type: (Order) -> Optional[Target]
+        """The order's target with the source address that its sockets keep; None: they do not."""
+        return self._pins.target(order)
+
+    def shelf(self, order, pinned):
+        # type: (Order, Optional[Target]) -> Shelf
         """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
-        target = order.target
+        target = pinned or order.target
         key = (target.family, target.source, target.scope, order.min_ttl, order.ttl)
         return self._shelves.setdefault(key, [])
 
@@ -56,42 +64,52 @@ class Pool:
         """The host has no more descriptors: what we have must do."""
         self._limit = max(1, self.open)
 
-    def take(self, order):
-        # type: (Order) -> socket.socket
-        """A fresh socket. Raises OSError."""
+    def take(self, order, pinned):
+        # type: (Order, Optional[Target]) -> socket.socket
+        """A fresh socket; it keeps its port where it can. Raises OSError."""
         if self.open >= self._limit:
             # There is room only because the sockets of another source address lie idle.
             for shelf in self._shelves.values():
                 if shelf:
                     self.drop(shelf.pop())
                     break
-        sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
+        sock = self._pins.open(pinned, order.min_ttl) if pinned is not None else None
+        if sock is None:
+            sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
         if order.ttl is not None:
             set_ttl(sock, order.ttl)
         self.open += 1
         self._epoll.register(sock.fileno(), EVENTS)
         return sock
 
+    def is_pinned(self, sock):
+        # type: (socket.socket) -> bool
+        """Whether a socket keeps its port."""
+        return self._pins.has(sock)
+
     def drop(self, sock):
         # type: (socket.socket) -> None
         """Close a socket; an open connection ends by a FIN."""
         self.open -= 1
+        self._pins.forget(sock)
         sock.close()
 
-    def part(self, shelf, sock, now):
-        # type: (Shelf, socket.socket, float) -> None
-        """End an open connection by a FIN, and keep its socket once the peer has ended too."""
-        self._parted += 1
+    def part(self, shelf, socks, now):
+        # type: (Shelf, List[socket.socket], float) -> None
+        """End open connections by a FIN, and keep the sockets once the peer has ended too."""
+        parting = self._parting
         most = min(MOST_PARTING, int(self._limit * PARTING_SHARE))
-        if self._parted <= FEW or len(self._parting) >= most or not self._disconnect.is_thorough:
-            self.drop(sock)
-            return
-        try:
-            sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            self.drop(sock)  # the peer's reset was faster
-            return
-        self._parting[sock.fileno()] = (now, shelf, sock)
+        for sock in socks:
+            self._parted += 1
+            if self._parted <= FEW or len(parting) >= most or not self._disconnect.is_thorough:
+                self.drop(sock)
+                continue
+            try:
+                sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                self.drop(sock)  # the peer's reset was faster
+            else:
+                parting[sock.fileno()] = (now, shelf, sock)
 
     def hear(self, events):
         # type: (List[Tuple[int, int]]) -> None
@@ -113,6 +131,7 @@ class Pool:
         # type: (socket.socket) -> None
         """Close a socket; an open connection ends by a reset."""
         self.open -= 1
+        self._pins.forget(sock)
         close_with_reset(sock)
 
     def recycle(self, shelf, sock):

@@ -46,6 +46,13 @@ class Target(NamedTuple):
             return (self.address, port, 0, self.scope)
         return (self.address, port)
 
+    def source_sockaddr(self, port):
+        # type: (int) -> Tuple[Any, ...]
+        """The source address with a port of our own; 0: any."""
+        if self.family == socket.AF_INET6:
+            return (self.source, port, 0, self.scope)
+        return (self.source, port)
+
     def addresses(self, ports):
         # type: (Sequence[int]) -> List[Tuple[Any, ...]]
         """The addresses of many ports."""
@@ -65,9 +72,11 @@ def target_of(destination, source):
     return Target(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
 
 
-def open_probe(target, kind, protocol=0, min_ttl=None):
-    # type: (Target, int, int, Optional[int]) -> socket.socket
+def open_probe(target, kind, protocol=0, min_ttl=None, port=0):
+    # type: (Target, int, int, Optional[int], int) -> socket.socket
     """A non-blocking socket with an error queue, bound to the source address where one is given.
+
+    ``port``: our own port, which the socket then keeps; 0: each connect gets one.
 
     Raises OSError; the caller tells a bind failure by ``bind`` being the only call that may fail
     with an address error.
@@ -79,7 +88,7 @@ def open_probe(target, kind, protocol=0, min_ttl=None):
         if min_ttl is not None:
             set_min_ttl(sock, min_ttl)
         if target.source is not None:
-            bind_source(sock, target)
+            bind_source(sock, target, port)
     except OSError:
         sock.close()
         raise
@@ -102,18 +111,15 @@ def is_own(target):
     return True
 
 
-def bind_source(sock, target):
-    # type: (socket.socket, Target) -> None
-    """Bind the source address and leave the port to connect(): then ports are not used up."""
-    if sock.type & socket.SOCK_STREAM:
+def bind_source(sock, target, port=0):
+    # type: (socket.socket, Target, int) -> None
+    """Bind the source address, and the port or leave that to connect(): then none is used up."""
+    if sock.type & socket.SOCK_STREAM and not port:
         try:
             sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
         except OSError:
             pass  # before Linux 4.2 bind() takes a port for each socket, which is only dearer
-    if target.family == socket.AF_INET6:
-        sock.bind((target.source, 0, 0, target.scope))
-    else:
-        sock.bind((target.source, 0))
+    sock.bind(target.source_sockaddr(port))
 
 
 def set_min_ttl(sock, min_ttl):

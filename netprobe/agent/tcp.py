@@ -1,7 +1,7 @@
 """TCP probes: thousands of connects at once over one epoll descriptor and a pool of used sockets.
 
-There is no object per flow: a connect that is out is one tuple. A refused socket connects again at
-once. Silent connects are parked and do not count towards the window, so drops cost time, not rate.
+There is no object per flow: connects that start together are one. A refused socket connects again
+at once. Silent connects are parked and do not count towards the window: drops cost time, not rate.
 """
 
 import select
@@ -13,7 +13,7 @@ from . import replies
 from .arrivals import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
 from .errqueue import Cause, next_cause
 from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
-from .flights import Flight, Started, TcpOrder
+from .flights import Flight, TcpOrder, Volley, connect_ex
 from .launcher import Launcher
 from .orders import Part
 from .outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
@@ -46,7 +46,8 @@ class TcpEngine:
         self._pool = Pool(self._epoll)
         self._pump = Pump(agent.loop, self._run)
         self._orders = {}  # type: Dict[int, TcpOrder]
-        self._live = {}  # type: Dict[int, Flight]
+        # Whose connect is out on a descriptor.
+        self._live = {}  # type: Dict[int, Volley]
         self._late = deque()  # type: Deque[Tuple[float, Flight]]
         self._starts = Launcher(agent, self, self._pool, self._live)
         self._arrivals = Arrivals(self, self._pool, self._live, self._starts.window)
@@ -57,9 +58,9 @@ class TcpEngine:
     def submit(self, message):
         # type: (Dict[str, Any]) -> None
         """Start an order; its outcomes and ``done`` follow."""
-        order = TcpOrder(self._agent, message, self._pool)
         if not self._orders:
             self._pool.measure()
+        order = TcpOrder(self._agent, message, self._pool)
         self._orders[order.id] = order
         if not order.pending:
             self._finish(order)
@@ -73,9 +74,9 @@ class TcpEngine:
         order = self._orders.get(order_id)
         if order is None:
             return False
-        for flight in [each for each in self._live.values() if each[0].order is order]:
-            self._forget(flight)
-            self._pool.drop(flight[4])
+        for fd, volley in list(self._live.items()):
+            if volley.part.order is order:
+                self._pool.drop(self._forget((volley, volley.indices((fd,))[0])))
         self._talks.drop(order)
         self._finish(order, True)
         return True
@@ -89,8 +90,8 @@ class TcpEngine:
     def close(self):
         # type: () -> None
         """Close every socket; outcomes of what was out are lost."""
-        for flight in list(self._live.values()):
-            flight[4].close()
+        for fd, volley in list(self._live.items()):
+            volley.socks[volley.indices((fd,))[0]].close()
         self._talks.drop(None)
         self._pool.empty()
         self._live.clear()
@@ -158,16 +159,18 @@ class TcpEngine:
     def news(self, flight, code):
         # type: (Flight, int) -> None
         """The result of one connect: opened, still out, or failed."""
-        part, to, look, started, sock, _, _ = flight
+        volley, index = flight
+        part, to, sock = volley.part, volley.addresses[index], volley.socks[index]
         if code == 0:
             self._forget(flight)
-            self.opened(part, to[1], look, sock, started)
+            self.opened(part, to[1], volley.look, sock, volley.started(index))
         elif code in ENDED_AFTER_OPEN:
             # The handshake was done and a reset came before we looked: the port is open.
             self._forget(flight)
             self._pool.drop(sock)
             ended = OPEN if part.mode == "connect" else ENDED
-            self._open_report(part.order, to[1], ended, self._now() - started, look)
+            rtt_s = self._now() - volley.started(index)
+            self._open_report(part.order, to[1], ended, rtt_s, volley.look)
         elif code in IN_PROGRESS:
             # An ICMP error that arrived while the kernel was still inside connect() is in the queue
             # only; the errno would follow with the next SYN, a second later.
@@ -180,10 +183,11 @@ class TcpEngine:
     def refused(self, flight, cause, code):
         # type: (Flight, Optional[Cause], int) -> None
         """A connect failed; the error queue says whether an ICMP error did it, and whose."""
-        part, to, look, started, sock, _, _ = flight
+        volley, index = flight
+        part, to, look = volley.part, volley.addresses[index], volley.look
         order = part.order
-        elapsed_s = self._now() - started
-        self._forget(flight)
+        elapsed_s = self._now() - volley.started(index)
+        sock = self._forget(flight)
         if elapsed_s > REUSE_WITHIN_S:
             self._pool.drop(sock)
         else:
@@ -243,10 +247,12 @@ class TcpEngine:
             self._finish(order)
 
     def _forget(self, flight):
-        # type: (Flight) -> None
-        """A connect is no longer out."""
-        del self._live[flight[6]]
-        self._starts.window.answered(flight[5])
+        # type: (Flight) -> socket.socket
+        """A connect is no longer out; gives its socket."""
+        volley, index = flight
+        del self._live[volley.fds[index]]
+        self._starts.window.answered(volley.batch)
+        return volley.socks[index]
 
     def give_back(self, part, sock):
         # type: (Part, socket.socket) -> None
@@ -275,33 +281,38 @@ class TcpEngine:
             self._expire_queue(order.later, order.look_s, now)
 
     def _expire_queue(self, queue, limit_s, now):
-        # type: (Deque[Started], float, float) -> None
+        # type: (Deque[Volley], float, float) -> None
         while queue:
-            batch, flights = queue[0]
-            if batch[0] and flights:
-                if now - flights[-1][3] < limit_s:
+            volley = queue[0]
+            if volley.batch[0]:
+                if now - volley.started(len(volley) - 1) < limit_s:
                     return
-                for flight in flights:
-                    self._ask_once_more(flight, now)
+                for index in range(len(volley)):
+                    self._ask_once_more((volley, index), now)
             queue.popleft()
 
     def _ask_once_more(self, flight, now):
         # type: (Flight, float) -> None
         """The deadline has passed. Believe the kernel, not our clock: a starved process is late."""
-        if self._live.get(flight[6]) is not flight:
+        volley, index = flight
+        if not self._is_out(flight):
             return
-        part, to, look, started, sock, _, _ = flight
-        code = sock.connect_ex(to)
-        self.news(flight, code)
-        if self._live.get(flight[6]) is not flight:
+        sock, to = volley.socks[index], volley.addresses[index]
+        self.news(flight, connect_ex(sock, to))
+        if not self._is_out(flight):
             return
         state = syn_state(sock)
-        if not state.timeouts and now - started < part.order.look_s + MOST_LATE_S:
+        limit_s = volley.part.order.look_s + MOST_LATE_S
+        if not state.timeouts and now - volley.started(index) < limit_s:
             self._late.append((now + LATE_S, flight))
             return
-        self._forget(flight)
-        self._pool.drop(sock)
-        self._silent(part, to[1], look, state)
+        self._pool.drop(self._forget(flight))
+        self._silent(volley.part, to[1], volley.look, state)
+
+    def _is_out(self, flight):
+        # type: (Flight) -> bool
+        volley, index = flight
+        return self._live.get(volley.fds[index]) is volley
 
     def _silent(self, part, port, look, state):
         # type: (Part, int, int, SynState) -> None

@@ -1,0 +1,135 @@
+"""Sockets that keep their source port and address from connect to connect.
+
+Otherwise the kernel looks for both at every connect, which is a seventh of a scan's work. A socket
+is only bound to the address that the kernel would have taken.
+"""
+
+import socket
+import struct
+from typing import Any, Dict, Optional, Set
+
+from .netlink import attributes, dump
+from .orders import Order
+from .sockets import Target, open_probe
+
+# An order of fewer ports is not worth it.
+FROM_PORTS = 256
+# So many source ports at most, and this share of what the host has: others connect, too.
+MOST_PORTS = 512
+SHARE = 0.05
+PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+HASH_POLICY = {
+    socket.AF_INET: "/proc/sys/net/ipv4/fib_multipath_hash_policy",
+    socket.AF_INET6: "/proc/sys/net/ipv6/fib_multipath_hash_policy",
+}  # type: Dict[int, str]
+BY_ADDRESS = "0"
+
+# linux/rtnetlink.h, linux/fib_rules.h: what makes a rule depend on protocol or ports.
+RTM_GETRULE = 34
+_FIB_RULE = struct.Struct("=BBBBBBBBI")
+_BY_PORT = frozenset((22, 23, 24, 28, 29))
+# Any port; no packet is sent.
+_DISCARD = 9
+
+
+class Pins:
+    """The source ports that are taken so."""
+
+    def __init__(self):
+        # type: () -> None
+        self._room = 0
+        self._fds = set()  # type: Set[int]
+        self._plain = {}  # type: Dict[int, bool]
+
+    def measure(self):
+        # type: () -> None
+        """Look at the host's settings as they are now."""
+        self._room = _most_ports()
+        self._plain = {}
+
+    def target(self, order):
+        # type: (Order) -> Optional[Target]
+        """Where an order goes, with the source address that its sockets may be bound to."""
+        target = order.target
+        if order.pending < FROM_PORTS:
+            return None
+        if target.source is not None:
+            return target
+        if target.family not in self._plain:
+            self._plain[target.family] = _is_plain(target.family)
+        source = _source(target) if self._plain[target.family] else None
+        # An own address connects from itself, and might meet itself.
+        return None if source in (None, target.address) else target._replace(source=source)
+
+    def open(self, target, min_ttl):
+        # type: (Target, Optional[int]) -> Optional[socket.socket]
+        """A bound socket; None where there is no port for it."""
+        if len(self._fds) >= self._room:
+            return None
+        try:
+            sock = open_probe(target, socket.SOCK_STREAM, 0, min_ttl, _free_port(target))
+        except OSError:
+            return None  # the host is short of ports; unbound sockets may share them
+        self._fds.add(sock.fileno())
+        return sock
+
+    def has(self, sock):
+        # type: (socket.socket) -> bool
+        """Whether this is one of them."""
+        return sock.fileno() in self._fds
+
+    def forget(self, sock):
+        # type: (socket.socket) -> None
+        """A socket is about to be closed; it need not be one of them."""
+        self._fds.discard(sock.fileno())
+
+
+def _free_port(target):
+    # type: (Target) -> int
+    """A port that nobody has. The kernel chooses; only one that bind() names stays the socket's."""
+    scout = socket.SocketType(target.family, socket.SOCK_STREAM)  # type: Any
+    try:
+        scout.bind(target.source_sockaddr(0))
+        return int(scout.getsockname()[1])
+    finally:
+        scout.close()
+
+
+def _source(target):
+    # type: (Target) -> Optional[str]
+    """The address that a connect to this target would have."""
+    try:
+        sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+    except OSError:
+        return None
+    try:
+        sock.connect(target.sockaddr(_DISCARD))
+        return str(sock.getsockname()[0]).partition("%")[0]
+    except OSError:
+        return None  # no route: the connects will say so
+    finally:
+        sock.close()
+
+
+def _is_plain(family):
+    # type: (int) -> bool
+    """Whether a connect's source address depends on nothing but its destination's address."""
+    try:
+        with open(HASH_POLICY[family]) as file:
+            if file.read().strip() != BY_ADDRESS:
+                return False
+        body = _FIB_RULE.pack(family, 0, 0, 0, 0, 0, 0, 0, 0)
+        rules = [dict(attributes(rule[_FIB_RULE.size :])) for rule in dump(RTM_GETRULE, body)]
+    except OSError:
+        return False
+    return not any(_BY_PORT.intersection(rule) for rule in rules)
+
+
+def _most_ports():
+    # type: () -> int
+    try:
+        with open(PORT_RANGE) as file:
+            first, last = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0
+    return min(MOST_PORTS, int((last - first + 1) * SHARE))
