@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import replies
-from .errqueue import Cause, IcmpFact, next_cause
+from .errqueue import Cause, IcmpFact, next_causes
 from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, REFUSED, name_of
 from .flights import Volley, connect_ex, pick
 from .outcomes import Kind, kind
@@ -123,7 +123,7 @@ class Arrivals:
     def _queued(self, volley, indices, now):
         # type: (Volley, Sequence[int], float) -> None
         """Connects that are out and have an error waiting."""
-        causes = _causes(volley, indices)
+        causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
         first = causes[0]
         if first is not None and causes.count(first) == len(causes):
             self._end_alike(volley, indices, first[0], first, now, True)
@@ -139,7 +139,8 @@ class Arrivals:
         # type: (Volley, Sequence[int], List[int], float) -> None
         """Connects that something ended; those that the same ended go together."""
         alike = {}  # type: Dict[Tuple[int, Optional[Cause]], List[int]]
-        for index, code, cause in zip(indices, codes, _causes(volley, indices)):
+        causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
+        for index, code, cause in zip(indices, codes, causes):
             alike.setdefault((code, cause), []).append(index)
         for (code, cause), some in alike.items():
             self._end_alike(volley, some, code, cause, now, False)
@@ -250,10 +251,3 @@ def _apart(events, mask):
         [event for event in events if event[1] == mask],
         [event for event in events if event[1] != mask],
     )
-
-
-def _causes(volley, indices):
-    # type: (Volley, Sequence[int]) -> List[Optional[Cause]]
-    """What the error queue says of these."""
-    socks, addresses = pick(volley.socks, indices), pick(volley.addresses, indices)
-    return list(map(next_cause, socks, addresses))

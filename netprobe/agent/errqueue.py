@@ -8,6 +8,8 @@ simply leave the queue empty). No privilege is needed.
 import socket
 import struct
 from functools import lru_cache
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
@@ -27,6 +29,8 @@ ORIGIN_ICMP = 2
 ORIGIN_ICMP6 = 3
 
 ANCILLARY_BYTES = 512
+_ANCILLARY, _NAME = itemgetter(1), itemgetter(3)
+_recvmsg = socket.SocketType.recvmsg  # type: Any
 
 
 class QueuedError(NamedTuple):
@@ -119,12 +123,40 @@ def next_cause(sock, to):
 
     Reads no further than it must: what stays is about other flows, and is passed over later.
     """
+    return _cause_in(None, sock, to)
+
+
+def next_causes(socks, addresses):
+    # type: (Sequence[Any], Sequence[Tuple[Any, ...]]) -> List[Optional[Cause]]
+    """``next_cause`` of many sockets and the addresses that they went to."""
+    heard = []  # type: List[Tuple[Any, ...]]
+    try:
+        for each in map(_recvmsg, socks, repeat(1), repeat(ANCILLARY_BYTES), repeat(MSG_ERRQUEUE)):
+            heard.append(each)
+    except OSError:
+        pass  # an empty queue: that one and those behind it are read one by one
+    told = list(map(_ANCILLARY, heard))
+    if told and told.count(told[0]) == len(socks) and list(map(_NAME, heard)) == addresses:
+        cause = _cause(tuple(told[0]))
+        if cause is not None and cause[1] is not None:
+            return [cause] * len(socks)
+    return [
+        _cause_in(heard[number] if number < len(heard) else None, sock, to)
+        for number, (sock, to) in enumerate(zip(socks, addresses))
+    ]
+
+
+def _cause_in(heard, sock, to):
+    # type: (Optional[Tuple[Any, ...]], socket.socket, Tuple[Any, ...]) -> Optional[Cause]
+    """``next_cause`` where one entry of the queue may have been read already."""
     local = None
     while True:
         try:
-            _, ancillary, _, name = sock.recvmsg(1, ANCILLARY_BYTES, MSG_ERRQUEUE)
+            heard = heard or sock.recvmsg(1, ANCILLARY_BYTES, MSG_ERRQUEUE)
         except OSError:
             return local
+        _, ancillary, _, name = heard
+        heard = None
         if name != to and (not name or _plain(name) != _plain(to)):
             continue
         cause = _cause(tuple(ancillary))
