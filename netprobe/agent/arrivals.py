@@ -9,12 +9,13 @@ import errno
 import select
 import socket
 from functools import lru_cache
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import replies
 from .errqueue import Cause, IcmpFact, next_causes
-from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, REFUSED, name_of
+from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, REFUSED, name_of, until_error
 from .flights import Volley, connect_ex, pick
 from .outcomes import Kind, kind
 from .pool import Pool
@@ -25,12 +26,12 @@ from .pump import Window
 REUSE_WITHIN_S = 0.9
 # What took longer may be a dead neighbour, or a second SYN: each is looked at by itself.
 SWIFT_S = 0.4
-NOT_MEASURED_S = -1.0
 
 OPEN = kind("connect", answer=replies.UNASKED)
 RESET_BY_PEER = kind("connect", REFUSED)
 
 _FD, _MASK = itemgetter(0), itemgetter(1)
+_shutdown = socket.SocketType.shutdown
 Event = Tuple[int, int]
 # Connects of one volley that have news.
 Group = Tuple[Volley, Sequence[int]]
@@ -49,14 +50,17 @@ class Arrivals:
     def take(self, events, now):
         # type: (List[Event], float) -> List[Group]
         """Handle what these events are about; gives what was refused, for ``sort``."""
-        # An error waits, but the connect is still out.
-        queued, events = _apart(events, select.EPOLLERR)
-        for volley, indices in self._groups(queued):
-            self._queued(volley, indices, now)
-        # It may write, and nothing else: it has opened.
-        ready, events = _apart(events, select.EPOLLOUT)
-        for volley, indices in self._groups(ready):
-            self._opened(volley, indices, now)
+        masks = set(map(_MASK, events))
+        if select.EPOLLERR in masks:
+            # An error waits, but the connect is still out.
+            queued, events = _apart(events, select.EPOLLERR)
+            for volley, indices in self._groups(queued):
+                self._queued(volley, indices, now)
+        if select.EPOLLOUT in masks:
+            # It may write, and nothing else: it has opened.
+            ready, events = _apart(events, select.EPOLLOUT)
+            for volley, indices in self._groups(ready):
+                self._opened(volley, indices, now)
         refused = []  # type: List[Group]
         for volley, indices in self._groups(events):
             refused += self._ended(volley, indices, now)
@@ -177,14 +181,12 @@ class Arrivals:
     def _call_off(self, shelf, socks):
         # type: (List[socket.socket], List[socket.socket]) -> None
         """End connects that are out, so that their sockets can connect again."""
-        for sock in socks:
-            try:
-                # Of a socket that is connecting this is what connect(AF_UNSPEC) does.
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                self._pool.drop(sock)
-            else:
-                shelf.append(sock)
+        # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
+        done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
+        shelf.extend(socks[:done])
+        if done < len(socks):
+            self._pool.drop(socks[done])
+            self._call_off(shelf, socks[done + 1 :])
 
     def _opened(self, volley, indices, now):
         # type: (Volley, Sequence[int], float) -> None
@@ -210,12 +212,11 @@ class Arrivals:
         # type: (Volley, Sequence[int], Kind, float, bool) -> None
         """The outcome of these; ``at_host``: the destination itself answered."""
         order = volley.part.order
-        rtt_s = NOT_MEASURED_S
+        rtt_s = None  # type: Optional[float]
         if at_host:
             rtt_s = now - volley.started(sum(indices) / len(indices))
             self._owner.answered(order, now - volley.started(indices[0]))
-        ports = [address[1] for address in pick(volley.addresses, indices)]
-        order.outcomes.add_many(ports, what, rtt_s, volley.look)
+        order.outcomes.add_many(pick(volley.ports, indices), what, rtt_s, volley.look)
         self._owner.settle(order, len(indices))
 
 
@@ -242,12 +243,7 @@ def elapsed_of(code, elapsed_s):
 def _apart(events, mask):
     # type: (List[Event], int) -> Tuple[List[Event], List[Event]]
     """The events with exactly this mask, and all others."""
-    masks = set(map(_MASK, events))
-    if mask not in masks:
-        return [], events
-    if len(masks) == 1:
-        return events, []
-    return (
-        [event for event in events if event[1] == mask],
-        [event for event in events if event[1] != mask],
-    )
+    those = [event for event in events if event[1] == mask]
+    if len(those) == len(events):
+        return those, []
+    return those, [event for event in events if event[1] != mask]

@@ -12,6 +12,8 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
+from .failures import until_error
+
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
 IP_TTL = 2
 IP_RECVERR = 11
@@ -129,12 +131,10 @@ def next_cause(sock, to):
 def next_causes(socks, addresses):
     # type: (Sequence[Any], Sequence[Tuple[Any, ...]]) -> List[Optional[Cause]]
     """``next_cause`` of many sockets and the addresses that they went to."""
-    heard = []  # type: List[Tuple[Any, ...]]
-    try:
-        for each in map(_recvmsg, socks, repeat(1), repeat(ANCILLARY_BYTES), repeat(MSG_ERRQUEUE)):
-            heard.append(each)
-    except OSError:
-        pass  # an empty queue: that one and those behind it are read one by one
+    # An empty queue ends this; that one and those behind it are read one by one.
+    heard = until_error(
+        map(_recvmsg, socks, repeat(1), repeat(ANCILLARY_BYTES), repeat(MSG_ERRQUEUE))
+    )
     told = list(map(_ANCILLARY, heard))
     if told and told.count(told[0]) == len(socks) and list(map(_NAME, heard)) == addresses:
         cause = _cause(tuple(told[0]))

@@ -5,7 +5,7 @@ The coordinator imports ``FAILURES``, so that its tables can be checked for comp
 """
 
 import errno
-from typing import Optional
+from typing import Any, Iterator, List, Optional
 
 # Nothing at all came back: no errno says this, the engines do, after the last look.
 NO_ANSWER = "no-answer"
@@ -113,3 +113,15 @@ def is_transient(number):
     # type: (Optional[int]) -> bool
     """Whether an errno only says that our own host is short of something just now."""
     return number in SHORT_OF or number == errno.EAGAIN
+
+
+def until_error(results):
+    # type: (Iterator[Any]) -> List[Any]
+    """What an iterator gives before it raises OSError: ``map`` of a system call, say."""
+    done = []  # type: List[Any]
+    try:
+        for each in results:
+            done.append(each)
+    except OSError:
+        pass
+    return done

@@ -28,15 +28,17 @@ class Volley:
     """
 
     __slots__ = (
-        "_indices", "_started", "_step_s", "addresses", "batch", "fds", "look", "part", "socks",
+        "_indices", "_started", "_step_s", "addresses", "batch", "fds", "look", "part", "ports",
+        "socks",
     )  # fmt: skip
 
-    def __init__(self, part, look, socks, addresses):
-        # type: (Part, int, List[socket.socket], List[Tuple[Any, ...]]) -> None
+    def __init__(self, part, look, ports, socks):
+        # type: (Part, int, Sequence[int], List[socket.socket]) -> None
         self.part = part
         self.look = look
+        self.ports = ports
         self.socks = socks
-        self.addresses = addresses
+        self.addresses = part.order.target.addresses(ports)  # type: List[Tuple[Any, ...]]
         self.fds = list(map(fileno, socks))
         self.batch = [len(socks), 1]  # type: Batch
         self._started = self._step_s = 0.0
@@ -74,7 +76,7 @@ class Volley:
 
 
 def pick(column, indices):
-    # type: (List[Any], Sequence[int]) -> List[Any]
+    # type: (Any, Sequence[int]) -> Any
     """A column's part for these, which are in order."""
     return column if len(indices) == len(column) else [column[index] for index in indices]
 

@@ -101,21 +101,17 @@ class Launcher:
         socks = self._sockets(order, turn)
         if not socks:
             return
-        addresses = order.target.addresses(ports[: len(socks)])
+        volley = Volley(part, look, ports[: len(socks)], socks)
         begun = self._now()
-        codes = list(map(connect_ex, socks, addresses))
+        codes = list(map(connect_ex, socks, volley.addresses))
         ended = self._now()
         failed = []  # type: List[Tuple[int, socket.socket, int]]
         if codes.count(errno.EINPROGRESS) != len(codes):
-            out = [index for index, code in enumerate(codes) if code == errno.EINPROGRESS]
-            failed = [
-                (port, sock, code)
-                for port, sock, code in zip(ports, socks, codes)
-                if code != errno.EINPROGRESS
-            ]
-            socks, addresses = [socks[at] for at in out], [addresses[at] for at in out]
-        if socks:
-            volley = Volley(part, look, socks, addresses)
+            all_of_it = list(zip(ports, socks, codes))
+            failed = [each for each in all_of_it if each[2] != errno.EINPROGRESS]
+            out = [each for each in all_of_it if each[2] == errno.EINPROGRESS]
+            volley = Volley(part, look, [each[0] for each in out], [each[1] for each in out])
+        if len(volley):
             volley.spread(begun, ended)
             self._live.update(zip(volley.fds, repeat(volley)))
             (order.first if look == 1 else order.later).append(volley)

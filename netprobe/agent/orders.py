@@ -1,7 +1,8 @@
 """A probe order while it is worked on: its ports, taken lazily, and what is asked again."""
 
 from collections import deque
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from itertools import chain
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .outcomes import Outcomes
 from .sockets import Target, target_of
@@ -19,7 +20,7 @@ class Part(NamedTuple):
 Flow = Tuple[Part, int, int]
 Range = Tuple[Part, int, int]
 # What starts in one turn: flows of one part and look, by their ports.
-Turn = Tuple[Part, int, List[int]]
+Turn = Tuple[Part, int, Sequence[int]]
 
 
 class Order:
@@ -80,21 +81,31 @@ class Order:
     def take_alike(self, count):
         # type: (int) -> Optional[Turn]
         """Up to ``count`` flows of one part and look; None where there is nothing to start."""
-        fresh, again = self._fresh, self.again
-        if not fresh and not again:
-            return None
-        ports = []  # type: List[int]
-        part, look = (fresh[0][0], 1) if fresh else (again[0][0], again[0][2])
-        while fresh and fresh[0][0] is part and len(ports) < count:
-            _, first, last = fresh.popleft()
-            end = min(last, first + count - len(ports) - 1)
-            ports += range(first, end + 1)
+        if self._fresh:
+            part = self._fresh[0][0]
+            return part, 1, self._fresh_ports(part, count)
+        if self.again:
+            part, _, look = self.again[0]
+            return part, look, list(self._again_ports(part, look, count))
+        return None
+
+    def _fresh_ports(self, part, count):
+        # type: (Part, int) -> Sequence[int]
+        taken = []  # type: List[Sequence[int]]
+        while count and self._fresh and self._fresh[0][0] is part:
+            _, first, last = self._fresh.popleft()
+            end = min(last, first + count - 1)
             if end < last:
-                fresh.appendleft((part, end + 1, last))
-        if not ports:
-            while again and again[0][0] is part and again[0][2] == look and len(ports) < count:
-                ports.append(again.popleft()[1])
-        return part, look, ports
+                self._fresh.appendleft((part, end + 1, last))
+            taken.append(range(first, end + 1))
+            count -= len(taken[-1])
+        return taken[0] if len(taken) == 1 else list(chain(*taken))
+
+    def _again_ports(self, part, look, count):
+        # type: (Part, int, int) -> Iterator[int]
+        while count and self.again and self.again[0][0] is part and self.again[0][2] == look:
+            yield self.again.popleft()[1]
+            count -= 1
 
     def is_taken(self):
         # type: () -> bool

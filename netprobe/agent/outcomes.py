@@ -1,8 +1,7 @@
 """Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
 
-from array import array
-from itertools import repeat
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from operator import itemgetter
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .errqueue import IcmpFact
 
@@ -23,7 +22,10 @@ Kind = Tuple[
     Optional[int],
     Optional[int],
 ]
-Entry = Tuple[int, int, int, int]
+# First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
+Span = Tuple[int, int, int, int, int]
+Run = List[Optional[int]]
+_FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
 
 
 def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
@@ -33,47 +35,6 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
     # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int], Optional[int]) -> Kind
     """One kind of outcome; the keys are those of the wire document."""
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
-
-
-class Alike:
-    """Ports of one kind, their round trips in s (below 0: not measured) and the looks they took.
-
-    As numbers side by side, because a tuple for each port is a tenth of a scan's whole work.
-    """
-
-    __slots__ = ("looks", "ports", "rtts_s")
-
-    def __init__(self):
-        # type: () -> None
-        self.ports = array("H")
-        self.rtts_s = array("d")
-        self.looks = array("H")
-
-    def add(self, ports, rtt_s, look):
-        # type: (List[int], float, int) -> None
-        """More of them."""
-        self.ports.extend(ports)
-        self.rtts_s.extend(array("d", (rtt_s,)) * len(ports))
-        self.looks.extend(array("H", (look,)) * len(ports))
-
-    def one_run(self, index):
-        # type: (int) -> Optional[List[Optional[int]]]
-        """The run that they are, if they are neighbours without a gap."""
-        first, last = min(self.ports), max(self.ports)
-        count = len(self.ports)
-        if last - first + 1 != count or len(set(self.ports)) != count:
-            return None
-        rtts_s = sorted(self.rtts_s)
-        if rtts_s[0] < 0:
-            rtts_s = [rtt_s for rtt_s in rtts_s if rtt_s >= 0]
-        median_us = int(rtts_s[len(rtts_s) // 2] * 1000000) if rtts_s else None
-        return [first, last, index, median_us, max(self.looks)]
-
-    def entries(self, index):
-        # type: (int) -> List[Entry]
-        """One entry for each port."""
-        rtts_us = [int(rtt_s * 1000000) for rtt_s in self.rtts_s]
-        return list(zip(self.ports, repeat(index), rtts_us, self.looks))
 
 
 class Outcomes:
@@ -87,13 +48,12 @@ class Outcomes:
         self.own_port = None  # type: Optional[int]
         self._kinds = {}  # type: Dict[Kind, int]
         self._syns = {}  # type: Dict[int, int]
-        self._entries = []  # type: List[Entry]
-        # What came in bulk, by the index of its kind.
-        self._alike = {}  # type: Dict[int, Alike]
+        self._spans = []  # type: List[Span]
+        self._ports = 0
 
     def __len__(self):
         # type: () -> int
-        return len(self._entries) + sum(len(alike.ports) for alike in self._alike.values())
+        return self._ports
 
     def add(self, port, what, rtt_s, attempts, syns=None):
         # type: (int, Kind, Optional[float], int, Optional[int]) -> None
@@ -103,44 +63,34 @@ class Outcomes:
             # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
             self._syns[index] = min(syns, self._syns.get(index, syns))
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
-        self._entries.append((port, index, rtt_us, attempts))
-        if len(self._entries) >= FLUSH_PORTS:
+        self._spans.append((port, port, index, rtt_us, attempts))
+        self._ports += 1
+        if self._ports >= FLUSH_PORTS:
             self.flush()
 
-    def add_many(self, ports, what, rtt_s, look):
-        # type: (List[int], Kind, float, int) -> None
-        """Many ports' final outcome, which is the same for all; nothing measured: below 0."""
+    def add_many(self, ports, what, rtt_s, looks):
+        # type: (Sequence[int], Kind, Optional[float], int) -> None
+        """Many ports' final outcome, which is the same for all. A ``range`` stays one."""
         index = self._kinds.setdefault(what, len(self._kinds))
-        alike = self._alike.get(index)
-        if alike is None:
-            alike = self._alike[index] = Alike()
-        alike.add(ports, rtt_s, look)
+        rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
+        if isinstance(ports, range):
+            self._spans.append((ports[0], ports[-1], index, rtt_us, looks))
+        else:
+            self._spans += [(port, port, index, rtt_us, looks) for port in ports]
+        self._ports += len(ports)
 
     def flush(self):
         # type: () -> None
         """Send what there is."""
-        if not len(self):
+        if not self._spans:
             return
         kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
-        runs = self._runs()
-        self._kinds, self._syns, self._entries = {}, {}, []
+        runs = fold(self._spans)
+        self._kinds, self._syns, self._spans, self._ports = {}, {}, [], 0
         frame = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}  # type: Dict[str, Any]
         if self.own_port is not None:
             frame["sport"] = self.own_port
         self._send(frame)
-
-    def _runs(self):
-        # type: () -> List[List[Optional[int]]]
-        """One run, where what came in bulk is one and all there is; else everything, folded."""
-        alike, self._alike = self._alike, {}
-        if len(alike) == 1 and not self._entries:
-            for index, ports in alike.items():
-                run = ports.one_run(index)
-                if run is not None:
-                    return [run]
-        for index, ports in alike.items():
-            self._entries += ports.entries(index)
-        return fold(self._entries)
 
 
 def kind_json(what, syns):
@@ -162,48 +112,46 @@ def kind_json(what, syns):
     }
 
 
-def fold(entries):
-    # type: (List[Entry]) -> List[List[Optional[int]]]
-    """Neighbouring ports of one kind as [first, last, kind, median rtt in µs or null, attempts]."""
-    entries = sorted(entries)
-    whole = _one_run(entries)
-    if whole is not None:
-        return [whole]
-    runs = []  # type: List[List[Optional[int]]]
-    rtts = []  # type: List[int]
-    last_port, last_index, most = -2, -1, 0
-    for port, index, rtt_us, attempts in entries:
-        if port == last_port + 1 and index == last_index:
-            runs[-1][1] = port
-        else:
-            _close(runs, rtts, most)
-            runs.append([port, port, index, None, attempts])
-            rtts, most, last_index = [], 0, index
-        last_port = port
-        most = max(most, attempts)
-        if rtt_us >= 0:
-            rtts.append(rtt_us)
-    _close(runs, rtts, most)
+def fold(spans):
+    # type: (List[Span]) -> List[Run]
+    """Neighbouring ports of one kind as [first, last, kind, median rtt in µs or null, looks]."""
+    spans = sorted(spans)
+    if not spans:
+        return []
+    if _is_one_run(spans):
+        return [_run(spans)]
+    runs = []  # type: List[Run]
+    begun = 0
+    for at in range(1, len(spans) + 1):
+        last = spans[at - 1]
+        if at < len(spans) and spans[at][0] == last[1] + 1 and spans[at][2] == last[2]:
+            continue
+        runs.append(_run(spans[begun:at]))
+        begun = at
     return runs
 
 
-def _one_run(entries):
-    # type: (List[Entry]) -> Optional[List[Optional[int]]]
-    """The run that all of these sorted entries are, if they are one: the usual and quick case."""
-    if not entries:
-        return None
-    first, last = entries[0][0], entries[-1][0]
-    if last - first + 1 != len(entries) or len({entry[1] for entry in entries}) != 1:
-        return None
-    if len({entry[0] for entry in entries}) != len(entries):
-        return None
-    rtts = sorted(entry[2] for entry in entries if entry[2] >= 0)
-    median = rtts[len(rtts) // 2] if rtts else None
-    return [first, last, entries[0][1], median, max(entry[3] for entry in entries)]
+def _is_one_run(spans):
+    # type: (List[Span]) -> bool
+    """Whether they are all neighbours of one kind: the usual case, and told quickly."""
+    nexts = [span[1] + 1 for span in spans]
+    return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
 
-def _close(runs, rtts, most):
-    # type: (List[List[Optional[int]]], List[int], int) -> None
-    if runs:
-        runs[-1][3] = sorted(rtts)[len(rtts) // 2] if rtts else None
-        runs[-1][4] = most
+def _run(spans):
+    # type: (List[Span]) -> Run
+    """Neighbours of one kind as a run."""
+    first, last = spans[0], spans[-1]
+    rtts = sorted((span[3], span[1] - span[0] + 1) for span in spans if span[3] >= 0)
+    return [first[0], last[1], first[2], _median(rtts), max(map(_LOOKS, spans))]
+
+
+def _median(rtts):
+    # type: (List[Tuple[int, int]]) -> Optional[int]
+    """The middle one of sorted (round trip, how often)."""
+    ports = sum(count for _, count in rtts) // 2
+    for rtt_us, count in rtts:
+        ports -= count
+        if ports < 0:
+            return rtt_us
+    return None

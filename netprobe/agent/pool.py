@@ -115,10 +115,15 @@ class Pool:
         # type: (List[Tuple[int, int]]) -> None
         """Take back the sockets whose peer has ended the connection too."""
         parting = self._parting
-        for fd, mask in events if parting else ():
-            if mask & select.EPOLLHUP and fd in parting:
-                _, shelf, sock = parting.pop(fd)
-                self.recycle(shelf, sock)
+        if not parting:
+            return
+        fds = [fd for fd, mask in events if mask & select.EPOLLHUP and fd in parting]
+        for fd, failed in zip(fds, self._disconnect.many(fds)):
+            _, shelf, sock = parting.pop(fd)
+            if failed:
+                self.reset(sock)
+            else:
+                shelf.append(sock)
 
     def age(self, now):
         # type: (float) -> None

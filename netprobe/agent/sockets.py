@@ -220,10 +220,17 @@ class Disconnect:
     def __call__(self, sock):
         # type: (socket.socket) -> bool
         """Whether the socket is as good as new; if not, it must be closed."""
+        return self.many([sock.fileno()]) == [0]
+
+    def many(self, fds):
+        # type: (List[int]) -> List[int]
+        """For each of these sockets: 0 where it is as good as new."""
         if not self._loaded:
             self._load()
+        if self._connect is None:
+            return [-1] * len(fds)
         # A live connection leaves ECONNRESET pending on the socket; the next connect() clears it.
-        return self._connect is not None and self._connect(sock.fileno(), self._nowhere, 16) == 0
+        return list(map(self._connect, fds, repeat(self._nowhere), repeat(16)))
 
     @property
     def is_thorough(self):

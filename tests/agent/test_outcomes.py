@@ -15,16 +15,23 @@ OPEN = kind("connect", answer="unasked")
 
 def test_one_outcome_of_a_range_is_one_run() -> None:
     """2,768 node ports that all refuse are one run with the median round trip."""
-    entries = [(port, 0, port % 3, 1) for port in range(32767, 29999, -1)]
+    spans = [(port, port, 0, port % 3, 1) for port in range(32767, 29999, -1)]
 
-    assert fold(entries) == [[30000, 32767, 0, 1, 1]]
+    assert fold(spans) == [[30000, 32767, 0, 1, 1]]
+
+
+def test_spans_and_single_ports_fold_together() -> None:
+    """What came as a range counts with every port of it: in the run, and in its median."""
+    spans = [(10, 19, 0, 7, 1), (21, 21, 0, 9, 1), (20, 20, 0, 8, 2), (1, 3, 1, -1, 1)]
+
+    assert fold(spans) == [[1, 3, 1, None, 1], [10, 21, 0, 7, 2]]
 
 
 def test_a_different_port_splits_a_run() -> None:
     """A hole, another kind and the rest are three runs."""
-    entries = [(1, 0, 5, 1), (2, 0, 5, 1), (3, 1, 9, 2), (4, 0, -1, 1), (6, 0, 7, 3)]
+    spans = [(1, 1, 0, 5, 1), (2, 2, 0, 5, 1), (3, 3, 1, 9, 2), (4, 4, 0, -1, 1), (6, 6, 0, 7, 3)]
 
-    assert fold(entries) == [
+    assert fold(spans) == [
         [1, 2, 0, 5, 1], [3, 3, 1, 9, 2], [4, 4, 0, None, 1], [6, 6, 0, 7, 3],
     ]  # fmt: skip
 
@@ -32,9 +39,9 @@ def test_a_different_port_splits_a_run() -> None:
 @given(st.dictionaries(st.integers(1, 300), st.tuples(st.integers(0, 2), st.integers(1, 3))))
 def test_every_port_is_in_exactly_one_run(found: dict[int, tuple[int, int]]) -> None:
     """Unfolding the runs gives back each port with its kind."""
-    entries = [(port, index, 10, attempts) for port, (index, attempts) in found.items()]
+    spans = [(port, port, index, 10, attempts) for port, (index, attempts) in found.items()]
     seen: dict[int, int] = {}
-    for first, last, index, _, _ in fold(entries):
+    for first, last, index, _, _ in fold(spans):
         assert first is not None
         assert last is not None
         assert index is not None
