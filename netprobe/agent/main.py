@@ -14,7 +14,6 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from . import loop as looping
 from .deadman import DeadMan
 from .hello import hello
-from .listen import Listeners
 from .output import Output
 from .pace import Answers, Bucket
 from .wire import HELLO_PREFIX, SILENCE_S, FrameReader, Template, template_from_json
@@ -45,7 +44,6 @@ class Agent:
         # How many processes may work on a large order.
         self.jobs = 1
         self.answers = Answers()
-        self.listeners = Listeners(self)
         self.parts = {}  # type: Dict[str, Any]
         # What must stay open as long as the agent lives.
         self.keep = ()  # type: Tuple[socket.socket, ...]
@@ -113,7 +111,7 @@ class Agent:
     def close(self):
         # type: () -> None
         """Close every socket, then say what is still to be said."""
-        for part in [self.listeners, *self.parts.values()]:
+        for part in self.parts.values():
             close = getattr(part, "close", None)
             if close is not None:
                 try:
@@ -223,6 +221,13 @@ def _walk(agent, message):
     agent.part("walk", Walker).submit(message)
 
 
+def _listeners(agent):
+    # type: (Agent) -> Any
+    from .listen import Listeners
+
+    return agent.part("listeners", Listeners)
+
+
 def _capture(agent, message):
     # type: (Agent, Message) -> None
     from .capture import Captures
@@ -292,18 +297,18 @@ def _stop(agent, _message):
     agent.end()
 
 
-# Every order that the agent knows. Engines are imported when first asked for: an agent that only
-# listens need not compile the probes.
+# Every order that the agent knows. Its part is imported with its first order: an agent that only
+# listens need not compile the probes, nor one that only probes the listeners.
 ORDERS = {
     "start": _start,
     "beat": _beat,
     "rate": _rate,
     "jobs": _jobs,
     "templates": _templates,
-    "listen": lambda agent, message: agent.listeners.listen(message),
-    "close": lambda agent, message: agent.listeners.close_round(message),
-    "seen": lambda agent, message: agent.listeners.seen(message),
-    "held": lambda agent, message: agent.listeners.held(message),
+    "listen": lambda agent, message: _listeners(agent).listen(message),
+    "close": lambda agent, message: _listeners(agent).close_round(message),
+    "seen": lambda agent, message: _listeners(agent).seen(message),
+    "held": lambda agent, message: _listeners(agent).held(message),
     "capture": _capture,
     "captured": _captured,
     "probe": _probe,
