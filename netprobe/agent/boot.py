@@ -6,7 +6,11 @@ it is first imported. ``get_source`` gives ``linecache`` the lines that tracebac
 
 import sys
 from importlib.machinery import ModuleSpec
-from typing import Any, Dict, Optional
+
+# What mypy takes for true: this module runs before it can import any other of the bundle.
+MYPY = False
+if MYPY:
+    from typing import Any, Dict, Optional
 
 PACKAGE = "netprobe_agent"
 

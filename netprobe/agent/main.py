@@ -329,6 +329,7 @@ def main():
     # type: () -> None
     """Run the agent on standard input and output; it ends the process."""
     gc.set_threshold(GARBAGE_OBJECTS)
+    gc.enable()
     output_fd = _take_stdout()
     loop = looping.Loop()
     agent = Agent(loop, 0, output_fd)

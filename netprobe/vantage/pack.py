@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from functools import cache
 from importlib import resources
@@ -10,28 +9,40 @@ from importlib import resources
 # One line, because a newline inside quotes is an error in csh; and no exclamation mark, backslash,
 # double quote, dollar or backtick, because it crosses sh inside double quotes and the login shell,
 # whatever that is. A buffer of one byte leaves what follows the bundle unread. The alarm ends a
-# bootstrap whose bundle never comes; later the agent's dead man's switch takes over.
+# bootstrap whose bundle never comes; later the agent's dead man's switch takes over. What
+# every agent needs is imported while the bundle is on its way. Garbage is not looked for before
+# ``main`` says how often: imports make none.
 BOOTSTRAP = (
-    "import sys,io,json,zlib,signal;"
+    "import gc;gc.disable();import sys,io,zlib,signal;"
     "signal.alarm(60);"
     "print('NETPROBE-READY',flush=True);"
+    "import json,socket;"
     "f=io.BufferedReader(io.FileIO(0,closefd=False),1);"
-    "m=json.loads(zlib.decompress(f.read(int(f.readline()))).decode());"
+    "p=zlib.decompress(f.read(int(f.readline()))).decode().split(chr(0));"
+    "m=dict(zip(p[::2],p[1::2]));"
     "g={'__name__':'netprobe_agent.boot'};"
     "exec(compile(m['boot'],'netprobe_agent/boot.py','exec'),g);"
     "g['boot'](m)"
 )
+
+# Only mypy needs ``typing``, whose import would be a tenth of the agent's start.
+_TYPING = ("\nfrom typing import ", "\nfrom .untyped import ")
 
 
 def sources() -> dict[str, str]:
     """Every module of the agent by name, sorted; also from an installed wheel or a zip file."""
     folder = resources.files("netprobe.agent")
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".py"))
-    return {name[:-3]: (folder / name).read_text(encoding="utf-8") for name in names}
+    texts = {name[:-3]: (folder / name).read_text(encoding="utf-8") for name in names}
+    return {name: text.replace(*_TYPING) for name, text in texts.items()}
 
 
 @cache
 def bundle() -> bytes:
-    """What is written to the bootstrap: the bundle's length as a line, then the bundle."""
-    packed = zlib.compress(json.dumps(sources(), sort_keys=True).encode("utf-8"), 9)
+    """What is written to the bootstrap: the bundle's length as a line, then the bundle.
+
+    Names and sources by turns with a NUL between them, which is read faster than JSON.
+    """
+    parts = [part for module in sources().items() for part in module]
+    packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
     return b"%d\n%s" % (len(packed), packed)

@@ -1,0 +1,76 @@
+"""What an agent compiles and imports before its first probe leaves: that is most of its start."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from netprobe.vantage.pack import sources
+
+MODULES = sorted(set(sources()) - {"__init__", "boot", "untyped"})
+
+
+def _records() -> list[Any]:
+    """Every ``NamedTuple`` class of the agent."""
+    modules = [importlib.import_module(f"netprobe.agent.{name}") for name in MODULES]
+    values = [value for module in modules for value in vars(module).values()]
+    return sorted({each for each in values if hasattr(each, "_fields")}, key=str)
+
+
+# Imports modules of the bundle as the bootstrap does; says what is loaded, and what its code says.
+LOAD = """
+import json, sys
+asked = json.load(sys.stdin)
+names = {"__name__": "netprobe_agent.boot"}
+exec(asked["sources"]["boot"], names)
+sys.meta_path.insert(0, names["BundleFinder"](asked["sources"]))
+for name in asked["modules"]:
+    __import__("netprobe_agent." + name)
+said = eval(asked["code"], {"modules": sys.modules})
+print(json.dumps({"loaded": sorted(sys.modules), "said": said}))
+"""
+
+
+def _load(*modules: str, code: str = "None") -> tuple[set[str], object]:
+    """The modules that are loaded once these of the bundle are, and what the code gave."""
+    asked = json.dumps({"sources": sources(), "modules": modules, "code": code})
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", LOAD],
+        input=asked, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    return set(found["loaded"]), found["said"]
+
+
+def test_an_agent_that_probes_tcp_imports_nothing_in_vain() -> None:
+    """No listeners, no other engine, and of the standard library not what is slow to import."""
+    loaded, _ = _load("main", "tcp")
+    needless = {f"netprobe_agent.{name}" for name in ("listen", "accepting", "echo", "walk", "udp")}
+    needless |= {"typing", "contextlib", "hashlib", "subprocess", "threading", "traceback"}
+    assert "netprobe_agent.tcp" in loaded
+    assert not loaded & needless
+
+
+def test_no_module_imports_typing() -> None:
+    """The stand-in has every name that modules import from ``typing``."""
+    assert "typing" not in _load(*MODULES)[0]
+
+
+@pytest.mark.parametrize("record", _records(), ids=lambda record: record.__name__)
+def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
+    """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class."""
+    module = record.__module__.rpartition(".")[2]
+    found = f"modules['netprobe_agent.{module}'].{record.__name__}"
+    code = f"[{found}._fields, {found}.__mro__[1] is tuple]"
+    assert _load(module, code=code)[1] == [list(record._fields), True]
+
+
+def test_records_of_the_bundle_have_their_methods() -> None:
+    """Methods of a ``NamedTuple`` class stay."""
+    code = "modules['netprobe_agent.sockets'].Target(2, '192.0.2.1', 0, None).sockaddr(7)"
+    assert _load("sockets", code=code)[1] == ["192.0.2.1", 7]
