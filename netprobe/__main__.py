@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from typing import NoReturn
@@ -9,10 +10,14 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """The command line; a Ctrl-C while it is still being imported is no traceback either."""
+    # What is imported stays: looking for garbage in it takes longer than printing the help.
+    gc.disable()
     try:
         from netprobe.cli import main  # noqa: PLC0415
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
+    gc.freeze()
+    gc.enable()
     main()
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # The help must not import the stages, so it has these of its own; a test holds them to theirs.
 DEFAULT_FORKS: Final = 50
@@ -51,6 +53,8 @@ def complete_matrix(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Names of bundled matrices, or files where a path was begun."""
+    from click.shell_completion import CompletionItem
+
     from netprobe.load.bundled import bundled_names
 
     if "/" in incomplete or incomplete.startswith("."):
@@ -62,6 +66,8 @@ def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionI
     def complete(
         context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(name) for name in formats if name.startswith(incomplete)]
 
     return complete

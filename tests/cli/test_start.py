@@ -114,3 +114,18 @@ def test_help_shows_defaults(tmp_path: Path) -> None:
 def test_version(tmp_path: Path) -> None:
     """The version is one line."""
     assert netprobe("--version", cwd=tmp_path).stdout == f"netprobe {__version__}\n"
+
+
+def test_garbage_is_collected_once_everything_is_imported() -> None:
+    """Only the imports go without: a verb may run for an hour."""
+    program = (
+        "import gc, netprobe.cli\n"
+        "netprobe.cli.main = lambda: print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+        "from netprobe.__main__ import run\n"
+        "run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(), capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    assert done.stdout == "True True\n"
