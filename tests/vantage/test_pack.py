@@ -63,11 +63,13 @@ def test_no_module_imports_typing() -> None:
 
 @pytest.mark.parametrize("record", _records(), ids=lambda record: record.__name__)
 def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
-    """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class."""
+    """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class; defaults
+    it cannot have."""
     module = record.__module__.rpartition(".")[2]
     found = f"modules['netprobe_agent.{module}'].{record.__name__}"
     code = f"[{found}._fields, {found}.__mro__[1] is tuple]"
     assert _load(module, code=code)[1] == [list(record._fields), True]
+    assert not record._field_defaults
 
 
 def test_records_of_the_bundle_have_their_methods() -> None:
