@@ -1,0 +1,202 @@
+"""Sockets that keep their source port and address go out as the kernel would have sent them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from netprobe.agent.pins import FROM_PORTS, MOST_PORTS
+from netprobe.agent.tcp import TcpEngine
+from tests.agent import netlab
+from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
+from tests.agent.rig import Agent, order
+
+pytestmark = pytest.mark.lab
+
+SO_RCVBUFFORCE = 33
+SYN = 0x02
+DESTINATION_4 = ADDRESS[4]["destination"]
+SECOND = "10.66.1.77"
+PORTS = range(1001, 3001)
+Sent = set[tuple[str, int, int]]
+
+
+@pytest.fixture
+def lab() -> Iterator[None]:
+    """The chain of namespaces, new for each test."""
+    netlab.build()
+    yield
+    netlab.remove()
+
+
+class Sniffer:
+    """Everything of TCP that arrives at the destination."""
+
+    def __init__(self, family: int) -> None:
+        self.family = family
+        kind = socket.AF_INET if family == 4 else socket.AF_INET6
+        with inside(DESTINATION):
+            self.sock = socket.socket(kind, socket.SOCK_RAW, socket.IPPROTO_TCP)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+        self.sock.setblocking(False)
+
+    def syns(self) -> Sent:
+        """Source address, source port and destination port of every SYN so far."""
+        found: Sent = set()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                data, sender = self.sock.recvfrom(200)
+                segment = data[(data[0] & 15) * 4 :] if self.family == 4 else data
+                ours, theirs = struct.unpack_from("!HH", segment)
+                if segment[13] == SYN:
+                    found.add((sender[0], ours, theirs))
+        return found
+
+
+def scan(family: int = 4, ports: range = PORTS, **more: Any) -> Sent:
+    """Probe closed ports, which all refuse; what was sent for it."""
+    sniffer = Sniffer(family)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        destination = ADDRESS[family]["destination"]
+        engine.submit(order(1, "tcp", destination, [[ports[0], ports[-1]]], **more))
+        agent.wait(1)
+        engine.close()
+    assert {kind["failure"] for kind in agent.outcomes(1).values()} == {"refused"}
+    sent = sniffer.syns()
+    sniffer.sock.close()
+    assert {port for _, _, port in sent} == set(ports)
+    return sent
+
+
+def source_ports(sent: Sent) -> set[int]:
+    """The source ports of what was sent."""
+    return {port for _, port, _ in sent}
+
+
+def command(*words: str) -> None:
+    """Change the source's network settings."""
+    subprocess.run(["ip", "-n", SOURCE, *words], check=True)
+
+
+def second_address(*selector: str) -> None:
+    """What the selector matches leaves from the source's second address."""
+    command("address", "add", f"{SECOND}/24", "dev", "n1a")
+    command("route", "add", "default", "via", ADDRESS[4]["r1"], "src", SECOND, "table", "100")
+    command("rule", "add", *selector, "lookup", "100")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_large_order_uses_few_source_ports(lab: None, family: int) -> None:
+    """From the address that the kernel prefers, and from ports that it lends."""
+    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 60000")
+    sent = scan(family)
+
+    assert {address for address, _, _ in sent} == {ADDRESS[family]["source"]}
+    assert len(source_ports(sent)) <= MOST_PORTS
+    assert all(40000 <= port <= 60000 for port in source_ports(sent))
+
+
+def test_a_small_order_leaves_ports_to_the_kernel(lab: None) -> None:
+    """Every connect has its own, as those of any program."""
+    sent = scan(ports=range(1001, 1000 + FROM_PORTS))
+
+    assert len(source_ports(sent)) > FROM_PORTS / 2
+
+
+def test_a_chosen_source_address_is_kept(lab: None) -> None:
+    """What the inventory wants as source address is what is bound."""
+    command("address", "add", f"{SECOND}/24", "dev", "n1a")
+    sent = scan(src=SECOND)
+
+    assert {address for address, _, _ in sent} == {SECOND}
+    assert len(source_ports(sent)) <= MOST_PORTS
+
+
+def test_a_routing_rule_for_ports_still_chooses_the_source(lab: None) -> None:
+    """Where the source address depends on the port, the kernel chooses it connect by connect."""
+    second_address("ipproto", "tcp", "dport", "2000-2999")
+    sent = scan()
+
+    expected = {port: SECOND if 2000 <= port <= 2999 else ADDRESS[4]["source"] for port in PORTS}
+    assert {port: address for address, _, port in sent} == expected
+
+
+def test_a_routing_rule_for_the_destination_chooses_the_source(lab: None) -> None:
+    """Other rules choose the same address for every port: sockets are bound to that one."""
+    second_address("to", DESTINATION_4)
+    sent = scan()
+
+    assert {address for address, _, _ in sent} == {SECOND}
+    assert len(source_ports(sent)) <= MOST_PORTS
+
+
+def test_several_paths_by_port_are_left_to_the_kernel(lab: None) -> None:
+    """Where the path is chosen by ports, the source address may be, too."""
+    netlab.sysctl(SOURCE, "net/ipv4/fib_multipath_hash_policy", "1")
+
+    assert len(source_ports(scan())) > MOST_PORTS
+
+
+def test_few_ports_of_the_host_stay_free_for_others(lab: None) -> None:
+    """Only a share of what the host may lend is kept; connects that need more share ports."""
+    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "50000 50199")
+    sent = scan()
+
+    assert all(50000 <= port <= 50199 for port in source_ports(sent))
+
+
+# Accepts on many ports, and closes as soon as the peer has: then the prober is in TIME_WAIT.
+DOORS = """
+import select, socket, sys
+address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+epoll, doors, guests = select.epoll(), {}, {}
+for port in range(first, first + count):
+    door = socket.create_server((address, port))
+    doors[door.fileno()] = door
+    epoll.register(door.fileno(), select.EPOLLIN)
+print("ready", flush=True)
+while True:
+    for fd, _ in epoll.poll():
+        if fd in doors:
+            guest = doors[fd].accept()[0]
+            guests[guest.fileno()] = guest
+            epoll.register(guest.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
+        else:
+            guests.pop(fd).close()
+"""
+
+
+def test_orders_for_the_same_open_ports_do_not_meet(lab: None) -> None:
+    """A source port that lately was connected to the very port is not used for it again."""
+    # With timestamps a bound port may leave TIME_WAIT at once (tcp_twsk_unique).
+    netlab.sysctl(SOURCE, "net/ipv4/tcp_timestamps", "0")
+    argv = ["ip", "netns", "exec", DESTINATION, sys.executable, "-c", DOORS]
+    doors = subprocess.Popen([*argv, DESTINATION_4, "20001", "600"], stdout=subprocess.PIPE)
+    assert doors.stdout is not None
+    assert doors.stdout.readline() == b"ready\n"
+    sniffer, agent = Sniffer(4), Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        for number in range(1, 9):
+            engine.submit(order(number, "tcp", DESTINATION_4, [[20001, 20600]]))
+        agent.wait(*range(1, 9))
+        engine.close()
+    doors.kill()
+    doors.communicate()
+    sent = sniffer.syns()
+    sniffer.sock.close()
+
+    assert len(source_ports(sent)) < len(sent) / 2, "sockets are used again"
+    for number in range(1, 9):
+        found = agent.outcomes(number)
+        assert {kind["answer"] for kind in found.values()} == {"unasked"}
+        assert len(found) == 600
