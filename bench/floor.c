@@ -1,7 +1,9 @@
 /* The least that a connect scan costs: non-blocking connects over one epoll descriptor, in C.
  *
- *   floor WINDOW FIRST LAST ADDRESS...
+ *   floor WINDOW SOURCE FIRST LAST ADDRESS...
  *
+ * Where SOURCE is an address, each socket is bound to it and to a port of its own; "-": the kernel
+ * chooses both, connect by connect.
  * A refused socket is asked for its result by connect(), which also leaves it as good as new, so it
  * is used again. Prints "closed N other N". It reads no error queue and gives up on what is silent
  * for two seconds: it is a floor for closed ports, not a scanner.
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #define MOST_EVENTS 4096
+#define OWN_PORT 40001
 
 static struct sockaddr_in targets[64], *at, *flights;
 static int target_count, first, last, port, target;
@@ -49,14 +52,24 @@ static int start(int fd)
     return 0;
 }
 
+static void bind_to(int fd, const char *source, int own)
+{
+    struct sockaddr_in me = {.sin_family = AF_INET, .sin_port = htons(own)};
+    if (inet_pton(AF_INET, source, &me.sin_addr) == 1 &&
+        bind(fd, (struct sockaddr *)&me, sizeof me) < 0) {
+        perror("bind");
+        exit(1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct epoll_event events[MOST_EVENTS];
     struct rlimit files;
     int window = atoi(argv[1]), out = 0, poll = epoll_create1(0);
-    first = port = atoi(argv[2]);
-    last = atoi(argv[3]);
-    for (int i = 4; i < argc && target_count < 64; i++) {
+    first = port = atoi(argv[3]);
+    last = atoi(argv[4]);
+    for (int i = 5; i < argc && target_count < 64; i++) {
         at = &targets[target_count++];
         at->sin_family = AF_INET;
         inet_pton(AF_INET, argv[i], &at->sin_addr);
@@ -67,6 +80,7 @@ int main(int argc, char **argv)
     flights = calloc(window + 64, sizeof *flights);
     for (int i = 0; i < window; i++) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        bind_to(fd, argv[2], OWN_PORT + 2 * i);
         struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.fd = fd};
         epoll_ctl(poll, EPOLL_CTL_ADD, fd, &wanted);
         out += start(fd);

@@ -9,7 +9,7 @@ from statistics import median
 
 from bench import tools
 from bench.agent import Answers, Message, run, tcp_order
-from bench.field import FIRST_PORT, Field
+from bench.field import FIRST_PORT, SOURCE, Field
 from bench.table import Row, against, seconds
 from bench.tools import Timed
 
@@ -59,15 +59,17 @@ def drops(flows: int, repeats: int) -> list[Row]:
 
 def _closed(place: Field, repeats: int) -> list[Row]:
     program = place.compile("floor")
-    ours, nmaps, floors = [], [], []
+    ours, nmaps, floors, bound = [], [], [], []
     for _ in range(repeats):
         ours.append(_ours(place, lambda port: "closed"))
         nmaps.append(tools.nmap(place, tools.NMAP_TCP, Counter(closed=place.flows)))
         floors.append(tools.floor(place, program, FLOOR_WINDOW))
+        bound.append(tools.floor(place, program, FLOOR_WINDOW, SOURCE))
     work = f"TCP closed, {place.flows:,} flows"
     return [
         against(work, ours, "nmap -sT", nmaps, 1.3),
         against(work, ours, "C floor", floors, 0.75),
+        against(work, ours, "C floor, bound", bound, None),
     ]
 
 

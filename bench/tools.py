@@ -69,10 +69,10 @@ def masscan(place: Field, expected_open: int) -> Timed:
     return Timed(wall_s, cpu_s, Counter(open=found), expected_open - found)
 
 
-def floor(place: Field, program: str, window: int) -> Timed:
-    """The C program that only connects."""
+def floor(place: Field, program: str, window: int, source: str = "-") -> Timed:
+    """The C program that only connects; ``source``: its sockets are bound to it."""
     ports = [str(FIRST_PORT), str(place.last_port)]
-    argv = [*place.within, program, str(window), *ports, *place.addresses]
+    argv = [*place.within, program, str(window), source, *ports, *place.addresses]
     wall_s, cpu_s, said = command(argv)
     words = said.split()
     closed = int(words[1]) if words else 0

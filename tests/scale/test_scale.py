@@ -92,9 +92,7 @@ def test_equal_outcomes_of_a_range_are_one_run_of_the_wire(failure: str) -> None
     outcomes = Outcomes(sent.append, 1)
     ports = list(range(30000, 32768))
     if failure == "refused":
-        outcomes.add_many(
-            reversed(ports), kind("connect", failure), [0.001] * len(ports), [1] * len(ports)
-        )
+        outcomes.add_many(list(reversed(ports)), kind("connect", failure), 0.001, 1)
     else:
         for port in reversed(ports):
             outcomes.add(port, kind("connect", failure), None, 2)
@@ -108,7 +106,7 @@ def test_resets_beside_another_outcome_keep_every_port() -> None:
     """Ports that a reset refused join the others where there is a hole."""
     sent: list[dict[str, Any]] = []
     outcomes = Outcomes(sent.append, 1)
-    outcomes.add_many([1, 2, 4], kind("connect", "refused"), [0.001, 0.002, 0.003], [1, 1, 2])
+    outcomes.add_many([1, 2, 4], kind("connect", "refused"), 0.001, 1)
     outcomes.add(3, kind("connect", answer="unasked"), 0.005, 1)
     outcomes.flush()
 
