@@ -12,7 +12,7 @@ from typing import Any, Deque, Dict, List, Optional
 from . import replies
 from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
 from .asks import REPEAT_AT, TRIES
-from .echosockets import Shared, Sockets
+from .echosockets import Heard, Shared, Sockets
 from .errqueue import QueuedError, drain
 from .failures import (
     HOST_UNREACHABLE,
@@ -22,15 +22,16 @@ from .failures import (
     is_transient,
     name_of,
 )
-from .icmp import ECHO_REPLY, HEADER_BYTES, echo_requests, quoted_sequence
+from .icmp import ECHO_REPLY, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
 from .pump import SLICE_S, TICK_S, Batch, Pump, Window
-from .sweep import PAYLOAD_BYTES, Sweep
+from .sweep import Echo, Sweep
 
-CHUNK = 16
-LEAST_BYTES = HEADER_BYTES + PAYLOAD_BYTES
+CHUNK = 32
+# A chunk that took longer to send was interrupted by other processes.
+STEADY_S = 0.02
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
 # we may not have one.
 ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
@@ -188,17 +189,35 @@ class EchoEngine:
     def _send_all(self, sweep, shared, places):
         # type: (Sweep, Shared, List[int]) -> int
         """One packet for each; how many before our own host had no room for more."""
-        payloads = sweep.payloads(places)
-        first = shared.next
-        shared.next += len(places)
-        packets = echo_requests(sweep.target.family, shared.number, first, sweep.whole(payloads))
-        flights, clock = shared.flights, self.now
-        for offset, place in enumerate(places):
+        first = shared.numbers(len(places))
+        packets = sweep.requests(places, shared.number, first)
+        sockaddrs = map(sweep.sockaddrs.__getitem__, places)
+        sent = 0
+        begun = self.now()
+        try:
+            for _ in map(shared.sock.sendto, packets, sockaddrs):
+                sent += 1
+        except OSError:
+            pass  # maybe the error of another packet, see ``_send``
+        took_s = self.now() - begun
+        # Where the process stood still meanwhile round trips are rather too long than too short.
+        step_s = took_s / (sent or 1) if took_s < STEADY_S else 0.0
+        times = [begun + step_s * number for number in range(len(places))]
+        shared.note(sweep, first, places, packets, times)
+        if sent < len(places):
+            self._read_errors(shared)
+            sent += self._send_each(sweep, shared, first + sent, places[sent:], packets[sent:])
+        return sent
+
+    def _send_each(self, sweep, shared, first, places, packets):
+        # type: (Sweep, Shared, int, List[int], List[bytes]) -> int
+        """As ``_send_all``, one by one, because one of them had an error."""
+        for at, place in enumerate(places):
             if place not in sweep.out:
                 continue  # an error of an earlier look came while the others were sent
-            flights[first + offset & 0xFFFF] = (sweep, place, clock(), payloads[offset])
-            if not self._send(sweep, shared, place, packets[offset]):
-                return offset
+            shared.note(sweep, first + at, [place], [packets[at]], [self.now()])
+            if not self._send(sweep, shared, place, packets[at]):
+                return at
         return len(places)
 
     def _send(self, sweep, shared, place, packet):
@@ -275,34 +294,40 @@ class EchoEngine:
 
     def _read(self, shared):
         # type: (Shared) -> None
-        hear = shared.hear
-        reply = ECHO_REPLY[shared.sock.family]
-        while True:
-            try:
-                data, start, sender, ttl = hear()
-            except BlockingIOError:
-                return
-            except OSError:
+        complete = False
+        while not complete:
+            heard = []  # type: List[Heard]
+            complete = shared.hear(heard)
+            self._take(shared, heard)
+            if not complete:
                 # The errno of an error that is in the queue; reading it here has cleared it.
                 self._read_errors(shared)
-                continue
-            if len(data) >= start + LEAST_BYTES and data[start] == reply:
-                self._reply(shared, data, start, sender, ttl)
 
-    def _reply(self, shared, data, start, sender, ttl):
-        # type: (Shared, bytes, int, bytes, Optional[int]) -> None
-        flight = shared.flights.get(data[start + 6] << 8 | data[start + 7])
-        if flight is None:
-            return
-        sweep, place, sent_at, payload = flight
-        start += HEADER_BYTES
-        # Another program's reply, one to an older packet with this number, or somebody else's word.
-        if data[start : start + PAYLOAD_BYTES] != payload or sender != sweep.packed[place]:
-            return
-        if place in sweep.out:
-            rtt_s = self.now() - sent_at
-            self._answers.learn(sweep.addresses[place], rtt_s)
-            self._end(sweep, place, _echo(ttl), rtt_s)
+    def _take(self, shared, heard):
+        # type: (Shared, List[Heard]) -> None
+        """Note whose replies these are."""
+        now = self.now()
+        reply, flight_of = ECHO_REPLY[shared.sock.family], shared.flights.get
+        echoes = {}  # type: Dict[Sweep, List[Echo]]
+        for ttl, sender, type_, sequence, payload in heard:
+            flight = flight_of(sequence)
+            if flight is None:
+                continue
+            asked, carried, sweep, place, sent_at = flight
+            # Another program's reply, one to an older packet with this number, or somebody else's
+            # word.
+            if payload != carried or sender != asked or type_ != reply:
+                continue
+            batch = sweep.out.pop(place, None)
+            if batch is not None:
+                self._window.answered(batch)
+                echoes.setdefault(sweep, []).append((place, _echo(ttl), now - sent_at))
+        for sweep, ended in echoes.items():
+            for place, _, rtt_s in ended:
+                self._answers.learn(sweep.addresses[place], rtt_s)
+            sweep.end_many(ended)
+            if not sweep.pending:
+                self._finish(sweep)
 
     def _read_errors(self, shared):
         # type: (Shared) -> None
@@ -313,7 +338,7 @@ class EchoEngine:
             flight = shared.flights.get(sequence) if sequence is not None else None
             if flight is None:
                 continue
-            sweep, place, sent_at, _ = flight
+            _, _, sweep, place, sent_at = flight
             if error.to == sweep.addresses[place] and place in sweep.out:
                 self._error(sweep, place, error, sent_at)
 

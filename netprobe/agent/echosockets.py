@@ -1,7 +1,10 @@
 """The sockets that echo orders share: one a family, interface and source address."""
 
 import socket
-from typing import Any, Callable, Dict, Optional, Tuple
+import struct
+from itertools import count, repeat
+from operator import itemgetter
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .errqueue import ttl_of
 from .icmp import HEADER_BYTES, RAW, EchoSocket, open_echo
@@ -16,10 +19,18 @@ ANCILLARY_BYTES = 64
 IDLE_S = 1.0
 
 Key = Tuple[int, Optional[str], int, bool]
-# whose packet, when it went, and what it carries
-Flight = Tuple[Sweep, int, float, bytes]
-# a packet, where its ICMP header is, who sent it, its TTL
-Heard = Tuple[bytes, int, bytes, Optional[int]]
+# who was asked, what the packet carries, whose it is, when it went
+Flight = Tuple[bytes, bytes, Sweep, int, float]
+# a packet's TTL, who sent it, its ICMP type, sequence number and payload
+Heard = Tuple[Optional[int], bytes, int, int, bytes]
+
+# What of a packet tells its reply from any other: nonce and token.
+_CARRIED = slice(HEADER_BYTES, HEADER_BYTES + PAYLOAD_BYTES)
+_ICMP = struct.Struct(">B5xH%ds" % PAYLOAD_BYTES)
+# The same behind an IPv4 header without options, which begins with this byte.
+_IP_HEADER_BYTES = 20
+_IP_ICMP = struct.Struct(">8xB3x4s4xB5xH%ds" % PAYLOAD_BYTES)
+_NO_OPTIONS = 0x45
 
 
 class Shared:
@@ -29,22 +40,56 @@ class Shared:
         # type: (EchoSocket) -> None
         self.sock, kind, self.number = opened
         raw = kind == RAW and self.sock.family == socket.AF_INET
-        self.hear = self._hear_raw if raw else self._hear  # type: Callable[[], Heard]
+        # Reads all there is; False where it ended at an error.
+        self.hear = self._hear_raw if raw else self._hear  # type: Callable[[List[Heard]], bool]
         self.users = 0
         self.flights = {}  # type: Dict[int, Flight]
-        self.next = 0
+        self._next = 0
 
-    def _hear_raw(self):
-        # type: () -> Heard
+    def numbers(self, many):
+        # type: (int) -> int
+        """The first of so many sequence numbers in a row."""
+        first = self._next if self._next + many <= 1 << 16 else 0
+        self._next = first + many
+        return first
+
+    def note(self, sweep, first, places, packets, times):
+        # type: (Sweep, int, Sequence[int], Sequence[bytes], Sequence[float]) -> None
+        """Know the answers to these packets, numbered from ``first``, that went at these times."""
+        senders = map(sweep.packed.__getitem__, places)
+        carried = map(itemgetter(_CARRIED), packets)
+        self.flights.update(zip(count(first), zip(senders, carried, repeat(sweep), places, times)))
+
+    def _hear_raw(self, heard):
+        # type: (List[Heard]) -> bool
         """A raw IPv4 socket passes the header on, which has the sender and the TTL."""
-        data = self.sock.recv(HEARD_BYTES)
-        return data, (data[0] & 15) * 4, data[12:16], data[8]
+        receive, unpack, add = self.sock.recv, _IP_ICMP.unpack_from, heard.append
+        try:
+            while True:
+                data = receive(HEARD_BYTES)
+                if data[0] != _NO_OPTIONS:
+                    data = data[:_IP_HEADER_BYTES] + data[(data[0] & 15) * 4 :]
+                if len(data) >= _IP_ICMP.size:
+                    add(unpack(data))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
-    def _hear(self):
-        # type: () -> Heard
-        data, ancillary, _, name = self.sock.recvmsg(HEARD_BYTES, ANCILLARY_BYTES)
-        sender = socket.inet_pton(self.sock.family, name[0].partition("%")[0])
-        return data, 0, sender, ttl_of(ancillary)
+    def _hear(self, heard):
+        # type: (List[Heard]) -> bool
+        family, receive = self.sock.family, self.sock.recvmsg
+        try:
+            while True:
+                data, ancillary, _, name = receive(HEARD_BYTES, ANCILLARY_BYTES)
+                if len(data) >= _ICMP.size:
+                    sender = socket.inet_pton(family, name[0].partition("%")[0])
+                    kind, sequence, payload = _ICMP.unpack_from(data)
+                    heard.append((ttl_of(ancillary), sender, kind, sequence, payload))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
 
 class Sockets:

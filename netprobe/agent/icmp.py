@@ -86,23 +86,6 @@ def echo_request(family, number, sequence, payload):
     return _HEADER.pack(kind, 0, checksum(bare), number, sequence) + payload
 
 
-def echo_requests(family, number, first, payloads):
-    # type: (int, int, int, List[bytes]) -> List[bytes]
-    """``echo_request`` for many payloads of even length, with sequence numbers from ``first``."""
-    kind, pack = ECHO_REQUEST[family], _HEADER.pack
-    numbered = list(zip((n & 0xFFFF for n in range(first, first + len(payloads))), payloads))
-    if family == socket.AF_INET6:
-        return [pack(kind, 0, 0, number, sequence) + payload for sequence, payload in numbered]
-    read = int.from_bytes
-    base = (kind << 8) + number
-    # As in ``checksum``, the header's words added as numbers; they are never all zeros.
-    return [
-        pack(kind, 0, 0xFFFF - (read(payload, "big") + base + sequence) % 0xFFFF, number, sequence)
-        + payload
-        for sequence, payload in numbered
-    ]
-
-
 def checksum(data):
     # type: (bytes) -> int
     """The Internet checksum of RFC 1071."""

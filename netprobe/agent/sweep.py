@@ -10,20 +10,24 @@ import struct
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from .icmp import HEADER_BYTES
+from .icmp import ECHO_REQUEST, HEADER_BYTES
 from .outcomes import Kind, Outcomes, kind_json
 from .pump import Batch
 from .sockets import Target, padded, target_of
-from .wire import NONCE_BYTES, pack_nonce
+from .wire import NONCE_BYTES
 
 TOKEN_BYTES = 16
 PAYLOAD_BYTES = NONCE_BYTES + TOKEN_BYTES
 _TOKEN_SEED = struct.Struct(">IH")
+# Header, nonce (see ``wire.pack_nonce``), token.
+_REQUEST = struct.Struct(">BBHHHIHH%ds" % TOKEN_BYTES)
 
 # Kind, packets of silence or None, looks: destinations with the same are one run.
 Alike = Tuple[Kind, Optional[int], int]
 # number, what became of it, round trip in µs or None
 Entry = Tuple[int, Alike, Optional[int]]
+# place, what became of it, round trip in s
+Echo = Tuple[int, Kind, float]
 
 
 class Sweep:
@@ -40,7 +44,9 @@ class Sweep:
         family, scope = self.target.family, self.target.scope
         # Raises OSError where one is no address of the family.
         self.packed = [socket.inet_pton(family, name.partition("%")[0]) for name in names]
-        self.addresses = [socket.inet_ntop(family, packed) for packed in self.packed]
+        self.addresses = names  # of IPv4 there is only one way to write them
+        if family == socket.AF_INET6:
+            self.addresses = [socket.inet_ntop(family, packed) for packed in self.packed]
         rest = (0,) if family == socket.AF_INET else (0, 0, scope)  # type: Tuple[int, ...]
         self.sockaddrs = [(text, *rest) for text in self.addresses]  # type: List[Tuple[Any, ...]]
         self.looks = max(1, int(message.get("looks") or 1))
@@ -52,7 +58,7 @@ class Sweep:
         self.outcomes = outcomes(agent.send, self.id)
         self._first_number = 0 if many is None else 1
         self._key = agent.key
-        self._tokens = {}  # type: Dict[int, bytes]
+        self._tokens = {}  # type: Dict[int, List[bytes]]
         count = len(names)
         self.pending = count
         # Those that wait for an answer, with the batch that they were started in.
@@ -88,32 +94,36 @@ class Sweep:
             self.tries[place] = 1
             self.attempt[place] += 1
 
-    def payloads(self, places):
-        # type: (List[int]) -> List[bytes]
-        """For each its nonce, which says its present attempt, and a token that nobody can guess."""
+    def requests(self, places, number, first):
+        # type: (List[int], int, int) -> List[bytes]
+        """A packet for each, numbered from ``first``: its nonce, which says its present attempt,
+        and a token that nobody can guess."""
+        kind, order = ECHO_REQUEST[self.target.family], self.id
+        read, pack = int.from_bytes, _REQUEST.pack
+        # As in ``icmp.checksum``, the words added as numbers; they are never all zeros. The kernel
+        # makes that of IPv6.
+        sums = self.target.family == socket.AF_INET
+        base = (kind << 8) + number + order
         found = []
-        for place in places:
-            attempt = self.attempt[place]
-            tokens = self._tokens.get(attempt) or self._make_tokens(attempt)
-            start = TOKEN_BYTES * place
-            token = tokens[start : start + TOKEN_BYTES]
-            found.append(pack_nonce(self.id, place + self._first_number, attempt) + token)
+        for sequence, place in enumerate(places, first):
+            attempt, port = self.attempt[place], place + self._first_number
+            token = (self._tokens.get(attempt) or self._make_tokens(attempt))[place]
+            attempt &= 0xFFFF
+            check = 0
+            if sums:
+                check = 0xFFFF - (read(token, "big") + base + sequence + port + attempt) % 0xFFFF
+            found.append(pack(kind, 0, check, number, sequence, order, port, attempt, token))
+        if self.size is not None:
+            return [padded(packet, self.target.family, self.size, 0) for packet in found]
         return found
 
-    def whole(self, payloads):
-        # type: (List[bytes]) -> List[bytes]
-        """The payloads at the length that the order wants."""
-        if self.size is None:
-            return payloads
-        family = self.target.family
-        return [padded(payload, family, self.size, HEADER_BYTES) for payload in payloads]
-
     def _make_tokens(self, attempt):
-        # type: (int) -> bytes
+        # type: (int) -> List[bytes]
         """All tokens of one attempt: one hash, because a keyed one for each packet would cost as
         much as receiving it."""
         seed = self._key + b"e" + _TOKEN_SEED.pack(self.id, attempt)
-        tokens = hashlib.shake_128(seed).digest(TOKEN_BYTES * len(self.addresses))
+        digest = hashlib.shake_128(seed).digest(TOKEN_BYTES * len(self.addresses))
+        tokens = [token for (token,) in struct.iter_unpack("%ds" % TOKEN_BYTES, digest)]
         self._tokens[attempt] = tokens
         return tokens
 
@@ -122,6 +132,14 @@ class Sweep:
         """The final outcome of one destination."""
         self.outcomes.add(place + self._first_number, what, rtt_s, self.look[place], packets)
         self.pending -= 1
+
+    def end_many(self, ended):
+        # type: (List[Echo]) -> None
+        """The final outcomes of destinations that answered."""
+        add, first, look = self.outcomes.add, self._first_number, self.look
+        for place, what, rtt_s in ended:
+            add(place + first, what, rtt_s, look[place])
+        self.pending -= len(ended)
 
 
 class Many:

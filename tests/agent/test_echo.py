@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,6 +106,8 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
     netlab.rule(R1, "forward", f"{words} daddr {pattern.format(50)} drop")
     netlab.rule(R2, "forward", f"{words} daddr {pattern.format(60)} reject")
     netlab.rule(R1, "forward", f"{words} daddr {pattern.format(70)} reject")
+    netlab.rule(SOURCE, "output", f"{words} daddr {pattern.format(80)} drop")
+    netlab.rule(SOURCE, "output", f"{words} daddr {pattern.format(90)} reject")
     names = [pattern.format(number) for number in range(1, 201)]
     agent = Agent()
     with inside(SOURCE):
@@ -119,6 +122,9 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
     assert (silent["failure"], silent["syns"], silent["attempts"]) == ("no-answer", 6, 2)
     assert far["icmp"][2:] == [ADDRESS[family]["r2"], 63]
     assert near["icmp"][2:] == [ADDRESS[family]["r1"], 64]
+    dropped, own = found.pop(80), found.pop(90)
+    assert (dropped["op"], dropped["failure"]) == ("send", "not-permitted")
+    assert own["icmp"][2] == ADDRESS[family]["source"]
     assert {(one["answer"], one["ttl"]) for one in found.values()} == {("echo", 62)}
     assert len({one["rtt_us"] for one in found.values()}) > 20
     frames = [message for message in agent.messages if message["t"] == "outcomes"]
@@ -157,28 +163,83 @@ def test_all_are_asked_once_before_any_is_asked_again(lab: None) -> None:
     assert sorted(attempts) == sorted([1, 2, 3, 4, 5, 6] * 200)
 
 
-def test_a_reply_with_another_token_or_from_elsewhere_is_none(
-    agent: Agent, engine: EchoEngine
-) -> None:
-    """Who does not know the run's key cannot make a reply, and nobody answers for another."""
-    if os.geteuid() != 0:
-        pytest.skip("needs an ICMP socket")
-    engine.submit(order(1, "icmp", "", [], dsts=["127.0.0.1", "127.0.0.2"]))
-    (shared,) = engine._sockets.all()
-    said = b"\0\0\0\0\0\0"
-    sweep = engine._orders[1]
-    sweep.begin([0], [1, 0], agent.loop.now())
-    (payload,) = sweep.payloads([0])
-    shared.flights[5] = (sweep, 0, agent.loop.now(), payload)
-    mine, other = socket.inet_aton("127.0.0.1"), socket.inet_aton("127.0.0.2")
+class Forger:
+    """Answers the echo requests to 10.66.4.0/24 by hand, once all of them are here.
 
-    engine._reply(shared, said + b"\0\5" + payload[:-1] + b"?", 0, mine, 64)
-    engine._reply(shared, said + b"\0\5" + payload, 0, other, 64)
-    engine._reply(shared, said + b"\0\6" + payload, 0, mine, 64)
-    assert 0 in sweep.out
+    ``replies(host)`` gives for the last byte of an address what to answer: whose address to send
+    from, the sequence number and payload, and IP options. ``asked`` has (sequence, payload) of each
+    host's request.
+    """
 
-    engine._reply(shared, said + b"\0\5" + payload, 0, mine, 64)
-    assert 0 not in sweep.out
+    def __init__(
+        self, agent: Agent, hosts: int, replies: Callable[[Forger, int], list[Any]]
+    ) -> None:
+        self.asked: dict[int, tuple[int, bytes]] = {}
+        self._hosts, self._replies = hosts, replies
+        with inside(DESTINATION):
+            netlab.sysctl(DESTINATION, "net/ipv4/icmp_echo_ignore_all", "1")
+            self.sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+            self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_HDRINCL, 1)
+        agent.loop.watch(self.sock.fileno(), READ, lambda events: self._arrived())
+
+    def _arrived(self) -> None:
+        data = self.sock.recv(2048)
+        if data[20] == 8 and data[19] not in self.asked:
+            self.asked[data[19]] = (int.from_bytes(data[26:28], "big"), data[28:])
+            if len(self.asked) == self._hosts:
+                for host in sorted(self.asked):
+                    for source, sequence, payload, options in self._replies(self, host):
+                        self._send(data, source, sequence, payload, options)
+
+    def _send(
+        self, asked: bytes, source: int, sequence: int, payload: bytes, options: bytes
+    ) -> None:
+        head = struct.pack(">BBHHH", 0, 0, 0, int.from_bytes(asked[24:26], "big"), sequence)
+        check = checksum(head + payload).to_bytes(2, "big")
+        icmp = head[:2] + check + head[4:] + payload
+        first = bytes([0x45 + len(options) // 4]) + bytes(7) + bytes([64, 1, 0, 0])
+        address = socket.inet_ntoa(asked[12:16])
+        ip = first + socket.inet_aton(f"10.66.4.{source}") + asked[12:16] + options
+        self.sock.sendto(ip + icmp, (address, 0))
+
+
+def forged(forger: Forger, host: int) -> list[Any]:
+    """What the hosts of the next test answer."""
+    sequence, payload = forger.asked[host]
+    return {
+        1: [(1, sequence, payload[:-1] + bytes([payload[-1] ^ 1]), b"")],
+        2: [(3, sequence, payload, b"")],
+        3: [(3, sequence, payload, b"")],
+        4: [(4, forger.asked[5][0], payload, b"")],
+        5: [(5, sequence, forger.asked[4][1], b"")],
+        6: [(6, sequence, payload[:8], b""), (6, sequence, b"", b"")],
+        7: [(7, sequence, payload, b"")] * 3,
+        8: [(8, sequence, payload, b"\1\1\1\0")],
+        9: [(9, sequence, payload + b"more", b"")],
+    }[host]
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("way", ["datagram", "raw"])
+def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
+    """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
+    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    netlab.route(DESTINATION, "add", "local", "10.66.4.0/24", "dev", "lo")
+    netlab.route(R1, "add", "10.66.4.0/24", "via", "10.66.2.2")
+    netlab.route(R2, "add", "10.66.4.0/24", "via", "10.66.3.2")
+    agent = Agent()
+    forger = Forger(agent, 9, forged)
+    names = [f"10.66.4.{number}" for number in range(1, 10)]
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=500))
+        agent.wait(1)
+    engine.close()
+    forger.sock.close()
+
+    answers = {number: found["answer"] for number, found in agent.outcomes(1).items()}
+    assert answers == {**dict.fromkeys((1, 2, 4, 5, 6)), **dict.fromkeys((3, 7, 8, 9), "echo")}
 
 
 @pytest.mark.lab
