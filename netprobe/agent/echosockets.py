@@ -79,13 +79,17 @@ class Shared:
     def _hear(self, heard):
         # type: (List[Heard]) -> bool
         family, receive = self.sock.family, self.sock.recvmsg
+        beside, ttl = [], None  # type: List[Tuple[int, int, bytes]], Optional[int]
         try:
             while True:
                 data, ancillary, _, name = receive(HEARD_BYTES, ANCILLARY_BYTES)
                 if len(data) >= _ICMP.size:
+                    if ancillary != beside:
+                        # Mostly it says the same as that of the packet before.
+                        beside, ttl = ancillary, ttl_of(ancillary)
                     sender = socket.inet_pton(family, name[0].partition("%")[0])
                     kind, sequence, payload = _ICMP.unpack_from(data)
-                    heard.append((ttl_of(ancillary), sender, kind, sequence, payload))
+                    heard.append((ttl, sender, kind, sequence, payload))
         except BlockingIOError:
             return True
         except OSError:
