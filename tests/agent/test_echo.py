@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,6 +93,16 @@ MANY = {
 }
 
 
+def many(family: int, way: str, hosts: int) -> list[str]:
+    """So many addresses of the destination, which sockets of this kind will ask."""
+    pattern, network, (first_hop, second_hop), _ = MANY[family]
+    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    netlab.route(DESTINATION, "add", "local", network, "dev", "lo")
+    netlab.route(R1, "add", network, "via", first_hop)
+    netlab.route(R2, "add", network, "via", second_hop)
+    return [pattern.format(number) for number in range(1, hosts + 1)]
+
+
 @pytest.mark.lab
 @needs_root
 @pytest.mark.parametrize("family", [4, 6])
@@ -98,17 +110,13 @@ MANY = {
 def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
     """Every destination has its own evidence, in few frames; equal neighbours are one run."""
     firewalls.unlimited_icmp()
-    pattern, network, (first_hop, second_hop), words = MANY[family]
-    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
-    netlab.route(DESTINATION, "add", "local", network, "dev", "lo")
-    netlab.route(R1, "add", network, "via", first_hop)
-    netlab.route(R2, "add", network, "via", second_hop)
+    pattern, words = MANY[family][0], MANY[family][3]
+    names = many(family, way, 200)
     netlab.rule(R1, "forward", f"{words} daddr {pattern.format(50)} drop")
     netlab.rule(R2, "forward", f"{words} daddr {pattern.format(60)} reject")
     netlab.rule(R1, "forward", f"{words} daddr {pattern.format(70)} reject")
     netlab.rule(SOURCE, "output", f"{words} daddr {pattern.format(80)} drop")
     netlab.rule(SOURCE, "output", f"{words} daddr {pattern.format(90)} reject")
-    names = [pattern.format(number) for number in range(1, 201)]
     agent = Agent()
     with inside(SOURCE):
         engine = EchoEngine(agent)
@@ -130,6 +138,52 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
     frames = [message for message in agent.messages if message["t"] == "outcomes"]
     assert len(frames) < 20
     assert sum(len(frame["runs"]) for frame in frames) < 50
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize(("family", "way"), [(4, "datagram"), (4, "raw"), (6, "raw")])
+def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: str) -> None:
+    """A queue of the source that overflows in the middle of a chunk is no silence."""
+    names = many(family, way, 200)
+    slow = "qdisc add dev n1a root tbf rate 256kbit burst 1600 limit 3000"
+    tc = ("ip", "netns", "exec", SOURCE, "tc")
+    subprocess.run([*tc, *slow.split()], check=True)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names))
+        agent.wait(1)
+    engine.close()
+    shown = subprocess.run([*tc, "-s", "qdisc"], capture_output=True, text=True, check=True).stdout
+
+    dropped = re.search(r"dropped (\d+)", shown[shown.index("qdisc tbf") :])
+    assert dropped is not None
+    assert int(dropped[1]) > 0
+    found = agent.outcomes(1)
+    assert sorted(found) == list(range(1, 201))
+    assert {one["answer"] for one in found.values()} == {"echo"}
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize(("family", "way"), [(4, "datagram"), (4, "raw"), (6, "raw")])
+def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: str) -> None:
+    """What fits a narrower link is answered; for what does not, its router names the MTU."""
+    firewalls.unlimited_icmp()
+    names = many(family, way, 40)
+    subprocess.run(["ip", "-n", R1, "link", "set", "n2a", "mtu", "1300"], check=True)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        for number, size in ((1, 1300), (2, 1301)):
+            engine.submit(order(number, "icmp", "", [], dsts=names, size=size))
+        agent.wait(1, 2)
+    engine.close()
+
+    assert [one["answer"] for one in agent.outcomes(1).values()] == ["echo"] * 40
+    told = [(one["failure"], one["mtu"]) for one in agent.outcomes(2).values()]
+    assert told == [("message-too-long", 1300)] * 40
 
 
 @pytest.mark.lab
@@ -224,13 +278,9 @@ def forged(forger: Forger, host: int) -> list[Any]:
 @pytest.mark.parametrize("way", ["datagram", "raw"])
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
-    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
-    netlab.route(DESTINATION, "add", "local", "10.66.4.0/24", "dev", "lo")
-    netlab.route(R1, "add", "10.66.4.0/24", "via", "10.66.2.2")
-    netlab.route(R2, "add", "10.66.4.0/24", "via", "10.66.3.2")
+    names = many(4, way, 9)
     agent = Agent()
     forger = Forger(agent, 9, forged)
-    names = [f"10.66.4.{number}" for number in range(1, 10)]
     with inside(SOURCE):
         engine = EchoEngine(agent)
         engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=500))
