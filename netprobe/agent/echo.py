@@ -26,7 +26,7 @@ from .icmp import ECHO_REPLY, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
-from .pump import SLICE_S, TICK_S, Batch, Pump, Window
+from .pump import SHORT_FOR_S, SLICE_S, TICK_S, Batch, Pump, Window
 from .sweep import Echo, Sweep
 
 CHUNK = 32
@@ -204,6 +204,8 @@ class EchoEngine:
         step_s = took_s / (sent or 1) if took_s < STEADY_S else 0.0
         times = [begun + step_s * number for number in range(len(places))]
         shared.note(sweep, first, places, packets, times)
+        if sent:
+            sweep.short_since = None
         if sent < len(places):
             self._read_errors(shared)
             sent += self._send_each(sweep, shared, first + sent, places[sent:], packets[sent:])
@@ -227,10 +229,13 @@ class EchoEngine:
         for _ in range(SEND_TRIES):
             try:
                 shared.sock.sendto(packet, sweep.sockaddrs[place])
+                sweep.short_since = None
                 return True
             except OSError as error:
                 number = error.errno
             if is_transient(number):
+                if self._short_for_long(sweep):
+                    break
                 self._pause_until = self.now() + PAUSE_S
                 return False
             # It may be the error of another packet, reported here; then the next try is clean. If
@@ -241,6 +246,15 @@ class EchoEngine:
                 return True
         self._end(sweep, place, kind("send", name_of(number), None, False))
         return True
+
+    def _short_for_long(self, sweep):
+        # type: (Sweep) -> bool
+        """Whether nothing of this order could be sent for too long to wait on: a full neighbour
+        table, a queue that drops."""
+        now = self.now()  # type: float
+        if sweep.short_since is None:
+            sweep.short_since = now
+        return now - sweep.short_since > SHORT_FOR_S
 
     def _ask_again(self, sweep, place):
         # type: (Sweep, int) -> None

@@ -71,6 +71,8 @@ class Sweep:
         self.dead = {}  # type: Dict[int, Kind]
         self.again = deque()  # type: Deque[int]
         self._fresh = 0
+        # Since when our own host has had no room for any packet.
+        self.short_since = None  # type: Optional[float]
         self.queued = False
         # The socket that it has a share in.
         self.shared = None  # type: Any

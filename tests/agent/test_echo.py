@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent import echo
 from netprobe.agent.echo import EchoEngine
 from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
 from netprobe.agent.loop import READ
@@ -163,6 +164,28 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
     found = agent.outcomes(1)
     assert sorted(found) == list(range(1, 201))
     assert {one["answer"] for one in found.values()} == {"echo"}
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("way", ["datagram", "raw"])
+def test_where_there_never_is_room_an_order_ends(
+    lab: None, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue of the source that takes no packet at all is named, and nothing waits for ever."""
+    monkeypatch.setattr(echo, "SHORT_FOR_S", 0.5)
+    names = many(4, way, 40)
+    words = "tc qdisc add dev n1a root bfifo limit 1"
+    subprocess.run(["ip", "netns", "exec", SOURCE, *words.split()], check=True)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names))
+        agent.wait(1, most_s=20)
+    engine.close()
+
+    told = [(one["op"], one["failure"]) for one in agent.outcomes(1).values()]
+    assert told == [("send", "no-buffers")] * 40
 
 
 @pytest.mark.lab
