@@ -1,8 +1,9 @@
 """ICMP echo probes: one socket a family and source address serves all destinations.
 
 Wide first: every destination of an order is asked once before any is asked again. Packets go in
-small groups, and what came is read after each: round trips stay exact, and buffers small. Of those
-that have not answered yet no more than WINDOW are young, so a path sees no flood.
+chunks, and what came is read after each: a round trip may look longer by what its chunk takes,
+some 0.2 ms, and buffers stay small. Of those that have not answered yet no more than WINDOW are
+young, so a path sees no flood.
 """
 
 from collections import deque
