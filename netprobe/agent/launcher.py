@@ -13,7 +13,7 @@ from .orders import Flow, Part, Turn
 from .outcomes import kind
 from .pace import answers_of
 from .pool import Pool
-from .pump import SHORT_FOR_S, SHORT_S, Window
+from .pump import SHORT_FOR_S, SHORT_S, YOUNG_S, Window
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -22,6 +22,10 @@ CHUNK = 128
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
+# Where answers came quickly so far, silence is told from slowness sooner: after so many times the
+# slowest answer, but not at once, for our own processor may be busy.
+YOUNG_FACTOR = 3
+LEAST_YOUNG_S = 0.025
 
 
 class Launcher:
@@ -115,7 +119,7 @@ class Launcher:
             volley.spread(begun, ended)
             self._live.update(zip(volley.fds, repeat(volley)))
             (order.first if look == 1 else order.later).append(volley)
-            self.window.add(volley.batch, now)
+            self.window.add(volley.batch, now, _young_s(order))
         for port, sock, code in failed:
             self._at_once(part, port, look, sock, begun, code)
 
@@ -188,3 +192,11 @@ class Launcher:
         fact = None if error is None else error.fact()
         what = kind("connect", name_of(code), fact, None if fact else False)
         self._owner.report(order, port, what, None, look)
+
+
+def _young_s(order):
+    # type: (TcpOrder) -> float
+    """How long a connect counts towards the window."""
+    if not order.slowest_s:
+        return YOUNG_S
+    return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * order.slowest_s))

@@ -78,11 +78,11 @@ class Window:
         """How many more may start now."""
         return self._size - self.young
 
-    def add(self, batch, now):
-        # type: (Batch, float) -> None
-        """A chunk has started whose ``batch[0]`` probes are out."""
+    def add(self, batch, now, young_s=YOUNG_S):
+        # type: (Batch, float, float) -> None
+        """A chunk has started whose ``batch[0]`` probes are out, and young for so long."""
         self.young += batch[0]
-        self._batches.append((now, batch))
+        self._batches.append((now + young_s, batch))
 
     def answered(self, batch, count=1):
         # type: (Batch, int) -> None
@@ -92,9 +92,9 @@ class Window:
 
     def age(self, now):
         # type: (float) -> None
-        """Park what has been out for longer than YOUNG_S."""
+        """Park what is no longer young."""
         batches = self._batches
-        while batches and (now - batches[0][0] > YOUNG_S or not batches[0][1][0]):
+        while batches and (now > batches[0][0] or not batches[0][1][0]):
             batch = batches.popleft()[1]
             self.young -= batch[0]
             batch[1] = 0

@@ -116,10 +116,11 @@ class TcpEngine:
         # type: () -> None
         now = self._now()
         until = now + SLICE_S
+        # Before anything starts: what is no longer young makes room.
+        self._starts.window.age(now)
         while now <= until and self._serve() + self._starts.launch():
             now = self._now()
         busy = now > until
-        self._starts.window.age(now)
         self._pool.age(now)
         if self._pump.may_expire(now):
             # What had arrived was served just above, and each socket is asked once more.
