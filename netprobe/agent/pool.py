@@ -17,7 +17,7 @@ PARTING_SHARE = 0.25
 PARTING_S = 0.5
 FEW = 256
 
-Key = Tuple[int, Optional[str], int, Optional[int], Optional[int]]
+Key = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int]]
 Shelf = List[socket.socket]
 
 
@@ -51,7 +51,9 @@ class Pool:
         # type: (Order, Optional[Target]) -> Shelf
         """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
         target = pinned or order.target
-        key = (target.family, target.source, target.scope, order.min_ttl, order.ttl)
+        # Where the kernel chose the address, some sockets are not bound to it.
+        chosen = order.target.source is None
+        key = (target.family, target.source, chosen, target.scope, order.min_ttl, order.ttl)
         return self._shelves.setdefault(key, [])
 
     def room(self):

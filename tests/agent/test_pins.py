@@ -24,6 +24,7 @@ SO_RCVBUFFORCE = 33
 SYN = 0x02
 DESTINATION_4 = ADDRESS[4]["destination"]
 SECOND = "10.66.1.77"
+NEXT_DOOR = "10.66.3.77"
 PORTS = range(1001, 3001)
 TO_ONE_PORT = f"""
 table ip one {{
@@ -92,9 +93,9 @@ def source_ports(sent: Sent) -> set[int]:
     return {port for _, port, _ in sent}
 
 
-def command(*words: str) -> None:
-    """Change the source's network settings."""
-    subprocess.run(["ip", "-n", SOURCE, *words], check=True)
+def command(*words: str, namespace: str = SOURCE) -> None:
+    """Change a host's network settings."""
+    subprocess.run(["ip", "-n", namespace, *words], check=True)
 
 
 def second_address(*selector: str) -> None:
@@ -129,6 +130,27 @@ def test_a_chosen_source_address_is_kept(lab: None) -> None:
 
     assert {address for address, _, _ in sent} == {SECOND}
     assert len(source_ports(sent)) <= MOST_PORTS
+
+
+def test_a_chosen_source_address_is_kept_beside_the_kernels_choice(lab: None) -> None:
+    """What leaves from the same address by the kernel's choice has unbound sockets, too."""
+    command("address", "add", f"{SECOND}/24", "dev", "n1a")
+    command("route", "add", DESTINATION_4, "via", ADDRESS[4]["r1"], "src", SECOND)
+    # The other one would leave from the first address. This order has more connects out than it
+    # has sockets with a port.
+    command("address", "add", f"{NEXT_DOOR}/24", "dev", "n3b", namespace=DESTINATION)
+    netlab.rule(DESTINATION, "input", "tcp dport 1001-2000 drop")
+    sniffer, agent = Sniffer(4), Agent()
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        engine.submit(order(1, "tcp", DESTINATION_4, [[1001, 4000]], look_ms=2000))
+        other = order(2, "tcp", NEXT_DOOR, [[5001, 5300]], src=SECOND)
+        agent.loop.call_later(1.0, lambda: engine.submit(other))
+        agent.wait(1, 2)
+        engine.close()
+    sent = sniffer.syns()
+    sniffer.sock.close()
+    assert {address for address, _, port in sent if port > 5000} == {SECOND}
 
 
 def test_a_routing_rule_for_ports_still_chooses_the_source(lab: None) -> None:
