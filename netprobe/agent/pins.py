@@ -1,12 +1,14 @@
 """Sockets that keep their source port and address from connect to connect.
 
 Otherwise the kernel looks for both at every connect, which is a seventh of a scan's work. A socket
-is only bound to the address that the kernel would have taken.
+is only bound to the address that the kernel would have taken, and where its route is the same: IPv4
+looks for the route once more when it has chosen an address. IPv6 does not, so rules and routes for
+that address would count for bound sockets only; there it is left to the kernel.
 """
 
 import socket
 import struct
-from typing import Any, Dict, Optional, Set
+from typing import Any, Optional, Set
 
 from .netlink import attributes, dump
 from .orders import Order
@@ -18,10 +20,7 @@ FROM_PORTS = 256
 MOST_PORTS = 512
 SHARE = 0.05
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
-HASH_POLICY = {
-    socket.AF_INET: "/proc/sys/net/ipv4/fib_multipath_hash_policy",
-    socket.AF_INET6: "/proc/sys/net/ipv6/fib_multipath_hash_policy",
-}  # type: Dict[int, str]
+HASH_POLICY = "/proc/sys/net/ipv4/fib_multipath_hash_policy"
 BY_ADDRESS = "0"
 
 # linux/rtnetlink.h, linux/fib_rules.h: what makes a rule depend on protocol or ports.
@@ -39,13 +38,13 @@ class Pins:
         # type: () -> None
         self._room = 0
         self._fds = set()  # type: Set[int]
-        self._plain = {}  # type: Dict[int, bool]
+        self._plain = None  # type: Optional[bool]
 
     def measure(self):
         # type: () -> None
         """Look at the host's settings as they are now."""
         self._room = _most_ports()
-        self._plain = {}
+        self._plain = None
 
     def target(self, order):
         # type: (Order) -> Optional[Target]
@@ -55,9 +54,11 @@ class Pins:
             return None
         if target.source is not None:
             return target
-        if target.family not in self._plain:
-            self._plain[target.family] = _is_plain(target.family)
-        source = _source(target) if self._plain[target.family] else None
+        if target.family == socket.AF_INET6:
+            return None
+        if self._plain is None:
+            self._plain = _is_plain()
+        source = _source(target) if self._plain else None
         # An own address connects from itself, and might meet itself.
         return None if source in (None, target.address) else target._replace(source=source)
 
@@ -111,14 +112,14 @@ def _source(target):
         sock.close()
 
 
-def _is_plain(family):
-    # type: (int) -> bool
-    """Whether a connect's source address depends on nothing but its destination's address."""
+def _is_plain():
+    # type: () -> bool
+    """Whether an IPv4 connect's source address depends on nothing but its destination's address."""
     try:
-        with open(HASH_POLICY[family]) as file:
+        with open(HASH_POLICY) as file:
             if file.read().strip() != BY_ADDRESS:
                 return False
-        body = _FIB_RULE.pack(family, 0, 0, 0, 0, 0, 0, 0, 0)
+        body = _FIB_RULE.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
         rules = [dict(attributes(rule[_FIB_RULE.size :])) for rule in dump(RTM_GETRULE, body)]
     except OSError:
         return False

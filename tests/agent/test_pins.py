@@ -105,13 +105,12 @@ def second_address(*selector: str) -> None:
     command("rule", "add", *selector, "lookup", "100")
 
 
-@pytest.mark.parametrize("family", [4, 6])
-def test_a_large_order_uses_few_source_ports(lab: None, family: int) -> None:
+def test_a_large_order_uses_few_source_ports(lab: None) -> None:
     """From the address that the kernel prefers, and from ports that it lends."""
     netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 60000")
-    sent = scan(family)
+    sent = scan()
 
-    assert {address for address, _, _ in sent} == {ADDRESS[family]["source"]}
+    assert {address for address, _, _ in sent} == {ADDRESS[4]["source"]}
     assert len(source_ports(sent)) <= MOST_PORTS
     assert all(40000 <= port <= 60000 for port in source_ports(sent))
 
@@ -123,12 +122,22 @@ def test_a_small_order_leaves_ports_to_the_kernel(lab: None) -> None:
     assert len(source_ports(sent)) > FROM_PORTS / 2
 
 
-def test_a_chosen_source_address_is_kept(lab: None) -> None:
-    """What the inventory wants as source address is what is bound."""
-    command("address", "add", f"{SECOND}/24", "dev", "n1a")
-    sent = scan(src=SECOND)
+def test_ipv6_is_left_to_the_kernel(lab: None) -> None:
+    """A rule for an address that the kernel has chosen itself counts for bound sockets only."""
+    command("-6", "rule", "add", "from", ADDRESS[6]["source"], "lookup", "100")
+    command("-6", "route", "add", "prohibit", "default", "table", "100")
 
-    assert {address for address, _, _ in sent} == {SECOND}
+    assert len(source_ports(scan(6))) > MOST_PORTS
+
+
+@pytest.mark.parametrize(("family", "address"), [(4, SECOND), (6, "fd66:1::77")])
+def test_a_chosen_source_address_is_kept(lab: None, family: int, address: str) -> None:
+    """What the inventory wants as source address is what is bound."""
+    plain = ("address", "add", f"{address}/{'24' if family == 4 else '64'}", "dev", "n1a")
+    command(*plain, *(("nodad",) if family == 6 else ()))
+    sent = scan(family, src=address)
+
+    assert {source for source, _, _ in sent} == {address}
     assert len(source_ports(sent)) <= MOST_PORTS
 
 
