@@ -8,12 +8,12 @@ young, so a path sees no flood.
 
 from collections import deque
 from functools import lru_cache
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
 from . import replies
 from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
 from .asks import REPEAT_AT, TRIES
-from .echosockets import Heard, Shared, Sockets
+from .echosockets import WIDE_CHUNK, Heard, Shared, Sockets, read_raw
 from .errqueue import QueuedError, drain
 from .failures import (
     HOST_UNREACHABLE,
@@ -23,12 +23,12 @@ from .failures import (
     is_transient,
     name_of,
 )
-from .icmp import ECHO_REPLY, quoted_sequence
+from .icmp import ECHO_REPLY, HEADER_BYTES, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
 from .pump import SHORT_FOR_S, SLICE_S, TICK_S, Batch, Pump, Window
-from .sweep import Echo, Sweep
+from .sweep import Sweep, Volley, pick
 
 CHUNK = 32
 # A chunk that took longer to send was interrupted by other processes.
@@ -163,7 +163,8 @@ class EchoEngine:
         if room <= 0 or not self._queue or now < self._pause_until or not self.agent.may_start():
             return False
         sweep = self._queue.popleft()
-        count = self.agent.rate.take(min(room, CHUNK), now)
+        chunk = CHUNK if sweep.shared.mmsg is None else WIDE_CHUNK
+        count = self.agent.rate.take(min(room, chunk), now)
         places = sweep.take(count)
         self.agent.rate.give_back(count - len(places))
         sweep.queued = len(places) == count
@@ -174,7 +175,7 @@ class EchoEngine:
         return bool(count)
 
     def _start(self, sweep, places, now):
-        # type: (Sweep, List[int], float) -> None
+        # type: (Sweep, Sequence[int], float) -> None
         """The first packet of a look for some destinations."""
         batch = [len(places), 1]  # type: Batch
         self._window.add(batch, now)
@@ -188,48 +189,45 @@ class EchoEngine:
         self._read(shared)
 
     def _send_all(self, sweep, shared, places):
-        # type: (Sweep, Shared, List[int]) -> int
+        # type: (Sweep, Shared, Sequence[int]) -> int
         """One packet for each; how many before our own host had no room for more."""
         first = shared.numbers(len(places))
-        packets = sweep.requests(places, shared.number, first)
-        sockaddrs = map(sweep.sockaddrs.__getitem__, places)
-        sent = 0
-        begun = self.now()
-        try:
-            for _ in map(shared.sock.sendto, packets, sockaddrs):
-                sent += 1
-        except OSError:
-            pass  # maybe the error of another packet, see ``_send``
-        took_s = self.now() - begun
+        requests = sweep.requests(places, shared.number, first)
+        volley = Volley(sweep, first, places, requests, self.now())
+        sent = shared.send(volley)
+        took_s = self.now() - volley.begun
         # Where the process stood still meanwhile round trips are rather too long than too short.
-        step_s = took_s / (sent or 1) if took_s < STEADY_S else 0.0
-        times = [begun + step_s * number for number in range(len(places))]
-        shared.note(sweep, first, places, packets, times)
+        volley.step_s = took_s / (sent or 1) if took_s < STEADY_S else 0.0
+        shared.note(volley)
         if sent:
             sweep.short_since = None
         if sent < len(places):
             self._read_errors(shared)
-            sent += self._send_each(sweep, shared, first + sent, places[sent:], packets[sent:])
+            return self._send_each(shared, volley, sent)
         return sent
 
-    def _send_each(self, sweep, shared, first, places, packets):
-        # type: (Sweep, Shared, int, List[int], List[bytes]) -> int
+    def _send_each(self, shared, volley, sent):
+        # type: (Shared, Volley, int) -> int
         """As ``_send_all``, one by one, because one of them had an error."""
-        for at, place in enumerate(places):
+        sweep = volley.sweep
+        for at, place in enumerate(volley.places[sent:], sent):
             if place not in sweep.out:
                 continue  # an error of an earlier look came while the others were sent
-            shared.note(sweep, first + at, [place], [packets[at]], [self.now()])
-            if not self._send(sweep, shared, place, packets[at]):
+            number = volley.first + at
+            single = Volley(sweep, number, [place], volley.request(number), self.now())
+            shared.note(single)
+            if not self._send(shared, single):
                 return at
-        return len(places)
+        return len(volley.places)
 
-    def _send(self, sweep, shared, place, packet):
-        # type: (Sweep, Shared, int, bytes) -> bool
+    def _send(self, shared, single):
+        # type: (Shared, Volley) -> bool
         """Send one packet; False where our own host has no room for more just now."""
+        sweep, place, (packet,) = single.sweep, single.places[0], single.packets()
         number = None  # type: Optional[int]
         for _ in range(SEND_TRIES):
             try:
-                shared.sock.sendto(packet, sweep.sockaddrs[place])
+                shared.sock.sendto(packet, sweep.sockaddr(place))
                 sweep.short_since = None
                 return True
             except OSError as error:
@@ -309,7 +307,7 @@ class EchoEngine:
 
     def _read(self, shared):
         # type: (Shared) -> None
-        complete = False
+        complete = shared.mmsg is not None and self._read_many(shared)
         while not complete:
             heard = []  # type: List[Heard]
             complete = shared.hear(heard)
@@ -318,31 +316,63 @@ class EchoEngine:
                 # The errno of an error that is in the queue; reading it here has cleared it.
                 self._read_errors(shared)
 
+    def _read_many(self, shared):
+        # type: (Shared) -> bool
+        """By one system call; False where there may be more, or an error."""
+        count = shared.mmsg.hear()
+        if not count:
+            return False
+        volley = shared.volley_of(shared.mmsg.sequence())
+        if volley is None or not self._take_whole(volley, shared.mmsg.ttl_of_all(count, volley)):
+            self._take(shared, list(read_raw(shared.mmsg.packets(count))))
+        return bool(count <= WIDE_CHUNK)
+
+    def _take_whole(self, volley, ttl):
+        # type: (Volley, Optional[int]) -> bool
+        """Note that a volley has been answered with this TTL, if it was; False where its
+        destinations no longer wait together."""
+        places = volley.places
+        if ttl is None or not volley.whole or volley.batch[0] != len(places):
+            return False
+        self._window.answered(volley.batch, len(places))
+        for place in places:
+            del volley.sweep.out[place]
+        first_s, step_s = self.now() - volley.begun, volley.step_s
+        rtts_s = [first_s - step_s * index for index in range(len(places))]
+        self._echoed(volley.sweep, ttl, places, rtts_s)
+        return True
+
     def _take(self, shared, heard):
         # type: (Shared, List[Heard]) -> None
         """Note whose replies these are."""
         now = self.now()
-        reply, flight_of = ECHO_REPLY[shared.sock.family], shared.flights.get
-        echoes = {}  # type: Dict[Sweep, List[Echo]]
+        reply = ECHO_REPLY[shared.sock.family]
+        echoes = {}  # type: Dict[Tuple[Sweep, Optional[int]], Tuple[List[int], List[float]]]
         for ttl, sender, type_, sequence, payload in heard:
-            flight = flight_of(sequence)
-            if flight is None:
-                continue
-            asked, carried, sweep, place, sent_at = flight
+            volley = shared.volley_of(sequence)
             # Another program's reply, one to an older packet with this number, or somebody else's
             # word.
-            if payload != carried or sender != asked or type_ != reply:
+            if volley is None or type_ != reply:
+                continue
+            sweep, place = volley.sweep, volley.place(sequence)
+            if sender != sweep.packed[place] or payload != volley.request(sequence)[HEADER_BYTES:]:
                 continue
             batch = sweep.out.pop(place, None)
             if batch is not None:
                 self._window.answered(batch)
-                echoes.setdefault(sweep, []).append((place, _echo(ttl), now - sent_at))
-        for sweep, ended in echoes.items():
-            for place, _, rtt_s in ended:
-                self._answers.learn(sweep.addresses[place], rtt_s)
-            sweep.end_many(ended)
-            if not sweep.pending:
-                self._finish(sweep)
+                places, rtts_s = echoes.setdefault((sweep, ttl), ([], []))
+                places.append(place)
+                rtts_s.append(now - volley.sent_at(sequence))
+        for (sweep, ttl), (places, rtts_s) in echoes.items():
+            self._echoed(sweep, ttl, places, rtts_s)
+
+    def _echoed(self, sweep, ttl, places, rtts_s):
+        # type: (Sweep, Optional[int], Sequence[int], List[float]) -> None
+        """These answered, with this TTL."""
+        self._answers.learn_many(pick(sweep.addresses, places), rtts_s)
+        sweep.end_many(places, _echo(ttl), rtts_s)
+        if not sweep.pending:
+            self._finish(sweep)
 
     def _read_errors(self, shared):
         # type: (Shared) -> None
@@ -350,12 +380,12 @@ class EchoEngine:
             # A raw socket hears the errors of every ping of this host: both the quoted sequence
             # and the destination must be ours.
             sequence = quoted_sequence(error.data)
-            flight = shared.flights.get(sequence) if sequence is not None else None
-            if flight is None:
+            volley = shared.volley_of(sequence) if sequence is not None else None
+            if sequence is None or volley is None:
                 continue
-            _, _, sweep, place, sent_at = flight
+            sweep, place = volley.sweep, volley.place(sequence)
             if error.to == sweep.addresses[place] and place in sweep.out:
-                self._error(sweep, place, error, sent_at)
+                self._error(sweep, place, error, volley.sent_at(sequence))
 
     def _error(self, sweep, place, error, sent_at):
         # type: (Sweep, int, QueuedError, float) -> None

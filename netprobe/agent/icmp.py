@@ -33,14 +33,15 @@ class EchoSocket(NamedTuple):
     number: int
 
 
-def open_echo(target):
-    # type: (Target) -> EchoSocket
+def open_echo(target, many=False):
+    # type: (Target, bool) -> EchoSocket
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
-    tries raw first: its datagram sockets do not say that our own firewall dropped a packet.
+    tries raw first: its datagram sockets do not say that our own firewall dropped a packet. So do
+    ``many`` destinations: see ``mmsg``.
     """
-    if target.family == socket.AF_INET6:
+    if many or target.family == socket.AF_INET6:
         try:
             return _open_raw(target)
         except OSError:

@@ -1,6 +1,6 @@
 """How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 # The kernel sends its second SYN one second after the first. A learned deadline leaves room for the
 # answer to that one, however short the round trip is.
@@ -128,6 +128,15 @@ class Answers:
         elif rtt_s < RETRANSMITTED_S or known >= RETRANSMITTED_S:
             # An answer to a second SYN looks a second slow; it must not undo what is known better.
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
+
+    def learn_many(self, addresses, rtts_s):
+        # type: (List[str], List[float]) -> None
+        """As ``learn``, of different destinations."""
+        if self._rtt_s.keys().isdisjoint(addresses):
+            self._rtt_s.update(zip(addresses, rtts_s))
+            return
+        for address, rtt_s in zip(addresses, rtts_s):
+            self.learn(address, rtt_s)
 
     def knows(self, address):
         # type: (str) -> bool

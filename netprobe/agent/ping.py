@@ -117,7 +117,7 @@ class PingProgram:
         """ping could not even send: our own routing table says so to anybody, else it may not."""
         with socket.socket(sweep.target.family, socket.SOCK_DGRAM) as sock:
             try:
-                sock.connect((sweep.addresses[place], DISCARD, *sweep.sockaddrs[place][2:]))
+                sock.connect((sweep.addresses[place], DISCARD, *sweep.sockaddr(place)[2:]))
             except OSError as error:
                 return kind("send", name_of(error.errno), None, False)
         return kind("bind", NO_PERMISSION)

@@ -7,8 +7,10 @@ than its two system calls. A destination is known by its place in the order, fro
 import hashlib
 import socket
 import struct
+from array import array
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from itertools import repeat
+from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
 from .icmp import ECHO_REQUEST, HEADER_BYTES
 from .outcomes import Kind, Outcomes, kind_json
@@ -16,18 +18,22 @@ from .pump import Batch
 from .sockets import Target, padded, target_of
 from .wire import NONCE_BYTES
 
-TOKEN_BYTES = 16
+# What nobody can guess, and its complement: so tokens do not change the sum of a packet's words.
+SECRET_BYTES = 8
+TOKEN_BYTES = 2 * SECRET_BYTES
 PAYLOAD_BYTES = NONCE_BYTES + TOKEN_BYTES
+REQUEST_BYTES = HEADER_BYTES + PAYLOAD_BYTES
 _TOKEN_SEED = struct.Struct(">IH")
-# Header, nonce (see ``wire.pack_nonce``), token.
-_REQUEST = struct.Struct(">BBHHHIHH%ds" % TOKEN_BYTES)
+_COMPLEMENT = bytes(range(255, -1, -1))
+# The words of a request: header, nonce (see ``wire.pack_nonce``), token.
+_WORDS = REQUEST_BYTES // 2
+_CHECK, _SEQUENCE, _PORT, _ATTEMPT, _TOKEN = 1, 3, 6, 7, 8
+_SECRET_WORDS = SECRET_BYTES // 2
 
 # Kind, packets of silence or None, looks: destinations with the same are one run.
 Alike = Tuple[Kind, Optional[int], int]
-# number, what became of it, round trip in µs or None
-Entry = Tuple[int, Alike, Optional[int]]
-# place, what became of it, round trip in s
-Echo = Tuple[int, Kind, float]
+# number of the first, what became of them, the round trip in µs or None of each
+Entry = Tuple[int, Alike, List[Optional[int]]]
 
 
 class Sweep:
@@ -43,12 +49,13 @@ class Sweep:
         self.target = target_of(names[0], message.get("src"))  # type: Target
         family, scope = self.target.family, self.target.scope
         # Raises OSError where one is no address of the family.
-        self.packed = [socket.inet_pton(family, name.partition("%")[0]) for name in names]
+        bare = names if family == socket.AF_INET else [name.partition("%")[0] for name in names]
+        self.packed = list(map(socket.inet_pton, repeat(family), bare))
         self.addresses = names  # of IPv4 there is only one way to write them
         if family == socket.AF_INET6:
             self.addresses = [socket.inet_ntop(family, packed) for packed in self.packed]
-        rest = (0,) if family == socket.AF_INET else (0, 0, scope)  # type: Tuple[int, ...]
-        self.sockaddrs = [(text, *rest) for text in self.addresses]  # type: List[Tuple[Any, ...]]
+        # What a socket address has behind the address.
+        self._rest = (0,) if family == socket.AF_INET else (0, 0, scope)  # type: Tuple[int, ...]
         self.looks = max(1, int(message.get("looks") or 1))
         self.first_ms = message.get("first_ms")  # type: Optional[int]
         self.look_ms = int(message["look_ms"])
@@ -58,7 +65,7 @@ class Sweep:
         self.outcomes = outcomes(agent.send, self.id)
         self._first_number = 0 if many is None else 1
         self._key = agent.key
-        self._tokens = {}  # type: Dict[int, List[bytes]]
+        self._attempts_secrets = {}  # type: Dict[int, bytes]
         count = len(names)
         self.pending = count
         # Those that wait for an answer, with the batch that they were started in.
@@ -77,57 +84,81 @@ class Sweep:
         # The socket that it has a share in.
         self.shared = None  # type: Any
 
+    def sockaddr(self, place):
+        # type: (int) -> Tuple[Any, ...]
+        """Where a destination's packets go."""
+        return (self.addresses[place], *self._rest)
+
     def take(self, count):
-        # type: (int) -> List[int]
-        """Up to ``count`` destinations to ask: all once before any a second time."""
-        end = min(len(self.addresses), self._fresh + count)
-        places = list(range(self._fresh, end))
-        self._fresh = end
-        while len(places) < count and self.again:
-            places.append(self.again.popleft())
-        return places
+        # type: (int) -> Sequence[int]
+        """Up to ``count`` destinations to ask: all once before any a second time. A range is of
+        such as were never asked."""
+        fresh = range(self._fresh, min(len(self.addresses), self._fresh + count))
+        self._fresh = fresh.stop
+        more = min(count - len(fresh), len(self.again))
+        return [*fresh, *(self.again.popleft() for _ in range(more))] if more else fresh
 
     def begin(self, places, batch, now):
-        # type: (List[int], Batch, float) -> None
+        # type: (Sequence[int], Batch, float) -> None
         """A look at some destinations starts."""
+        self.out.update(dict.fromkeys(places, batch))
+        if isinstance(places, range):
+            asked = slice(places.start, places.stop)
+            self.since[asked] = [now] * len(places)
+            self.tries[asked] = self.attempt[asked] = [1] * len(places)
+            return
         for place in places:
-            self.out[place] = batch
             self.since[place] = now
             self.tries[place] = 1
             self.attempt[place] += 1
 
     def requests(self, places, number, first):
-        # type: (List[int], int, int) -> List[bytes]
+        # type: (Sequence[int], int, int) -> bytes
         """A packet for each, numbered from ``first``: its nonce, which says its present attempt,
         and a token that nobody can guess."""
-        kind, order = ECHO_REQUEST[self.target.family], self.id
-        read, pack = int.from_bytes, _REQUEST.pack
-        # As in ``icmp.checksum``, the words added as numbers; they are never all zeros. The kernel
-        # makes that of IPv6.
-        sums = self.target.family == socket.AF_INET
-        base = (kind << 8) + number + order
-        found = []
-        for sequence, place in enumerate(places, first):
-            attempt, port = self.attempt[place], place + self._first_number
-            token = (self._tokens.get(attempt) or self._make_tokens(attempt))[place]
-            attempt &= 0xFFFF
-            check = 0
-            if sums:
-                check = 0xFFFF - (read(token, "big") + base + sequence + port + attempt) % 0xFFFF
-            found.append(pack(kind, 0, check, number, sequence, order, port, attempt, token))
-        if self.size is not None:
-            return [padded(packet, self.target.family, self.size, 0) for packet in found]
-        return found
+        numbers = range(first, first + len(places))
+        ports = [place + self._first_number for place in places]
+        attempts = pick(self.attempt, places)
+        kind, (high, low) = ECHO_REQUEST[self.target.family] << 8, divmod(self.id, 1 << 16)
+        words = _words((kind, 0, number, 0, high, low, *bytes(_WORDS - _PORT))) * len(places)
+        words[_SEQUENCE::_WORDS] = _words(numbers)
+        words[_PORT::_WORDS] = _words(ports)
+        words[_ATTEMPT::_WORDS] = _words(attempts)
+        if self.target.family == socket.AF_INET:
+            # As in ``icmp.checksum``: the words are never all zeros. The kernel makes that of IPv6.
+            base = kind + number + high + low
+            words[_CHECK::_WORDS] = _words([
+                0xFFFF - (base + sequence + port + attempt) % 0xFFFF
+                for sequence, port, attempt in zip(numbers, ports, attempts)
+            ])  # fmt: skip
+        secrets = self._secrets(places)
+        tokens = array("H", secrets), array("H", secrets.translate(_COMPLEMENT))
+        for at in range(_TOKEN, _WORDS):
+            half, word = divmod(at - _TOKEN, _SECRET_WORDS)
+            words[at::_WORDS] = tokens[half][word::_SECRET_WORDS]
+        return words.tobytes()
 
-    def _make_tokens(self, attempt):
-        # type: (int) -> List[bytes]
-        """All tokens of one attempt: one hash, because a keyed one for each packet would cost as
-        much as receiving it."""
-        seed = self._key + b"e" + _TOKEN_SEED.pack(self.id, attempt)
-        digest = hashlib.shake_128(seed).digest(TOKEN_BYTES * len(self.addresses))
-        tokens = [token for (token,) in struct.iter_unpack("%ds" % TOKEN_BYTES, digest)]
-        self._tokens[attempt] = tokens
-        return tokens
+    def _secrets(self, places):
+        # type: (Sequence[int]) -> bytes
+        """What nobody can guess in the packets of these."""
+        size = SECRET_BYTES
+        if isinstance(places, range):
+            return self._secrets_of(1)[size * places.start : size * places.stop]
+        return b"".join(
+            self._secrets_of(self.attempt[place])[size * place : size * (place + 1)]
+            for place in places
+        )
+
+    def _secrets_of(self, attempt):
+        # type: (int) -> bytes
+        """Those of one attempt: one hash, because a keyed one for each packet would cost as much as
+        receiving it."""
+        found = self._attempts_secrets.get(attempt)
+        if found is None:
+            seed = self._key + b"e" + _TOKEN_SEED.pack(self.id, attempt)
+            found = hashlib.shake_128(seed).digest(SECRET_BYTES * len(self.addresses))
+            self._attempts_secrets[attempt] = found
+        return found
 
     def end(self, place, what, rtt_s, packets=None):
         # type: (int, Kind, Optional[float], Optional[int]) -> None
@@ -135,13 +166,73 @@ class Sweep:
         self.outcomes.add(place + self._first_number, what, rtt_s, self.look[place], packets)
         self.pending -= 1
 
-    def end_many(self, ended):
-        # type: (List[Echo]) -> None
-        """The final outcomes of destinations that answered."""
-        add, first, look = self.outcomes.add, self._first_number, self.look
-        for place, what, rtt_s in ended:
-            add(place + first, what, rtt_s, look[place])
-        self.pending -= len(ended)
+    def end_many(self, places, what, rtts_s):
+        # type: (Sequence[int], Kind, List[float]) -> None
+        """The final outcomes of destinations that answered alike; a range's since the same look."""
+        self.pending -= len(places)
+        if isinstance(places, range):
+            first = places.start
+            self.outcomes.add_row(first + self._first_number, what, rtts_s, self.look[first])
+            return
+        for place, rtt_s in zip(places, rtts_s):
+            self.outcomes.add(place + self._first_number, what, rtt_s, self.look[place])
+
+
+def _words(values):
+    # type: (Sequence[int]) -> array[int]
+    """These numbers in network order; an array makes one of numbers far more slowly."""
+    return array("H", struct.pack(">%dH" % len(values), *values))
+
+
+def pick(column, places):
+    # type: (List[Any], Sequence[int]) -> List[Any]
+    """A column's part for these places."""
+    if isinstance(places, range):
+        return column[places.start : places.stop]
+    return [column[place] for place in places]
+
+
+class Volley:
+    """Packets of an order that go together, numbered from ``first``, as columns."""
+
+    __slots__ = ("batch", "begun", "first", "places", "requests", "step_s", "sweep", "whole")
+
+    def __init__(self, sweep, first, places, requests, begun):
+        # type: (Sweep, int, Sequence[int], bytes, float) -> None
+        self.sweep = sweep
+        self.first = first
+        self.places = places
+        self.requests = requests
+        # What the look of the first one was started in.
+        self.batch = sweep.out[places[0]]
+        # Whether it is that chunk, all of it, and went in one go.
+        self.whole = False
+        # When the first one went, and how long each took.
+        self.begun = begun
+        self.step_s = 0.0
+
+    def place(self, sequence):
+        # type: (int) -> int
+        """Whom the packet with this number asks."""
+        return self.places[sequence - self.first]
+
+    def request(self, sequence):
+        # type: (int) -> bytes
+        """That packet, without what only makes it longer."""
+        at = REQUEST_BYTES * (sequence - self.first)
+        return self.requests[at : at + REQUEST_BYTES]
+
+    def sent_at(self, sequence):
+        # type: (int) -> float
+        """When it went."""
+        return self.begun + self.step_s * (sequence - self.first)
+
+    def packets(self):
+        # type: () -> List[bytes]
+        """All as they are sent."""
+        found = list(map(self.request, range(self.first, self.first + len(self.places))))
+        size, family = self.sweep.size, self.sweep.target.family
+        return found if size is None else [padded(one, family, size, 0) for one in found]
 
 
 class Many:
@@ -160,7 +251,13 @@ class Many:
         # type: (int, Kind, Optional[float], int, Optional[int]) -> None
         """One destination's final outcome. ``rtt_s`` None: nothing was measured."""
         rtt_us = None if rtt_s is None else int(rtt_s * 1000000)
-        self._entries.append((number, (what, syns, attempts), rtt_us))
+        self._entries.append((number, (what, syns, attempts), [rtt_us]))
+
+    def add_row(self, first, what, rtts_s, attempts):
+        # type: (int, Kind, List[float], int) -> None
+        """The same of destinations whose numbers follow each other."""
+        rtts_us = [int(rtt_s * 1000000) for rtt_s in rtts_s]  # type: List[Optional[int]]
+        self._entries.append((first, (what, None, attempts), rtts_us))
 
     def flush(self):
         # type: () -> None
@@ -173,15 +270,15 @@ class Many:
         rtts_us = []  # type: List[Optional[int]]
         due = 0
         same = None  # type: Optional[Alike]
-        for number, alike, rtt_us in entries:
+        for number, alike, some_us in entries:
             if number != due or alike != same:
                 what, packets, attempts = same = alike
                 index = kinds.setdefault((what, packets), len(kinds))
                 rtts_us = []
                 runs.append([number, number, index, rtts_us, attempts])
-            runs[-1][1] = number
-            rtts_us.append(rtt_us)
-            due = number + 1
+            rtts_us += some_us
+            due = number + len(some_us)
+            runs[-1][1] = due - 1
         said = [kind_json(what, packets) for what, packets in kinds]
         self._send({"t": "outcomes", "id": self._id, "kinds": said, "runs": runs})
 

@@ -7,12 +7,13 @@ import re
 import socket
 import struct
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from netprobe.agent import echo
+from netprobe.agent import echo, echosockets
 from netprobe.agent.echo import EchoEngine
 from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
 from netprobe.agent.loop import READ
@@ -23,6 +24,23 @@ from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent, order
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How echoes go: over a ``datagram`` socket, a ``raw`` one, or in ``chunks`` over a raw one."""
+    monkeypatch.setattr(echosockets, "MANY", 2 if request.param == "chunks" else 1 << 16)
+    return str(request.param)
+
+
+def ways(*named: str) -> Any:
+    """Run a test each of these ways."""
+    return pytest.mark.parametrize("way", named, indirect=True)
+
+
+def families_and_ways(*named: tuple[int, str]) -> Any:
+    """Run a test for these families, each of these ways."""
+    return pytest.mark.parametrize(("family", "way"), named, indirect=["way"])
 
 
 def ask(agent: Agent, engine: EchoEngine, number: int, address: str, **more: Any) -> dict[str, Any]:
@@ -51,7 +69,7 @@ def test_only_replies_have_a_payload() -> None:
 @pytest.mark.lab
 @needs_root
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("way", ["datagram", "raw"])
+@ways("datagram", "raw")
 def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
     """Both kinds of sockets give the reply with its TTL."""
     agent = Agent()
@@ -106,8 +124,7 @@ def many(family: int, way: str, hosts: int) -> list[str]:
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("way", ["datagram", "raw"])
+@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "datagram"), (6, "raw"))
 def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
     """Every destination has its own evidence, in few frames; equal neighbours are one run."""
     firewalls.unlimited_icmp()
@@ -143,7 +160,7 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize(("family", "way"), [(4, "datagram"), (4, "raw"), (6, "raw")])
+@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "raw"))
 def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: str) -> None:
     """A queue of the source that overflows in the middle of a chunk is no silence."""
     names = many(family, way, 200)
@@ -168,7 +185,7 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("way", ["datagram", "raw"])
+@ways("datagram", "raw", "chunks")
 def test_where_there_never_is_room_an_order_ends(
     lab: None, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +207,7 @@ def test_where_there_never_is_room_an_order_ends(
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize(("family", "way"), [(4, "datagram"), (4, "raw"), (6, "raw")])
+@families_and_ways((4, "datagram"), (4, "raw"), (6, "raw"))
 def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: str) -> None:
     """What fits a narrower link is answered; for what does not, its router names the MTU."""
     firewalls.unlimited_icmp()
@@ -211,7 +228,8 @@ def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: s
 
 @pytest.mark.lab
 @needs_root
-def test_all_are_asked_once_before_any_is_asked_again(lab: None) -> None:
+@ways("raw", "chunks")
+def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> None:
     """The nonces of what arrives: a second attempt comes after every first one."""
     network = "10.66.4.0/24"
     netlab.route(R1, "add", network, "via", "10.66.2.2")
@@ -298,7 +316,7 @@ def forged(forger: Forger, host: int) -> list[Any]:
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("way", ["datagram", "raw"])
+@ways("datagram", "raw", "chunks")
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
     names = many(4, way, 9)
@@ -315,9 +333,84 @@ def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     assert answers == {**dict.fromkeys((1, 2, 4, 5, 6)), **dict.fromkeys((3, 7, 8, 9), "echo")}
 
 
+def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
+    """All answer as they should and in order, but for the fifth of them."""
+
+    def replies(forger: Forger, host: int) -> list[Any]:
+        sequence, payload = forger.asked[host]
+        if host != 5:
+            return [(host, sequence, payload, b"")]
+        return {
+            "none": [(5, sequence, payload, b"")],
+            "token": [(5, sequence, payload[:-1] + bytes([payload[-1] ^ 1]), b"")],
+            "nonce": [(5, sequence, bytes([payload[0] ^ 1]) + payload[1:], b"")],
+            "sender": [(6, sequence, payload, b"")],
+            "sequence": [(5, sequence + 1, payload, b"")],
+            "short": [(5, sequence, payload[:-1], b"")],
+            "long": [(5, sequence, payload + b"x", b"")],
+            "options": [(5, sequence, payload, b"\1\1\1\0")],
+            "silent": [],
+            "twice": [(5, sequence, payload, b"")] * 2,
+        }[how]
+
+    return replies
+
+
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("way", ["datagram", "raw"])
+@ways("raw", "chunks")
+@pytest.mark.parametrize(
+    ("how", "counts"),
+    [
+        ("none", True), ("token", False), ("nonce", False), ("sender", False), ("sequence", False),
+        ("short", False), ("long", True), ("options", True), ("silent", False), ("twice", True),
+    ],
+)  # fmt: skip
+def test_a_wrong_reply_among_right_ones(lab: None, way: str, how: str, counts: bool) -> None:
+    """A chunk whose replies come at once, in order, hides no reply that is not one."""
+    names = many(4, way, 9)
+    agent = Agent()
+    forger = Forger(agent, 9, one_wrong(how))
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=300))
+        agent.wait(1)
+    engine.close()
+    forger.sock.close()
+
+    answered = {number for number, one in agent.outcomes(1).items() if one["answer"] == "echo"}
+    assert answered == set(range(1, 10)) - (set() if counts else {5})
+
+
+@pytest.mark.lab
+@needs_root
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_big_order_with_and_without_ctypes(
+    lab: None, loaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a distribution has split ctypes off, packets go one by one; every host has an answer of
+    its own, and hosts in a row are one run."""
+    if not loaded:
+        monkeypatch.setitem(sys.modules, "ctypes", None)
+        monkeypatch.delitem(sys.modules, "netprobe.agent.mmsg", raising=False)
+        monkeypatch.delattr("netprobe.agent.mmsg", raising=False)
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=[f"127.1.0.{n}" for n in range(255)] * 2))
+        agent.wait(1)
+    engine.close()
+
+    found = agent.outcomes(1)
+    assert sorted(found) == list(range(1, 511))
+    assert {one["answer"] for one in found.values()} == {"echo"}
+    assert len({one["rtt_us"] for one in found.values()}) > 20
+    assert sum(len(one["runs"]) for one in agent.messages if one["t"] == "outcomes") < 20
+
+
+@pytest.mark.lab
+@needs_root
+@ways("datagram", "raw")
 @pytest.mark.parametrize("family", [4, 6])
 def test_every_firewall_case(lab: None, family: int, way: str) -> None:
     """Drops are silent (our own is not permitted), rejects name their sender."""

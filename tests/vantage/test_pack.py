@@ -56,6 +56,13 @@ def test_an_agent_that_probes_tcp_imports_nothing_in_vain() -> None:
     assert not loaded & needless
 
 
+def test_an_agent_that_asks_few_hosts_for_echoes_imports_no_ctypes() -> None:
+    """Its import takes as long as asking some hundred of them."""
+    loaded, _ = _load("main", "echo")
+    assert "netprobe_agent.echosockets" in loaded
+    assert not loaded & {"netprobe_agent.mmsg", "ctypes"}
+
+
 def test_no_module_imports_typing() -> None:
     """The stand-in has every name that modules import from ``typing``."""
     assert "typing" not in _load(*MODULES)[0]
