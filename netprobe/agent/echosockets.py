@@ -14,7 +14,7 @@ from .sweep import PAYLOAD_BYTES, Sweep, Volley
 HEARD_BYTES = 60 + HEADER_BYTES + PAYLOAD_BYTES
 ANCILLARY_BYTES = 64
 # For fewer destinations it does not pay to load what serves many in one system call.
-MANY = 256
+MANY = 1024
 # How many such a call serves: they go about as fast as half as many by themselves.
 WIDE_CHUNK = 64
 # A raw socket takes the kernel milliseconds to close: orders that follow each other share one.

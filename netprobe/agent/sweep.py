@@ -27,7 +27,7 @@ _TOKEN_SEED = struct.Struct(">IH")
 _COMPLEMENT = bytes(range(255, -1, -1))
 # The words of a request: header, nonce (see ``wire.pack_nonce``), token.
 _WORDS = REQUEST_BYTES // 2
-_CHECK, _SEQUENCE, _PORT, _ATTEMPT, _TOKEN = 1, 3, 6, 7, 8
+_CHECK, _SEQUENCE, _PORT, _TOKEN = 1, 3, 6, 8
 _SECRET_WORDS = SECRET_BYTES // 2
 
 # Kind, packets of silence or None, looks: destinations with the same are one run.
@@ -65,7 +65,9 @@ class Sweep:
         self.outcomes = outcomes(agent.send, self.id)
         self._first_number = 0 if many is None else 1
         self._key = agent.key
-        self._attempts_secrets = {}  # type: Dict[int, bytes]
+        # Words that all its requests have: type and code, and its number in two.
+        self._same = (ECHO_REQUEST[family] << 8, self.id >> 16, self.id & 0xFFFF)
+        self._requests = {}  # type: Dict[int, array[int]]
         count = len(names)
         self.pending = count
         # Those that wait for an answer, with the batch that they were started in.
@@ -116,49 +118,46 @@ class Sweep:
         # type: (Sequence[int], int, int) -> bytes
         """A packet for each, numbered from ``first``: its nonce, which says its present attempt,
         and a token that nobody can guess."""
+        if isinstance(places, range):  # never asked before
+            words = self._unnumbered(1, number)[_WORDS * places.start : _WORDS * places.stop]
+        else:
+            words = array("H")
+            for place in places:
+                at, attempt = _WORDS * place, self.attempt[place]
+                words += self._unnumbered(attempt, number)[at : at + _WORDS]
         numbers = range(first, first + len(places))
-        ports = [place + self._first_number for place in places]
-        attempts = pick(self.attempt, places)
-        kind, (high, low) = ECHO_REQUEST[self.target.family] << 8, divmod(self.id, 1 << 16)
-        words = _words((kind, 0, number, 0, high, low, *bytes(_WORDS - _PORT))) * len(places)
         words[_SEQUENCE::_WORDS] = _words(numbers)
-        words[_PORT::_WORDS] = _words(ports)
-        words[_ATTEMPT::_WORDS] = _words(attempts)
         if self.target.family == socket.AF_INET:
             # As in ``icmp.checksum``: the words are never all zeros. The kernel makes that of IPv6.
-            base = kind + number + high + low
+            base = sum(self._same) + number + self._first_number
             words[_CHECK::_WORDS] = _words([
-                0xFFFF - (base + sequence + port + attempt) % 0xFFFF
-                for sequence, port, attempt in zip(numbers, ports, attempts)
+                0xFFFF - (base + sequence + place + attempt) % 0xFFFF
+                for sequence, place, attempt in zip(numbers, places, pick(self.attempt, places))
             ])  # fmt: skip
-        secrets = self._secrets(places)
-        tokens = array("H", secrets), array("H", secrets.translate(_COMPLEMENT))
-        for at in range(_TOKEN, _WORDS):
-            half, word = divmod(at - _TOKEN, _SECRET_WORDS)
-            words[at::_WORDS] = tokens[half][word::_SECRET_WORDS]
         return words.tobytes()
 
-    def _secrets(self, places):
-        # type: (Sequence[int]) -> bytes
-        """What nobody can guess in the packets of these."""
-        size = SECRET_BYTES
-        if isinstance(places, range):
-            return self._secrets_of(1)[size * places.start : size * places.stop]
-        return b"".join(
-            self._secrets_of(self.attempt[place])[size * place : size * (place + 1)]
-            for place in places
-        )
+    def _unnumbered(self, attempt, number):
+        # type: (int, int) -> array[int]
+        """The requests of one attempt to all destinations, but for sequence numbers and checksums.
 
-    def _secrets_of(self, attempt):
-        # type: (int) -> bytes
-        """Those of one attempt: one hash, because a keyed one for each packet would cost as much as
-        receiving it."""
-        found = self._attempts_secrets.get(attempt)
-        if found is None:
+        All at once; and one hash, because a keyed one for each packet would cost as much as
+        receiving it.
+        """
+        words = self._requests.get(attempt)
+        if words is None:
+            count, first = len(self.addresses), self._first_number
+            kind, high, low = self._same
+            same = (kind, 0, number, 0, high, low, 0, attempt, *bytes(_WORDS - _TOKEN))
+            words = self._requests[attempt] = _words(same) * count
+            words[_PORT::_WORDS] = _words(range(first, first + count))
             seed = self._key + b"e" + _TOKEN_SEED.pack(self.id, attempt)
-            found = hashlib.shake_128(seed).digest(SECRET_BYTES * len(self.addresses))
-            self._attempts_secrets[attempt] = found
-        return found
+            secrets = hashlib.shake_128(seed).digest(SECRET_BYTES * count)
+            for half, secret in enumerate((secrets, secrets.translate(_COMPLEMENT))):
+                column = array("H", secret)
+                for word in range(_SECRET_WORDS):
+                    at = _TOKEN + half * _SECRET_WORDS + word
+                    words[at::_WORDS] = column[word::_SECRET_WORDS]
+        return words
 
     def end(self, place, what, rtt_s, packets=None):
         # type: (int, Kind, Optional[float], Optional[int]) -> None
