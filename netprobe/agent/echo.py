@@ -23,7 +23,7 @@ from .failures import (
     is_transient,
     name_of,
 )
-from .icmp import ECHO_REPLY, HEADER_BYTES, quoted_sequence
+from .icmp import ECHO_REPLY, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
@@ -346,23 +346,25 @@ class EchoEngine:
         # type: (Shared, List[Heard]) -> None
         """Note whose replies these are."""
         now = self.now()
-        reply = ECHO_REPLY[shared.sock.family]
+        reply, volleys = ECHO_REPLY[shared.sock.family], shared.volleys
+        known = len(volleys)
         echoes = {}  # type: Dict[Tuple[Sweep, Optional[int]], Tuple[List[int], List[float]]]
         for ttl, sender, type_, sequence, payload in heard:
-            volley = shared.volley_of(sequence)
             # Another program's reply, one to an older packet with this number, or somebody else's
             # word.
-            if volley is None or type_ != reply:
+            if sequence >= known or type_ != reply:
                 continue
-            sweep, place = volley.sweep, volley.place(sequence)
-            if sender != sweep.packed[place] or payload != volley.request(sequence)[HEADER_BYTES:]:
+            volley = volleys[sequence]
+            index = sequence - volley.first
+            sweep, place = volley.sweep, volley.places[index]
+            if sender != sweep.packed[place] or payload != volley.carried[index]:
                 continue
             batch = sweep.out.pop(place, None)
             if batch is not None:
                 self._window.answered(batch)
                 places, rtts_s = echoes.setdefault((sweep, ttl), ([], []))
                 places.append(place)
-                rtts_s.append(now - volley.sent_at(sequence))
+                rtts_s.append(now - volley.begun - volley.step_s * index)
         for (sweep, ttl), (places, rtts_s) in echoes.items():
             self._echoed(sweep, ttl, places, rtts_s)
 

@@ -43,7 +43,7 @@ class Shared:
         # A ``mmsg.Mmsg`` that serves whole chunks, or None.
         self.mmsg = _mmsg(self.sock) if many and raw else None  # type: Any
         self.users = 0
-        self._volleys = []  # type: List[Volley]
+        self.volleys = []  # type: List[Volley]
         self._next = 0
 
     def numbers(self, many):
@@ -62,8 +62,7 @@ class Shared:
             return sent
         sent = 0
         try:
-            sockaddrs = map(volley.sweep.sockaddr, volley.places)
-            for _ in map(self.sock.sendto, volley.packets(), sockaddrs):
+            for _ in map(self.sock.sendto, volley.packets(), volley.sweep.sockaddrs(volley.places)):
                 sent += 1
         except OSError:
             pass
@@ -73,12 +72,12 @@ class Shared:
         # type: (Volley) -> None
         """Know the answers to these packets."""
         count = len(volley.places)
-        self._volleys[volley.first : volley.first + count] = [volley] * count
+        self.volleys[volley.first : volley.first + count] = [volley] * count
 
     def volley_of(self, sequence):
         # type: (int) -> Optional[Volley]
         """What the packet with this number went with; None where none had it."""
-        return self._volleys[sequence] if sequence < len(self._volleys) else None
+        return self.volleys[sequence] if sequence < len(self.volleys) else None
 
     def _hear_raw(self, heard):
         # type: (List[Heard]) -> bool

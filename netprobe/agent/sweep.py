@@ -10,6 +10,7 @@ import struct
 from array import array
 from collections import deque
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
 from .icmp import ECHO_REQUEST, HEADER_BYTES
@@ -24,6 +25,9 @@ TOKEN_BYTES = 2 * SECRET_BYTES
 PAYLOAD_BYTES = NONCE_BYTES + TOKEN_BYTES
 REQUEST_BYTES = HEADER_BYTES + PAYLOAD_BYTES
 _TOKEN_SEED = struct.Struct(">IH")
+_REQUEST = struct.Struct("%ds" % REQUEST_BYTES)
+_CARRIED = struct.Struct("%dx%ds" % (HEADER_BYTES, PAYLOAD_BYTES))
+_FIRST = itemgetter(0)
 _COMPLEMENT = bytes(range(255, -1, -1))
 # The words of a request: header, nonce (see ``wire.pack_nonce``), token.
 _WORDS = REQUEST_BYTES // 2
@@ -90,6 +94,12 @@ class Sweep:
         # type: (int) -> Tuple[Any, ...]
         """Where a destination's packets go."""
         return (self.addresses[place], *self._rest)
+
+    def sockaddrs(self, places):
+        # type: (Sequence[int]) -> List[Tuple[Any, ...]]
+        """Where the packets to these go."""
+        rest = self._rest
+        return [(address, *rest) for address in pick(self.addresses, places)]
 
     def take(self, count):
         # type: (int) -> Sequence[int]
@@ -194,7 +204,17 @@ def pick(column, places):
 class Volley:
     """Packets of an order that go together, numbered from ``first``, as columns."""
 
-    __slots__ = ("batch", "begun", "first", "places", "requests", "step_s", "sweep", "whole")
+    __slots__ = (
+        "_carried",
+        "batch",
+        "begun",
+        "first",
+        "places",
+        "requests",
+        "step_s",
+        "sweep",
+        "whole",
+    )
 
     def __init__(self, sweep, first, places, requests, begun):
         # type: (Sweep, int, Sequence[int], bytes, float) -> None
@@ -206,6 +226,7 @@ class Volley:
         self.batch = sweep.out[places[0]]
         # Whether it is that chunk, all of it, and went in one go.
         self.whole = False
+        self._carried = None  # type: Optional[List[bytes]]
         # When the first one went, and how long each took.
         self.begun = begun
         self.step_s = 0.0
@@ -229,9 +250,17 @@ class Volley:
     def packets(self):
         # type: () -> List[bytes]
         """All as they are sent."""
-        found = list(map(self.request, range(self.first, self.first + len(self.places))))
+        found = list(map(_FIRST, _REQUEST.iter_unpack(self.requests)))
         size, family = self.sweep.size, self.sweep.target.family
         return found if size is None else [padded(one, family, size, 0) for one in found]
+
+    @property
+    def carried(self):
+        # type: () -> List[bytes]
+        """The payload of each, which its reply has too."""
+        if self._carried is None:
+            self._carried = list(map(_FIRST, _CARRIED.iter_unpack(self.requests)))
+        return self._carried
 
 
 class Many:
