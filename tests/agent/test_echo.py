@@ -33,12 +33,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def ways(*named: str) -> Any:
+def ways(*named: str) -> pytest.MarkDecorator:
     """Run a test each of these ways."""
     return pytest.mark.parametrize("way", named, indirect=True)
 
 
-def families_and_ways(*named: tuple[int, str]) -> Any:
+def families_and_ways(*named: tuple[int, str]) -> pytest.MarkDecorator:
     """Run a test for these families, each of these ways."""
     return pytest.mark.parametrize(("family", "way"), named, indirect=["way"])
 
