@@ -43,6 +43,8 @@ class Agent:
         self.rate = Bucket(None)
         # How many processes may work on a large order.
         self.jobs = 1
+        # How many processes divide the source ports that this host can spare.
+        self.sharers = 1
         self.answers = Answers()
         self.parts = {}  # type: Dict[str, Any]
         # What must stay open as long as the agent lives.

@@ -32,10 +32,11 @@ _DISCARD = 9
 
 
 class Pins:
-    """The source ports that are taken so."""
+    """The source ports that are taken so; ``sharers``: how many processes divide what there is."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self, sharers):
+        # type: (int) -> None
+        self._sharers = sharers
         self._room = 0
         self._fds = set()  # type: Set[int]
         self._plain = None  # type: Optional[bool]
@@ -43,7 +44,7 @@ class Pins:
     def measure(self):
         # type: () -> None
         """Look at the host's settings as they are now."""
-        self._room = _most_ports()
+        self._room = _most_ports(self._sharers)
         self._plain = None
 
     def target(self, order):
@@ -126,11 +127,11 @@ def _is_plain():
     return not any(_BY_PORT.intersection(rule) for rule in rules)
 
 
-def _most_ports():
-    # type: () -> int
+def _most_ports(sharers):
+    # type: (int) -> int
     try:
         with open(PORT_RANGE) as file:
             first, last = map(int, file.read().split())
     except (OSError, ValueError):
         return 0
-    return min(MOST_PORTS, int((last - first + 1) * SHARE))
+    return min(MOST_PORTS, int((last - first + 1) * SHARE / sharers))

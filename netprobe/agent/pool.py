@@ -24,11 +24,11 @@ Shelf = List[socket.socket]
 class Pool:
     """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
 
-    def __init__(self, epoll):
-        # type: (Any) -> None
+    def __init__(self, epoll, sharers):
+        # type: (Any, int) -> None
         self._epoll = epoll
         self._disconnect = Disconnect()
-        self._pins = Pins()
+        self._pins = Pins(sharers)
         self._shelves = {}  # type: Dict[Key, Shelf]
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.

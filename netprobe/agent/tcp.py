@@ -43,7 +43,7 @@ class TcpEngine:
         self._answers = answers_of(agent)
         self._epoll = select.epoll()
         agent.loop.watch(self._epoll.fileno(), select.EPOLLIN, lambda events: self._run())
-        self._pool = Pool(self._epoll)
+        self._pool = Pool(self._epoll, agent.sharers)
         self._pump = Pump(agent.loop, self._run)
         self._orders = {}  # type: Dict[int, TcpOrder]
         # Whose connect is out on a descriptor.

@@ -318,6 +318,7 @@ def _work(agent, channel):
 
         worker = Agent(looping.Loop(), channel, os.dup(channel))
         worker.key, worker.host = agent.key, agent.host
+        worker.sharers = agent.jobs
         worker.templates, worker.answers = agent.templates, agent.answers
         worker.dead_man.allow(agent.dead_man.silence_s)
         end_on_signals(worker)

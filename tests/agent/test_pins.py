@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.pins import FROM_PORTS, MOST_PORTS
+from netprobe.agent.pins import FROM_PORTS, MOST_PORTS, Pins
+from netprobe.agent.sockets import target_of
 from netprobe.agent.tcp import TcpEngine
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R2, SOURCE, inside
@@ -193,6 +194,24 @@ def test_few_ports_of_the_host_stay_free_for_others(lab: None) -> None:
     sent = scan()
 
     assert all(50000 <= port <= 50199 for port in source_ports(sent))
+
+
+def test_workers_divide_what_one_agent_may_keep(lab: None) -> None:
+    """Many workers must not keep all ports of the host."""
+    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 43999")
+    with inside(SOURCE):
+        kept = [bound_by(Pins(4)) for _ in range(4)]
+    assert kept == [50] * 4
+
+
+def bound_by(pins: Pins) -> int:
+    """How many sockets get a port of their own."""
+    pins.measure()
+    target = target_of(DESTINATION_4, ADDRESS[4]["source"])
+    bound = list(iter(lambda: pins.open(target, None), None))
+    for sock in bound:
+        sock.close()
+    return len(bound)
 
 
 @pytest.mark.parametrize("place", [R2, DESTINATION])
