@@ -14,6 +14,7 @@ from .outcomes import kind
 from .pace import answers_of
 from .pool import Pool
 from .pump import SHORT_FOR_S, SHORT_S, YOUNG_S, Window
+from .sockets import is_own
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -180,9 +181,10 @@ class Launcher:
         error = about(drain(sock), order.target.address, port)
         pinned = self._pool.is_pinned(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN or (pinned and code == errno.EADDRNOTAVAIL):
+        if code == errno.EISCONN or (pinned and (code == errno.EADDRNOTAVAIL or _is_left(order))):
             # It was called off just when it opened after all, see ``Arrivals``; or its own port has
-            # lately been connected to this very port, and any other will do.
+            # lately been connected to this very port, and any other will do; or the host no longer
+            # has the address that it would have chosen.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
@@ -192,6 +194,15 @@ class Launcher:
         fact = None if error is None else error.fact()
         what = kind("connect", name_of(code), fact, None if fact else False)
         self._owner.report(order, port, what, None, look)
+
+
+def _is_left(order):
+    # type: (TcpOrder) -> bool
+    """Whether this host has lost the source address that it chose for this order."""
+    pinned = order.pinned
+    if pinned is None or pinned.source is None or order.target.source is not None:
+        return False
+    return not is_own(pinned._replace(address=pinned.source))
 
 
 def _young_s(order):

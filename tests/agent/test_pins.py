@@ -163,6 +163,28 @@ def test_a_chosen_source_address_is_kept_beside_the_kernels_choice(lab: None) ->
     assert {address for address, _, port in sent if port > 5000} == {SECOND}
 
 
+def test_an_address_that_the_host_loses_is_not_kept(lab: None) -> None:
+    """Connects go on from the next one that the kernel chooses, as those of any program."""
+    gateway = ("default", "via", ADDRESS[4]["r1"])
+    command("address", "add", f"{SECOND}/32", "dev", "n1a")
+    command("route", "replace", *gateway, "src", SECOND)
+    agent = Agent()
+    agent.rate.limit(2000)
+
+    def lose() -> None:
+        command("route", "replace", *gateway)
+        command("address", "del", f"{SECOND}/32", "dev", "n1a")
+
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        engine.submit(order(1, "tcp", DESTINATION_4, [[PORTS[0], PORTS[-1]]], looks=2))
+        agent.loop.call_later(0.5, lose)
+        agent.wait(1)
+        engine.close()
+
+    assert {kind["failure"] for kind in agent.outcomes(1).values()} == {"refused"}
+
+
 def test_a_routing_rule_for_ports_still_chooses_the_source(lab: None) -> None:
     """Where the source address depends on the port, the kernel chooses it connect by connect."""
     second_address("ipproto", "tcp", "dport", "2000-2999")
