@@ -117,6 +117,7 @@ class Launcher:
             out = [each for each in all_of_it if each[2] == errno.EINPROGRESS]
             volley = Volley(part, look, [each[0] for each in out], [each[1] for each in out])
         if len(volley):
+            order.short_since = None
             volley.spread(begun, ended)
             self._live.update(zip(volley.fds, repeat(volley)))
             (order.first if look == 1 else order.later).append(volley)
