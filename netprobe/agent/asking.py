@@ -15,7 +15,7 @@ from .failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transien
 from .orders import Flow
 from .outcomes import FLUSH_S, Kind, kind
 from .pace import answers_of
-from .pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window
+from .pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 
 WINDOW = 256
 CHUNK = 64
@@ -290,7 +290,7 @@ class AskEngine:
                 return True
         if order.out.get(ask.port) is not ask:
             return True
-        if is_transient(number) and not self._short_for_long(order):
+        if is_transient(number) and not short_for_long(order, self.now()):
             self._pause_until = self.now() + PAUSE_S
             if ask.tries == 1:
                 self._forget(order, ask)
@@ -299,15 +299,6 @@ class AskEngine:
             return False
         self.end(order, ask, kind("send", name_of(number), None, False))
         return True
-
-    def _short_for_long(self, order):
-        # type: (AskOrder) -> bool
-        """Whether nothing of this order could be sent for too long to wait on: a full neighbour
-        table, a queue that drops."""
-        now = self.now()  # type: float
-        if order.short_since is None:
-            order.short_since = now
-        return now - order.short_since > SHORT_FOR_S
 
     def ask_later(self, order, flow):
         # type: (AskOrder, Flow) -> None

@@ -27,7 +27,7 @@ from .icmp import ECHO_REPLY, quoted_sequence
 from .outcomes import Kind, kind
 from .pace import answers_of
 from .ping import PingProgram, find
-from .pump import SHORT_FOR_S, SLICE_S, TICK_S, Batch, Pump, Window
+from .pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 from .sweep import Sweep, Volley, pick
 
 CHUNK = 32
@@ -233,7 +233,7 @@ class EchoEngine:
             except OSError as error:
                 number = error.errno
             if is_transient(number):
-                if self._short_for_long(sweep):
+                if short_for_long(sweep, self.now()):
                     break
                 self._pause_until = self.now() + PAUSE_S
                 return False
@@ -245,15 +245,6 @@ class EchoEngine:
                 return True
         self._end(sweep, place, kind("send", name_of(number), None, False))
         return True
-
-    def _short_for_long(self, sweep):
-        # type: (Sweep) -> bool
-        """Whether nothing of this order could be sent for too long to wait on: a full neighbour
-        table, a queue that drops."""
-        now = self.now()  # type: float
-        if sweep.short_since is None:
-            sweep.short_since = now
-        return now - sweep.short_since > SHORT_FOR_S
 
     def _ask_again(self, sweep, place):
         # type: (Sweep, int) -> None

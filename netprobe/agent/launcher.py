@@ -13,7 +13,7 @@ from .orders import Flow, Part, Turn
 from .outcomes import kind
 from .pace import answers_of
 from .pool import Pool
-from .pump import SHORT_FOR_S, SHORT_S, YOUNG_S, Window
+from .pump import SHORT_S, YOUNG_S, Window, short_for_long
 from .sockets import is_own
 
 # Young connects that may be out at once, and how many of one order are started in one go.
@@ -168,9 +168,7 @@ class Launcher:
         """Whether this order has been short of a port or descriptor for too long to wait on."""
         now = self._now()
         self._pause_until = now + SHORT_S
-        if order.short_since is None:
-            order.short_since = now
-        return now - order.short_since > SHORT_FOR_S and not self._live
+        return short_for_long(order, now) and not self._live
 
     def _at_once(self, part, port, look, sock, started, code):
         # type: (Part, int, int, socket.socket, float, int) -> None

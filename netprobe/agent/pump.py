@@ -64,6 +64,15 @@ class Pump:
         self._run()
 
 
+def short_for_long(order, now):
+    # type: (Any, float) -> bool
+    """Whether nothing of this order could be sent for too long to wait on: a full neighbour
+    table, a queue that drops. What could be sent sets its ``short_since`` to None."""
+    if order.short_since is None:
+        order.short_since = now
+    return bool(now - order.short_since > SHORT_FOR_S)
+
+
 class Window:
     """How many young probes may be out at once. Parked ones do not count, so drops cost no rate."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent import echo, echosockets
+from netprobe.agent import echosockets, pump
 from netprobe.agent.echo import EchoEngine
 from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
 from netprobe.agent.loop import READ
@@ -190,7 +190,7 @@ def test_where_there_never_is_room_an_order_ends(
     lab: None, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A queue of the source that takes no packet at all is named, and nothing waits for ever."""
-    monkeypatch.setattr(echo, "SHORT_FOR_S", 0.5)
+    monkeypatch.setattr(pump, "SHORT_FOR_S", 0.5)
     names = many(4, way, 40)
     words = "tc qdisc add dev n1a root bfifo limit 1"
     subprocess.run(["ip", "netns", "exec", SOURCE, *words.split()], check=True)
