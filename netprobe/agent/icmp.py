@@ -3,7 +3,7 @@
 import os
 import socket
 import struct
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, NamedTuple, Optional
 
 from .sockets import Target, open_probe
 
