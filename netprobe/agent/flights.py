@@ -96,9 +96,9 @@ class TcpOrder(Order):
         self.hold_until = 0.0
         self.slowest_s = 0.0
         self.short_since = None  # type: Optional[float]
-        self.pinned = pool.pinned(self)
+        self.bound = pool.bound(self)
         # One list for all orders that take the same sockets; it stays the same object.
-        self.shelf = pool.shelf(self, self.pinned)
+        self.shelf = pool.shelf(self, self.bound)
 
     def may_meet_itself(self):
         # type: () -> bool

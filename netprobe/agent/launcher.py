@@ -147,7 +147,7 @@ class Launcher:
         # type: (TcpOrder, Flow) -> Optional[socket.socket]
         """A fresh socket, or None where there is none to be had just now."""
         try:
-            return self._pool.take(order, order.pinned)
+            return self._pool.take(order, order.bound)
         except OSError as error:
             if is_transient(error.errno) and not self._short_for_long(order):
                 self._pool.shrink()
@@ -178,9 +178,9 @@ class Launcher:
             self._owner.opened(part, port, look, sock, started)
             return
         error = about(drain(sock), order.target.address, port)
-        pinned = self._pool.is_pinned(sock)
+        bound = self._pool.is_bound(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN or (pinned and (code == errno.EADDRNOTAVAIL or _is_left(order))):
+        if code == errno.EISCONN or (bound and (code == errno.EADDRNOTAVAIL or _is_left(order))):
             # It was called off just when it opened after all, see ``Arrivals``; or its own port has
             # lately been connected to this very port, and any other will do; or the host no longer
             # has the address that it would have chosen.
@@ -198,10 +198,10 @@ class Launcher:
 def _is_left(order):
     # type: (TcpOrder) -> bool
     """Whether this host has lost the source address that it chose for this order."""
-    pinned = order.pinned
-    if pinned is None or pinned.source is None or order.target.source is not None:
+    bound = order.bound
+    if bound is None or bound.source is None or order.target.source is not None:
         return False
-    return not is_own(pinned._replace(address=pinned.source))
+    return not is_own(bound._replace(address=bound.source))
 
 
 def _young_s(order):

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Tuple
 
 from .orders import Order
-from .pins import Pins
+from .bound import BoundSockets
 from .sockets import Disconnect, Target, close_with_reset, open_probe, set_ttl, tcp_socket_limit
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
@@ -28,7 +28,7 @@ class Pool:
         # type: (Any, int) -> None
         self._epoll = epoll
         self._disconnect = Disconnect()
-        self._pins = Pins(sharers)
+        self._bound = BoundSockets(sharers)
         self._shelves = {}  # type: Dict[Key, Shelf]
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
@@ -40,17 +40,17 @@ class Pool:
         # type: () -> None
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
-        self._pins.measure()
+        self._bound.measure()
 
-    def pinned(self, order):
+    def bound(self, order):
         # type: (Order) -> Optional[Target]
         """The order's target with the source address that its sockets keep; None: they do not."""
-        return self._pins.target(order)
+        return self._bound.target(order)
 
-    def shelf(self, order, pinned):
+    def shelf(self, order, bound):
         # type: (Order, Optional[Target]) -> Shelf
         """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
-        target = pinned or order.target
+        target = bound or order.target
         # Where the kernel chose the address, some sockets are not bound to it.
         chosen = order.target.source is None
         key = (target.family, target.source, chosen, target.scope, order.min_ttl, order.ttl)
@@ -66,7 +66,7 @@ class Pool:
         """The host has no more descriptors: what we have must do."""
         self._limit = max(1, self.open)
 
-    def take(self, order, pinned):
+    def take(self, order, bound):
         # type: (Order, Optional[Target]) -> socket.socket
         """A fresh socket; it keeps its port where it can. Raises OSError."""
         if self.open >= self._limit:
@@ -75,7 +75,7 @@ class Pool:
                 if shelf:
                     self.drop(shelf.pop())
                     break
-        sock = self._pins.open(pinned, order.min_ttl) if pinned is not None else None
+        sock = self._bound.open(bound, order.min_ttl) if bound is not None else None
         if sock is None:
             sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
         if order.ttl is not None:
@@ -84,16 +84,16 @@ class Pool:
         self._epoll.register(sock.fileno(), EVENTS)
         return sock
 
-    def is_pinned(self, sock):
+    def is_bound(self, sock):
         # type: (socket.socket) -> bool
         """Whether a socket keeps its port."""
-        return self._pins.has(sock)
+        return self._bound.has(sock)
 
     def drop(self, sock):
         # type: (socket.socket) -> None
         """Close a socket; an open connection ends by a FIN."""
         self.open -= 1
-        self._pins.forget(sock)
+        self._bound.forget(sock)
         sock.close()
 
     def part(self, shelf, socks, now):
@@ -138,7 +138,7 @@ class Pool:
         # type: (socket.socket) -> None
         """Close a socket; an open connection ends by a reset."""
         self.open -= 1
-        self._pins.forget(sock)
+        self._bound.forget(sock)
         close_with_reset(sock)
 
     def recycle(self, shelf, sock):

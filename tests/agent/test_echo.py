@@ -314,23 +314,29 @@ def forged(forger: Forger, host: int) -> list[Any]:
     }[host]
 
 
+def answers_to_forgeries(
+    way: str, forge: Callable[[Forger, int], list[Any]]
+) -> dict[int, str | None]:
+    """What nine hosts answered, whose replies are written by hand."""
+    agent = Agent()
+    forger = Forger(agent, 9, forge)
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        engine.submit(order(1, "icmp", "", [], dsts=many(4, way, 9), look_ms=500))
+        agent.wait(1)
+    engine.close()
+    forger.sock.close()
+    return {number: found["answer"] for number, found in agent.outcomes(1).items()}
+
+
 @pytest.mark.lab
 @needs_root
 @ways("datagram", "raw", "chunks")
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
-    names = many(4, way, 9)
-    agent = Agent()
-    forger = Forger(agent, 9, forged)
-    with inside(SOURCE):
-        engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=500))
-        agent.wait(1)
-    engine.close()
-    forger.sock.close()
+    found = answers_to_forgeries(way, forged)
 
-    answers = {number: found["answer"] for number, found in agent.outcomes(1).items()}
-    assert answers == {**dict.fromkeys((1, 2, 4, 5, 6)), **dict.fromkeys((3, 7, 8, 9), "echo")}
+    assert found == {**dict.fromkeys((1, 2, 4, 5, 6)), **dict.fromkeys((3, 7, 8, 9), "echo")}
 
 
 def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
@@ -368,17 +374,9 @@ def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
 )  # fmt: skip
 def test_a_wrong_reply_among_right_ones(lab: None, way: str, how: str, counts: bool) -> None:
     """A chunk whose replies come at once, in order, hides no reply that is not one."""
-    names = many(4, way, 9)
-    agent = Agent()
-    forger = Forger(agent, 9, one_wrong(how))
-    with inside(SOURCE):
-        engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=300))
-        agent.wait(1)
-    engine.close()
-    forger.sock.close()
+    found = answers_to_forgeries(way, one_wrong(how))
 
-    answered = {number for number, one in agent.outcomes(1).items() if one["answer"] == "echo"}
+    answered = {number for number, answer in found.items() if answer == "echo"}
     assert answered == set(range(1, 10)) - (set() if counts else {5})
 
 

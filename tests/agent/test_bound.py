@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.pins import FROM_PORTS, MOST_PORTS, Pins
+from netprobe.agent.bound import FROM_PORTS, MOST_PORTS, BoundSockets
 from netprobe.agent.sockets import target_of
 from netprobe.agent.tcp import TcpEngine
 from tests.agent import netlab
@@ -222,15 +222,15 @@ def test_workers_divide_what_one_agent_may_keep(lab: None) -> None:
     """Many workers must not keep all ports of the host."""
     netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 43999")
     with inside(SOURCE):
-        kept = [bound_by(Pins(4)) for _ in range(4)]
+        kept = [bound_by(BoundSockets(4)) for _ in range(4)]
     assert kept == [50] * 4
 
 
-def bound_by(pins: Pins) -> int:
+def bound_by(sockets: BoundSockets) -> int:
     """How many sockets get a port of their own."""
-    pins.measure()
+    sockets.measure()
     target = target_of(DESTINATION_4, ADDRESS[4]["source"])
-    bound = list(iter(lambda: pins.open(target, None), None))
+    bound = list(iter(lambda: sockets.open(target, None), None))
     for sock in bound:
         sock.close()
     return len(bound)

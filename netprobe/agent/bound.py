@@ -31,8 +31,8 @@ _BY_PORT = frozenset((22, 23, 24, 28, 29))
 _DISCARD = 9
 
 
-class Pins:
-    """The source ports that are taken so; ``sharers``: how many processes divide what there is."""
+class BoundSockets:
+    """Opens and counts them; ``sharers``: how many processes divide the source ports there are."""
 
     def __init__(self, sharers):
         # type: (int) -> None
