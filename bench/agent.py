@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from netprobe.agent.wire import HELLO_PREFIX, READY_LINE, FrameReader, encode_frame
+from netprobe.agent.wire.frames import HELLO_PREFIX, READY_LINE, FrameReader, encode_frame
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.script import agent_script
 

@@ -13,7 +13,7 @@ def run() -> NoReturn:
     # What is imported stays: looking for garbage in it takes longer than printing the help.
     gc.disable()
     try:
-        from netprobe.cli import main  # noqa: PLC0415
+        from netprobe.cli.main import main  # noqa: PLC0415
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     gc.freeze()

@@ -23,10 +23,10 @@ from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
-from netprobe.probe import checkup
+from netprobe.probe import preflight as checkup
 from netprobe.probe.collect import collect
+from netprobe.probe.flows.work import STOPPED, Key, Want
 from netprobe.probe.settings import LOOKS, ProbeSettings
-from netprobe.probe.work import STOPPED, Key, Want
 from netprobe.vantage.launch import Launcher
 
 MAX_RESULTS = 5_000_000

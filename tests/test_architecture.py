@@ -54,9 +54,8 @@ def _name(path: Path) -> str:
 
 
 def _part(path: Path) -> str:
-    """The folder or file of netprobe/ that a module belongs to; cli.py has helpers beside it."""
-    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "cli" if part.startswith("cli_") else part
+    """The folder or file of netprobe/ that a module belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 @pytest.mark.parametrize("path", AGENT, ids=_name)
@@ -141,7 +140,7 @@ def test_help_imports_nothing_heavy() -> None:
     """`netprobe --help` and completion answer at once: what is slow to import is not imported."""
     code = (
         "import sys\n"
-        "from netprobe.cli import main\n"
+        "from netprobe.cli.main import main\n"
         "sys.argv = ['netprobe', '--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"

@@ -16,7 +16,10 @@ PACKAGE = "netprobe_agent"
 
 
 class BundleFinder:
-    """Find and load ``netprobe_agent`` and its modules from {module name: source}."""
+    """Find and load ``netprobe_agent`` and its modules from {dotted name: source}.
+
+    A package is named by its ``__init__``: ``__init__``, ``core.__init__`` ...
+    """
 
     def __init__(self, sources):
         # type: (Dict[str, str]) -> None
@@ -25,10 +28,11 @@ class BundleFinder:
     def find_spec(self, fullname, path=None, target=None):
         # type: (str, Any, Any) -> Optional[ModuleSpec]
         """A spec for what the bundle holds, None for everything else."""
-        if self._source_name(fullname) is None:
+        name = self._source_name(fullname)
+        if name is None:
             return None
-        spec = ModuleSpec(fullname, self, origin=self._file(fullname))  # type: ignore[arg-type]
-        if fullname == PACKAGE:
+        spec = ModuleSpec(fullname, self, origin=self._file(name))  # type: ignore[arg-type]
+        if name.endswith("__init__"):
             spec.submodule_search_locations = []
         return spec
 
@@ -39,26 +43,29 @@ class BundleFinder:
     def exec_module(self, module):
         # type: (Any) -> None
         """Run a module's source."""
-        name = module.__name__
+        name = self._source_name(module.__name__) or ""
         module.__file__ = self._file(name)
-        source = self.get_source(name)
+        source = self._sources[name]
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
     def get_source(self, fullname):
         # type: (str) -> str
-        """The source text, for imports and for tracebacks."""
+        """The source text, for tracebacks."""
         return self._sources[self._source_name(fullname) or ""]
 
     def _source_name(self, fullname):
         # type: (str) -> Optional[str]
-        if fullname == PACKAGE:
-            return "__init__"
-        package, _, name = fullname.rpartition(".")
-        return name if package == PACKAGE and name in self._sources else None
+        if fullname != PACKAGE and not fullname.startswith(PACKAGE + "."):
+            return None
+        name = fullname[len(PACKAGE) + 1 :]
+        package = name + ".__init__" if name else "__init__"
+        if package in self._sources:
+            return package
+        return name if name in self._sources else None
 
-    def _file(self, fullname):
+    def _file(self, name):
         # type: (str) -> str
-        return "%s/%s.py" % (PACKAGE, self._source_name(fullname))
+        return "%s/%s.py" % (PACKAGE, name.replace(".", "/"))
 
 
 def boot(sources):

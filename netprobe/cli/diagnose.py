@@ -8,12 +8,12 @@ from typing import Any, TextIO
 
 import click
 
-from netprobe.cli_options import TUNNEL_FORMATS
-from netprobe.diagnose.konnectivity_request import Options as TunnelOptions
-from netprobe.diagnose.konnectivity_request import make_tunnel
-from netprobe.diagnose.workers import LOCAL, Job, choose_hosts, run
+from netprobe.cli.options import TUNNEL_FORMATS
 from netprobe.errors import RequestError
-from netprobe.load.inventories import load_inventory
+from netprobe.konnectivity.request import Options as TunnelOptions
+from netprobe.konnectivity.request import make_tunnel
+from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
+from netprobe.load.inventory.discover import load_inventory
 from netprobe.model.exit import BLOCKED, FAILED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport

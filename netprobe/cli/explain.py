@@ -9,10 +9,10 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from netprobe.cli_options import EXPLAIN_FORMATS
-from netprobe.cli_run import password_of, raise_problems
-from netprobe.diagnose.explain import explain, summary_of
-from netprobe.diagnose.explain_request import FlowRequest, parse_wire, plan_flow
+from netprobe.cli.options import EXPLAIN_FORMATS
+from netprobe.cli.run import password_of, raise_problems
+from netprobe.explain.explain import explain, summary_of
+from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation

@@ -7,9 +7,9 @@ from typing import Any, TextIO
 
 import click
 
-from netprobe.cli_options import MATRIX_FORMATS
+from netprobe.cli.options import MATRIX_FORMATS
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.load.bundled import bundled_titles
+from netprobe.load.matrix.bundled import bundled_titles
 
 
 def matrix_list_verb() -> int:
@@ -23,8 +23,8 @@ def matrix_list_verb() -> int:
 
 def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> int:
     """Print one matrix with these settings."""
-    from netprobe.load.matrix_file import load_matrices
-    from netprobe.load.settings import choose
+    from netprobe.load.matrix.chosen_settings import choose
+    from netprobe.load.matrix.file import load_matrices
     from netprobe.model.inventory import Inventory
     from netprobe.plan.conditions import why_not
     from netprobe.report.matrix_page import (
@@ -33,7 +33,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
         write_matrix_yaml,
     )
     from netprobe.report.outputs import parse_outputs, write_outputs
-    from netprobe.report.text import write_parts
+    from netprobe.report.text_run import write_parts
 
     wanted = parse_outputs(outputs, MATRIX_FORMATS, "text")
     (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
@@ -54,8 +54,8 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
 
 def init_verb(matrices: Sequence[str]) -> int:
     """Print an inventory to start from."""
-    from netprobe.load.matrix_file import load_matrices
-    from netprobe.load.starter import starter_inventory
+    from netprobe.load.inventory.starter import starter_inventory
+    from netprobe.load.matrix.file import load_matrices
 
     if not matrices:
         raise RequestError(

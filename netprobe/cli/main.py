@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 import netprobe
-from netprobe.cli_options import (
+from netprobe.cli.options import (
     EXPLAIN_FORMATS,
     HOST_FORMATS,
     MATRIX_FORMATS,
@@ -29,7 +29,7 @@ from netprobe.cli_options import (
     start_options,
     tunnel_options,
 )
-from netprobe.cli_streams import guard_streams
+from netprobe.cli.streams import guard_streams
 from netprobe.errors import FileErrors, NetprobeError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -90,7 +90,7 @@ def cli() -> None:
 )
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
-    from netprobe.cli_run import run_verb
+    from netprobe.cli.run import run_verb
 
     return run_verb(options)
 
@@ -101,7 +101,7 @@ def run(**options: Any) -> int:
 @output_option(PLAN_FORMATS)
 def plan(**options: Any) -> int:
     """Print exactly what `run` would send, without sending anything."""
-    from netprobe.cli_run import plan_verb
+    from netprobe.cli.run import plan_verb
 
     return plan_verb(options)
 
@@ -110,7 +110,7 @@ def plan(**options: Any) -> int:
 @matrix_option
 def init(matrices: tuple[str, ...]) -> int:
     """Print a commented inventory to start from."""
-    from netprobe.cli_files import init_verb
+    from netprobe.cli.files import init_verb
 
     return init_verb(matrices)
 
@@ -128,8 +128,8 @@ def init(matrices: tuple[str, ...]) -> int:
 @output_option(HOST_FORMATS)
 def check(**options: Any) -> int:
     """Check matrix and inventory FILES, or with --hosts the hosts themselves."""
-    from netprobe.cli_files import check_files_verb
-    from netprobe.cli_run import check_hosts_verb
+    from netprobe.cli.files import check_files_verb
+    from netprobe.cli.run import check_hosts_verb
 
     if not options["hosts"]:
         return check_files_verb(options)
@@ -146,7 +146,7 @@ def matrix() -> None:
 @matrix.command("list")
 def matrix_list() -> int:
     """List the bundled matrices."""
-    from netprobe.cli_files import matrix_list_verb
+    from netprobe.cli.files import matrix_list_verb
 
     return matrix_list_verb()
 
@@ -157,7 +157,7 @@ def matrix_list() -> int:
 @output_option(MATRIX_FORMATS)
 def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> int:
     """Show a matrix: a bundled NAME, or a file."""
-    from netprobe.cli_files import matrix_show_verb
+    from netprobe.cli.files import matrix_show_verb
 
     return matrix_show_verb(name, sets, outputs)
 
@@ -167,7 +167,7 @@ def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> i
 @output_option(RUN_FORMATS)
 def report(file: str, outputs: tuple[str, ...]) -> int:
     """Print the report of an earlier run again: FILE is a record or a JSON report."""
-    from netprobe.cli_report import report_verb
+    from netprobe.cli.report import report_verb
 
     return report_verb(file, outputs)
 
@@ -177,7 +177,7 @@ def report(file: str, outputs: tuple[str, ...]) -> int:
 @click.argument("new", type=_FILE)
 def diff(old: str, new: str) -> int:
     """Tell what changed between two runs: newly blocked, fixed, unchanged."""
-    from netprobe.cli_report import diff_verb
+    from netprobe.cli.report import diff_verb
 
     return diff_verb(old, new)
 
@@ -198,7 +198,7 @@ def explain(**options: Any) -> int:
     such as tcp/6443, udp/8472, icmp or ipproto/4. With --matrix, the requirement that has this
     flow says what is sent and what is expected.
     """
-    from netprobe.cli_explain import explain_verb
+    from netprobe.cli.explain import explain_verb
 
     return explain_verb(options)
 
@@ -218,7 +218,7 @@ def diagnose_konnectivity(**options: Any) -> int:
       netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
       netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
     """
-    from netprobe.cli_diagnose import konnectivity_verb
+    from netprobe.cli.diagnose import konnectivity_verb
 
     return konnectivity_verb(options)
 
@@ -227,7 +227,7 @@ def diagnose_konnectivity(**options: Any) -> int:
 @click.argument("kind", type=click.Choice(("matrix", "inventory")))
 def schema(kind: str) -> int:
     """Print the JSON Schema of matrix or inventory files, for editors."""
-    from netprobe.cli_files import schema_verb
+    from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)
 

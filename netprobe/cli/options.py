@@ -55,7 +55,7 @@ def complete_matrix(
     """Names of bundled matrices, or files where a path was begun."""
     from click.shell_completion import CompletionItem
 
-    from netprobe.load.bundled import bundled_names
+    from netprobe.load.matrix.bundled import bundled_names
 
     if "/" in incomplete or incomplete.startswith("."):
         return [CompletionItem(incomplete, type="file")]

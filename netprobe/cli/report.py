@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from netprobe.cli_options import RUN_FORMATS
+from netprobe.cli.options import RUN_FORMATS
 from netprobe.judge.findings import fold
 from netprobe.model.exit import FAILED, exit_status
 from netprobe.model.run import RunInfo

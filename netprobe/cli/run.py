@@ -15,8 +15,8 @@ from typing import Any, TextIO
 import click
 
 from netprobe import pipeline
-from netprobe.cli_options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
-from netprobe.cli_report import finish
+from netprobe.cli.options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
+from netprobe.cli.report import finish
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.exit import PASS, UNKNOWN
 from netprobe.model.plan import Plan
@@ -42,7 +42,7 @@ from netprobe.report.record import (
     header_of,
     kept,
 )
-from netprobe.report.safe import clean
+from netprobe.report.terminal_safe import clean
 
 Options = Mapping[str, Any]  # Any: what click made of each option
 

@@ -10,15 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from netprobe.diagnose.explain_far import (
+from netprobe.explain.extra_checks import Further, Watched, watch
+from netprobe.explain.far import (
     arrival_step,
     control_step,
     path_mtu_step,
     way_back_step,
 )
-from netprobe.diagnose.explain_remarks import advice, remarks
-from netprobe.diagnose.explain_request import FlowRequest
-from netprobe.diagnose.explain_steps import (
+from netprobe.explain.remarks import advice, remarks
+from netprobe.explain.request import FlowRequest
+from netprobe.explain.steps import (
     agents_step,
     hops_step,
     listener_step,
@@ -27,16 +28,15 @@ from netprobe.diagnose.explain_steps import (
     reset_step,
     route_step,
 )
-from netprobe.diagnose.explain_view import View
-from netprobe.diagnose.explain_watch import Further, Watched, watch
+from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory, Step
 from netprobe.model.plan import Block, Plan
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
 from netprobe.plan.path_mtu import PATH_MTU
+from netprobe.probe.flows.work import Order
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.work import Order
 from netprobe.vantage.launch import Launcher
 
 Found = Mapping[Order, list[Evidence]]

@@ -17,14 +17,14 @@ from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
-from netprobe.probe.alone import Alone
-from netprobe.probe.answered import Answered
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.suspects import CHECK_MS, CONTROL_PORTS
 from netprobe.probe.destination import Destination
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.prober import Prober, source_address
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.work import Order, Task, Want, Work, family_of
 from netprobe.probe.settings import MAX_TTL, ProbeSettings
-from netprobe.probe.sighting import Prober, source_address
-from netprobe.probe.suspects import CHECK_MS, CONTROL_PORTS
-from netprobe.probe.work import Order, Task, Want, Work, family_of
 from netprobe.vantage.launch import Launcher
 
 Frame = dict[str, Any]  # Any: a frame of the wire (docs/decisions/0002-the-wire.md)

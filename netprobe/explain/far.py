@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.diagnose.explain_steps import route_facts, route_words, unasked
-from netprobe.diagnose.explain_view import View
-from netprobe.diagnose.explain_watch import Exchange, Frame
-from netprobe.diagnose.explain_words import outcome_words
+from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.explain.steps import route_facts, route_words, unasked
+from netprobe.explain.view import View
+from netprobe.explain.words import outcome_words
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.explanation import Step, StepStatus
 

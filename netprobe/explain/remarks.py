@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.diagnose.explain_far import lives
-from netprobe.diagnose.explain_steps import nearer_hop
-from netprobe.diagnose.explain_view import View
-from netprobe.diagnose.explain_watch import Frame
-from netprobe.diagnose.explain_words import heard
+from netprobe.explain.extra_checks import Frame
+from netprobe.explain.far import lives
+from netprobe.explain.steps import nearer_hop
+from netprobe.explain.view import View
+from netprobe.explain.words import heard
 from netprobe.judge.findings import fold
 
 

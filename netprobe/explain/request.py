@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from netprobe.errors import RequestError
-from netprobe.load.addresses import parse_address
-from netprobe.load.inventories import load_inventory
+from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.inventory.discover import load_inventory
 from netprobe.load.request import load_request
-from netprobe.load.words import nearest, unknown
+from netprobe.load.yaml.wording import nearest, unknown
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
 from netprobe.model.plan import Block, Plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.diagnose.explain_view import View
-from netprobe.diagnose.explain_watch import Exchange, Frame
-from netprobe.diagnose.explain_words import distance, walk_facts, walk_words
+from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.explain.view import View
+from netprobe.explain.words import distance, walk_facts, walk_words
 from netprobe.model.explanation import Step, StepStatus
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict

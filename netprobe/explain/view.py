@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netprobe.diagnose.explain_watch import Exchange, Further, is_probe_of
-from netprobe.diagnose.explain_words import Ends, Look, ends_of, looks_of
+from netprobe.explain.extra_checks import Exchange, Further, is_probe_of
+from netprobe.explain.words import Ends, Look, ends_of, looks_of
 from netprobe.model.evidence import Evidence, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result

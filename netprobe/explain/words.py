@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from netprobe.diagnose.explain_watch import Exchange, Frame
+from netprobe.explain.extra_checks import Exchange, Frame
 from netprobe.judge.sight import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
-from netprobe.probe.origins import own_addresses
+from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.settings import MAX_TTL
 
 _ORIGINS = {

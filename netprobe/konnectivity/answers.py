@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from netprobe.diagnose import identity
-from netprobe.diagnose.fanout import unsteady
-from netprobe.diagnose.findings import Found, Log, facts_of, found
-from netprobe.diagnose.identity import Who
-from netprobe.diagnose.reach import FURTHER_TRIES, Reach, attempt, repeat
-from netprobe.diagnose.sights import hello_sight
-from netprobe.diagnose.tables import decide_identity
+from netprobe.konnectivity import identity
+from netprobe.konnectivity.fanout import unsteady
+from netprobe.konnectivity.findings import Found, Log, facts_of, found
+from netprobe.konnectivity.identity import Who
+from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
+from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.tables import decide_identity
 from netprobe.protocols.tls_talk import Attempt, Patience
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.diagnose.findings import Found, Log, diagnosis
-from netprobe.diagnose.konnectivity_request import Tunnel
-from netprobe.diagnose.reach import Reach
-from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.request import Tunnel
+from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import STAGES, Diagnosis, Stage, Status
 
 Results = Sequence[tuple[Reach, tuple[Log, Found]]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from netprobe.diagnose.findings import Found, Log, found, icmp_words
-from netprobe.diagnose.reach import Reach
-from netprobe.diagnose.sights import TcpSight, tcp_sight
-from netprobe.diagnose.tables import decide_tcp, fill
+from netprobe.konnectivity.findings import Found, Log, found, icmp_words
+from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.sights import TcpSight, tcp_sight
+from netprobe.konnectivity.tables import decide_tcp, fill
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
 from netprobe.vantage.stream import open_stream

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.diagnose.findings import Found, Log, facts_of
-from netprobe.diagnose.reach import Reach, repeat
-from netprobe.diagnose.sights import hello_sight
-from netprobe.diagnose.tables import fill
+from netprobe.konnectivity.findings import Found, Log, facts_of
+from netprobe.konnectivity.reach import Reach, repeat
+from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.tables import fill
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import Attempt
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from netprobe.diagnose.tables import fill
-from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.konnectivity.tables import fill
+from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import Diagnosis, Stage, Status
 from netprobe.model.stream import IcmpFact
 from netprobe.protocols.tls_talk import Attempt

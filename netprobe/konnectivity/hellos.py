@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.diagnose import identity, mtu
-from netprobe.diagnose.fanout import unsteady
-from netprobe.diagnose.findings import Found, Log, facts_of, found, icmp_words
-from netprobe.diagnose.reach import LEAST_MSS, Reach, Tries, look
-from netprobe.diagnose.sights import hello_sight
-from netprobe.diagnose.tables import decide_hello, fill
+from netprobe.konnectivity import identity, mtu
+from netprobe.konnectivity.fanout import unsteady
+from netprobe.konnectivity.findings import Found, Log, facts_of, found, icmp_words
+from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, look
+from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.tables import decide_hello, fill
 from netprobe.protocols.tls_talk import Attempt
 
 # Where the name in the hello may be what decides, the same address is asked with another one.

@@ -10,8 +10,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.diagnose.findings import Found, Log, found
-from netprobe.diagnose.reach import Reach
+from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.reach import Reach
 from netprobe.model.stream import Event, IdleClock
 from netprobe.protocols.connect import connect
 from netprobe.protocols.http2 import Http2Talk

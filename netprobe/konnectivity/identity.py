@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.diagnose.reach import Reach, attempt
+from netprobe.konnectivity.reach import Reach, attempt
 from netprobe.protocols.connect import Answer, get
 from netprobe.protocols.http2 import CallFacts, Http2Talk
 from netprobe.protocols.tls import Hello, Identity

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from netprobe.diagnose.reach import LEAST_MSS, Reach, attempt
-from netprobe.diagnose.sights import hello_sight
+from netprobe.konnectivity.reach import LEAST_MSS, Reach, attempt
+from netprobe.konnectivity.sights import hello_sight
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import BRIEF, Attempt
 

@@ -7,8 +7,8 @@ import itertools
 from base64 import b64decode, b64encode
 from typing import Any
 
-from netprobe.diagnose.findings import Found, Log, found
-from netprobe.diagnose.konnectivity_request import is_address
+from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.request import is_address
 from netprobe.protocols.dns_names import TYPES, question, read_answer
 from netprobe.vantage.link import AgentLink
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.diagnose.konnectivity_request import Tunnel
-from netprobe.diagnose.sights import HelloSight, hello_sight
+from netprobe.konnectivity.request import Tunnel
+from netprobe.konnectivity.sights import HelloSight, hello_sight
 from netprobe.protocols.connect import ProxyUrl, connect
 from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk

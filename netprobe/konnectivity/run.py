@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from netprobe.diagnose.causes import causes
-from netprobe.diagnose.findings import Found, Log, diagnosis
-from netprobe.diagnose.konnectivity import diagnose
-from netprobe.diagnose.konnectivity_request import Tunnel, Via, choose_via
 from netprobe.errors import AgentError, RequestError
+from netprobe.konnectivity.causes import causes
+from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.request import Tunnel, Via, choose_via
+from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.sink import Events
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.vantage.launch import Launcher
 
 LOCAL = Host("this host", (), (), Vantage("local"))

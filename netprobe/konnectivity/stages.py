@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 
-from netprobe.diagnose import dialling, identity
-from netprobe.diagnose.answers import REACHED, look_at_answers
-from netprobe.diagnose.combining import combine
-from netprobe.diagnose.fanout import look_at_fan_out
-from netprobe.diagnose.findings import Found, Log, diagnosis
-from netprobe.diagnose.hellos import look_at_hellos
-from netprobe.diagnose.holding import look_at_hold
-from netprobe.diagnose.konnectivity_request import Tunnel, Via
-from netprobe.diagnose.names import look_up
-from netprobe.diagnose.reach import Reach
+from netprobe.konnectivity import dialling, identity
+from netprobe.konnectivity.answers import REACHED, look_at_answers
+from netprobe.konnectivity.combining import combine
+from netprobe.konnectivity.fanout import look_at_fan_out
+from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.hellos import look_at_hellos
+from netprobe.konnectivity.holding import look_at_hold
+from netprobe.konnectivity.names import look_up
+from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.request import Tunnel, Via
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.vantage.link import AgentLink
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netprobe.diagnose.sights import HelloSight, TcpSight
+from netprobe.konnectivity.sights import HelloSight, TcpSight
 
 ANY = ("*",)
 

@@ -6,9 +6,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from netprobe.diagnose.answers import CALLS
-from netprobe.diagnose.tables import HELLO, IDENTITY, TCP
-from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.konnectivity.answers import CALLS
+from netprobe.konnectivity.tables import HELLO, IDENTITY, TCP
+from netprobe.konnectivity.verdicts import VERDICTS
 
 INTRODUCTION = """\
 # Verdicts about Konnectivity tunnels

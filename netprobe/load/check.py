@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
-from netprobe.load.headers import KINDS, kind_of
-from netprobe.load.inventories import check_loopback, is_ansible, read_one
-from netprobe.load.loopback import loopback_notes
-from netprobe.load.matrix_file import read_matrices
-from netprobe.load.yaml_source import read_bytes, top_keys
+from netprobe.load.inventory.discover import check_loopback, is_ansible, read_one
+from netprobe.load.inventory.loopback import loopback_notes
+from netprobe.load.matrix.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
+from netprobe.load.matrix.file import read_matrices
+from netprobe.load.yaml.header import KINDS, kind_of
+from netprobe.load.yaml.source import read_bytes, top_keys
 
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.inventories import read_inventories
-from netprobe.load.loopback import loopback_problems
-from netprobe.load.matrix_file import read_matrices
-from netprobe.load.roles import read_roles
-from netprobe.load.settings import notes_of_settings, read_settings_of_run
+from netprobe.load.inventory.discover import read_inventories
+from netprobe.load.inventory.loopback import loopback_problems
+from netprobe.load.inventory.roles import read_roles
+from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
+from netprobe.load.matrix.file import read_matrices
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 

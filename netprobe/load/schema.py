@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from netprobe.errors import RequestError
-from netprobe.load.complaints import FileModel
-from netprobe.load.inventory_models import InventoryFile
-from netprobe.load.matrix_models import MatrixFile
-from netprobe.load.words import unknown
+from netprobe.load.inventory.models import InventoryFile
+from netprobe.load.matrix.models import MatrixFile
+from netprobe.load.yaml.validation import FileModel
+from netprobe.load.yaml.wording import unknown
 
 MODELS: dict[str, type[FileModel]] = {"matrix": MatrixFile, "inventory": InventoryFile}
 

@@ -11,12 +11,12 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
-from netprobe.probe.alone import Alone
-from netprobe.probe.answered import Answered
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.destination import Destination
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.work import STOPPED, Key, Order, Want, Work
 from netprobe.vantage.launch import Launcher
 
 Emit = Callable[[Want, list[Evidence]], None]

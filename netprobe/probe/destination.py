@@ -11,29 +11,29 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
-from netprobe.probe.alone import Alone
-from netprobe.probe.answered import Answered
-from netprobe.probe.dead_hosts import DeadHosts
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.holders import Holders, tasks_of, undecided
-from netprobe.probe.late_refusals import LateRefusals
-from netprobe.probe.listening import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
-from netprobe.probe.localise import Localiser
-from netprobe.probe.one_way import with_one_way
-from netprobe.probe.origins import Origins
-from netprobe.probe.parts import Part
-from netprobe.probe.path_mtu import PATH_MTU, PathMtus
-from netprobe.probe.proxied import Proxied
-from netprobe.probe.rate_limits import RateLimits
-from netprobe.probe.resolving import Resolved, resolve
-from netprobe.probe.room import with_room
-from netprobe.probe.services import Services
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.dead_hosts import DeadHosts
+from netprobe.probe.checks.egress import with_room
+from netprobe.probe.checks.late_refusals import LateRefusals
+from netprobe.probe.checks.one_way import with_one_way
+from netprobe.probe.checks.path_mtu import PATH_MTU, PathMtus
+from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
+from netprobe.probe.checks.rate_limits import RateLimits
+from netprobe.probe.checks.services import Services
+from netprobe.probe.checks.suspects import Suspects
+from netprobe.probe.checks.traceroute import Localiser
+from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
+from netprobe.probe.flows.names import Resolved, resolve
+from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.proxied import Proxied
+from netprobe.probe.flows.proxy_choice import ways
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.translated_sources import Origins
+from netprobe.probe.flows.work import STOPPED, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.sighting import Prober, Sighting
-from netprobe.probe.suspects import Suspects
-from netprobe.probe.ways import ways
-from netprobe.probe.witnesses import with_witnesses
-from netprobe.probe.work import STOPPED, Task, Want, join
 from netprobe.protocols import protocol_for
 
 # Answers that only the destination itself can give.

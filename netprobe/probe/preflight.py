@@ -12,9 +12,9 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import HostReport
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.listening import Round, spots
-from netprobe.probe.work import Work, join
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.listeners import Round, spots
+from netprobe.probe.flows.work import Work, join
 from netprobe.vantage.launch import Launcher
 
 

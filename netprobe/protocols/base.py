@@ -9,7 +9,7 @@ import typing
 from dataclasses import dataclass
 from typing import Literal
 
-from netprobe.agent import wire
+from netprobe.agent.wire import frames as wire
 
 Transport = Literal["tcp", "udp", "ipproto"]
 

@@ -10,8 +10,8 @@ from typing import Final, TextIO
 
 from netprobe.report.collector import Report
 from netprobe.report.json_run import write_json
-from netprobe.report.text import write_text
-from netprobe.report.wide import write_wide
+from netprobe.report.text_run import write_text
+from netprobe.report.wide_run import write_wide
 
 REPORTS: Final[Mapping[str, Callable[[Report, TextIO], None]]] = {
     "text": write_text,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
-from netprobe.report.flows import End, Survey
+from netprobe.report.flow_groups import End, Survey
 from netprobe.report.merge import Ranges, merge_neighbours
 from netprobe.report.spool import Spool, place
 

@@ -9,12 +9,12 @@ from typing import Literal, TextIO
 from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
-from netprobe.report.flows import Addresses, addresses_of, flow_lines, need
+from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, need
 from netprobe.report.page import Line, Part, Style
 from netprobe.report.page import field as fields
 from netprobe.report.record import Key, key_of
-from netprobe.report.text import write_parts
-from netprobe.report.words import number, plural
+from netprobe.report.text_run import write_parts
+from netprobe.report.wording import number, plural
 
 Class = Literal["good", "bad", "open"]
 

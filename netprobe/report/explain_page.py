@@ -11,8 +11,8 @@ from netprobe.model.codec import Json, host_to_json, result_to_json
 from netprobe.model.explanation import Explanation, FlowStory, Step, StepStatus
 from netprobe.model.result import Result, Verdict
 from netprobe.report.page import Line, Part, Style, field
-from netprobe.report.text import write_parts
-from netprobe.report.words import duration, port_text, where_text
+from netprobe.report.text_run import write_parts
+from netprobe.report.wording import duration, port_text, where_text
 
 EXPLAIN_SCHEMA = "netprobe.explain/1"
 

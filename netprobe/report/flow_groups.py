@@ -10,7 +10,7 @@ from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
-from netprobe.report.words import listed, plural
+from netprobe.report.wording import listed, plural
 
 MOST_LINES = 6
 MOST_NAMES = 8

@@ -9,7 +9,7 @@ from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.collector import Report
 from netprobe.report.page import Line
-from netprobe.report.words import duration, number, plural
+from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:

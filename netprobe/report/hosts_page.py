@@ -10,8 +10,8 @@ from netprobe.model.codec import host_to_json
 from netprobe.model.result import HostReport
 from netprobe.report.page import encodable
 from netprobe.report.progress import host_words
-from netprobe.report.safe import clean
-from netprobe.report.words import plural
+from netprobe.report.terminal_safe import clean
+from netprobe.report.wording import plural
 
 _HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "KERNEL")
 _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}

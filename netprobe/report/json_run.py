@@ -16,7 +16,7 @@ from netprobe.model.codec import (
     summary_to_json,
 )
 from netprobe.report.collector import Report
-from netprobe.report.flows import End, Survey
+from netprobe.report.flow_groups import End, Survey
 from netprobe.report.spool import place
 
 

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from netprobe.model.konnectivity import STAGES, Cause, Diagnosis, Stage, TunnelReport
 from netprobe.report.page import Line, Part, Style, field
-from netprobe.report.text import write_parts
-from netprobe.report.words import plural
+from netprobe.report.text_run import write_parts
+from netprobe.report.wording import plural
 
 _STYLES: dict[str, Style] = {
     "ok": "good",

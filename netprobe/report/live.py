@@ -14,7 +14,7 @@ from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
 from netprobe.report.page import encodable
 from netprobe.report.progress import host_text, progress_text
-from netprobe.report.safe import clean
+from netprobe.report.terminal_safe import clean
 
 
 @contextmanager

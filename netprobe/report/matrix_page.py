@@ -16,7 +16,7 @@ from netprobe.model.matrix import (
     SettingValue,
 )
 from netprobe.report.page import Field, Line, Part, field
-from netprobe.report.words import plural
+from netprobe.report.wording import plural
 from netprobe.report.yaml_text import to_yaml
 
 SCHEMA = "netprobe.matrix/1"

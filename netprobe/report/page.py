@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
-from netprobe.report.safe import clean
+from netprobe.report.terminal_safe import clean
 
 Style = Literal["plain", "good", "bad", "doubt", "quiet", "strong"]
 

@@ -11,8 +11,8 @@ from netprobe.model.codec import Json, planned_matrix_to_json, skipped_to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.report.page import encodable
-from netprobe.report.safe import clean
-from netprobe.report.words import duration, listed, plural
+from netprobe.report.terminal_safe import clean
+from netprobe.report.wording import duration, listed, plural
 
 SCHEMA = "netprobe.plan/1"
 

@@ -11,8 +11,8 @@ from typing import TextIO
 from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
 from netprobe.report.page import encodable
-from netprobe.report.safe import clean
-from netprobe.report.words import number
+from netprobe.report.terminal_safe import clean
+from netprobe.report.wording import number
 
 # A log file wants to see that something goes on, not to fill up.
 PLAIN_INTERVAL_S = 5.0

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from netprobe.model.names import names_text
 from netprobe.model.result import HostReport, Result
 from netprobe.report.collector import Report
-from netprobe.report.flows import Addresses, Survey, addresses_of, needs
+from netprobe.report.flow_groups import Addresses, Survey, addresses_of, needs
 from netprobe.report.page import Line, Part, Style
 from netprobe.report.page import field as fields
 from netprobe.report.progress import host_text
 from netprobe.report.spool import place
-from netprobe.report.words import number, plural, port_text, where_text
+from netprobe.report.wording import number, plural, port_text, where_text
 
 MOST_BLOCKS = 20
 MOST_NAMES = 8

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, Part, Style, encodable
-from netprobe.report.safe import clean
+from netprobe.report.terminal_safe import clean
 
 _STYLES: dict[Style, str] = {
     "plain": "",

@@ -7,10 +7,10 @@ from typing import TextIO
 
 from netprobe.model.result import Finding, Result
 from netprobe.report.collector import Report
-from netprobe.report.flows import Addresses, addresses_of, flow_lines, needs
+from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, Part, Style, field, write_plain
-from netprobe.report.rest import (
+from netprobe.report.sections import (
     excused_parts,
     failed_parts,
     limit_parts,
@@ -21,7 +21,7 @@ from netprobe.report.rest import (
     survey_rest,
     warning_parts,
 )
-from netprobe.report.words import plural, where_text
+from netprobe.report.wording import plural, where_text
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3

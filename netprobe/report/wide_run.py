@@ -10,8 +10,8 @@ from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
 from netprobe.report.page import encodable
-from netprobe.report.safe import clean
-from netprobe.report.words import port_text
+from netprobe.report.terminal_safe import clean
+from netprobe.report.wording import port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.
 _WORDS = (

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from netprobe.agent.wire import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE
+from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.process import AgentProcess
 from netprobe.vantage.script import SUDO_LINE

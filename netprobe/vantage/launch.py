@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from netprobe.agent.wire import SILENCE_S
+from netprobe.agent.wire.frames import SILENCE_S
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh

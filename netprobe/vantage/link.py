@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from netprobe.agent.wire import BEAT_S, SILENCE_S, FrameReader, encode_frame
+from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
 from netprobe.errors import AgentError
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Hello

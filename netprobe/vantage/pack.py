@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 # One line, because a newline inside quotes is an error in csh; and no exclamation mark, backslash,
 # double quote, dollar or backtick, because it crosses sh inside double quotes and the login shell,
@@ -26,15 +28,22 @@ BOOTSTRAP = (
 )
 
 # Only mypy needs ``typing``, whose import would be a tenth of the agent's start.
-_TYPING = ("\nfrom typing import ", "\nfrom .untyped import ")
+_TYPING = ("\nfrom typing import ", "\nfrom netprobe_agent.untyped import ")
 
 
 def sources() -> dict[str, str]:
-    """Every module of the agent by name, sorted; also from an installed wheel or a zip file."""
-    folder = resources.files("netprobe.agent")
-    names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".py"))
-    texts = {name[:-3]: (folder / name).read_text(encoding="utf-8") for name in names}
-    return {name: text.replace(*_TYPING) for name, text in texts.items()}
+    """Every module of the agent by its dotted name, sorted; also from an installed wheel or a zip
+    file. A package's own module is called ``__init__``."""
+    texts = dict(_modules(resources.files("netprobe.agent"), ""))
+    return {name: texts[name].replace(*_TYPING) for name in sorted(texts)}
+
+
+def _modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
+    for item in folder.iterdir():
+        if item.is_dir() and item.name != "__pycache__":
+            yield from _modules(item, f"{package}{item.name}.")
+        elif item.name.endswith(".py"):
+            yield package + item.name.removesuffix(".py"), item.read_text(encoding="utf-8")
 
 
 @cache

@@ -6,7 +6,7 @@ shell as one single-quoted word.
 
 from __future__ import annotations
 
-from netprobe.agent.wire import NO_PYTHON_LINE, NO_PYTHON_STATUS
+from netprobe.agent.wire.frames import NO_PYTHON_LINE, NO_PYTHON_STATUS
 from netprobe.vantage.pack import BOOTSTRAP
 
 # Printed before sudo starts: what ends after this line and before READY, sudo ended.

@@ -6,9 +6,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from netprobe.agent.listen import Listeners
-from netprobe.agent.resolve import Resolver
-from netprobe.agent.wire import Template, pack_nonce
+from netprobe.agent.host.resolve import Resolver
+from netprobe.agent.listeners.listeners import Listeners
+from netprobe.agent.wire.frames import Template, pack_nonce
 from tests.agent.rig import KEY, PLAIN, Agent
 
 ONE_WAY = Template(b"NPV1" + bytes(24), 4, 12)

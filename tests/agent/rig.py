@@ -7,9 +7,9 @@ import hashlib
 import socket
 from typing import Any
 
-from netprobe.agent.loop import READ, Loop
-from netprobe.agent.pace import Answers, Bucket
-from netprobe.agent.wire import Template
+from netprobe.agent.core.loop import READ, Loop
+from netprobe.agent.core.pace import Answers, Bucket
+from netprobe.agent.wire.frames import Template
 
 KEY = hashlib.sha256(b"tests").digest()
 HOST = 7

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.back import holder, neighbour, way_back
-from netprobe.agent.netlink import attribute, attributes
+from netprobe.agent.host.return_path import holder, neighbour, way_back
+from netprobe.agent.net.netlink import attribute, attributes
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.bound import FROM_PORTS, MOST_PORTS, BoundSockets
-from netprobe.agent.sockets import target_of
-from netprobe.agent.tcp import TcpEngine
+from netprobe.agent.net.sockets import target_of
+from netprobe.agent.probers.tcp.bound_sockets import FROM_PORTS, MOST_PORTS, BoundSockets
+from netprobe.agent.probers.tcp.engine import TcpEngine
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R2, SOURCE, inside
 from tests.agent.rig import Agent, order

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent import echosockets, pump
-from netprobe.agent.echo import EchoEngine
-from netprobe.agent.icmp import checksum, echo_payload, echo_request, quoted_sequence
-from netprobe.agent.loop import READ
-from netprobe.agent.ping import find
-from netprobe.agent.wire import read_nonce
+from netprobe.agent.core import pump
+from netprobe.agent.core.loop import READ
+from netprobe.agent.net.icmp import checksum, echo_payload, echo_request, quoted_sequence
+from netprobe.agent.probers.echo import sockets as echosockets
+from netprobe.agent.probers.echo.engine import EchoEngine
+from netprobe.agent.probers.echo.ping_program import find
+from netprobe.agent.wire.frames import read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent, order

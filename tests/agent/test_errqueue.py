@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from netprobe.agent.errqueue import ORIGIN_ICMP, QueuedError, about, drain, listen_for_errors
+from netprobe.agent.net.errqueue import ORIGIN_ICMP, QueuedError, about, drain, listen_for_errors
 from tests.agent.rig import closed_port
 
 

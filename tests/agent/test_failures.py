@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from netprobe.agent import failures
+from netprobe.agent.wire import failures
 
 
 def test_every_name_is_listed_once() -> None:

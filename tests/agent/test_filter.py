@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from netprobe.agent import filter as bpf
-from netprobe.agent.filter import Wanted, program
+from netprobe.agent.net import bpf
+from netprobe.agent.net.bpf import Wanted, program
 
 TCP, UDP, ICMP, ICMP6, IPIP = 6, 17, 1, 58, 4
 SYN, SYN_ACK, RST = 0x02, 0x12, 0x04

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.hello import flag_range, hello, node_ports
-from netprobe.agent.holders import Holders, held_json, owners, read_table
-from netprobe.agent.ranges import PortSet
+from netprobe.agent.core.ranges import PortSet
+from netprobe.agent.host.hello import flag_range, hello, node_ports
+from netprobe.agent.host.port_owners import Holders, held_json, owners, read_table
 
 EXACT = ("exact",)
 ANY = ("exact", "perhaps", "loopback")

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from netprobe.agent import accepting, opening
-from netprobe.agent.wire import pack_nonce
+from netprobe.agent.listeners import opening
+from netprobe.agent.listeners import tcp_server as accepting
+from netprobe.agent.wire.frames import pack_nonce
 from tests.agent.desk import MACLESS, Desk, block, free_ports, request
 from tests.agent.rig import KEY, PLAIN
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.deadman import DeadMan
-from netprobe.agent.loop import READ, Loop
-from netprobe.agent.main import ORDERS, Agent
-from netprobe.agent.output import Output
-from netprobe.agent.wire import QUEUE_LIMIT_BYTES, FrameReader, encode_frame
+from netprobe.agent.core.agent import Agent
+from netprobe.agent.core.deadman import DeadMan
+from netprobe.agent.core.loop import READ, Loop
+from netprobe.agent.core.output import Output
+from netprobe.agent.main import ORDERS
+from netprobe.agent.wire.frames import QUEUE_LIMIT_BYTES, FrameReader, encode_frame
 
 
 class Ends:
@@ -23,7 +24,7 @@ class Ends:
     def __init__(self) -> None:
         self.input, self.to_agent = os.pipe()
         self.from_agent, self.output = os.pipe()
-        self.agent = Agent(Loop(), self.input, self.output)
+        self.agent = Agent(Loop(), self.input, self.output, ORDERS)
         self.reader = FrameReader()
 
     def say(self, *messages: dict[str, Any]) -> None:

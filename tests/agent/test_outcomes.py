@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.agent.outcomes import FLUSH_PORTS, Outcomes, fold, kind
+from netprobe.agent.probers.outcomes import FLUSH_PORTS, Outcomes, fold, kind
 
 REFUSED = kind("connect", "refused")
 OPEN = kind("connect", answer="unasked")

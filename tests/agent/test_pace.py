@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.asking import waited_s
-from netprobe.agent.pace import Answers, Bucket, Pacer
+from netprobe.agent.core.pace import Answers, Bucket, Pacer
+from netprobe.agent.probers.datagram.engine import waited_s
 
 
 def test_unlimited_bucket_gives_all() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.rawip import RawEngine
+from netprobe.agent.probers.datagram.rawip import RawEngine
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, SOURCE, inside
 from tests.agent.rig import Agent, order

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from netprobe.agent import resolve
-from netprobe.agent.resolve import Resolver
+from netprobe.agent.host import resolve
+from netprobe.agent.host.resolve import Resolver
 from tests.agent.desk import Desk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.route import routed
+from netprobe.agent.host.route import routed
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.loop import Loop
-from netprobe.agent.nameservers import read_servers
-from netprobe.agent.stream import Streams
-from netprobe.agent.streaming import CREDIT_BYTES
+from netprobe.agent.core.loop import Loop
+from netprobe.agent.host.nameservers import read_servers
+from netprobe.agent.streams.stream import CREDIT_BYTES
+from netprobe.agent.streams.streams import Streams
 
 LOOPBACKS = ["127.0.0.1", "::1"]
 MOST_S = 20.0

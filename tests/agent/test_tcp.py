@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.loop import READ
-from netprobe.agent.tcp import TcpEngine
+from netprobe.agent.core.loop import READ
+from netprobe.agent.probers.tcp.engine import TcpEngine
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import HOST, Agent, TcpResponder, closed_port, order

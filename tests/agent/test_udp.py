@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.udp import UdpEngine
+from netprobe.agent.probers.datagram.udp import UdpEngine
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
 from tests.agent.rig import HOST, Agent, UdpResponder, closed_port, order

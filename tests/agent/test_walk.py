@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.walk import Walker
+from netprobe.agent.probers.traceroute import Walker
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.agent import AgentProcess, Answers, answers_of, tcp_order
-from netprobe.agent.workers import Share, split
+from netprobe.agent.core.workers import Share, split
 from tests.lab.netlab import Lab, Namespace
 
 SOURCE, DESTINATION = "10.77.0.1", "10.77.0.2"

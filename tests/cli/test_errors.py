@@ -78,7 +78,7 @@ def test_unexpected_errors_are_one_line(folder: Path) -> None:
     (folder / "broken").mkdir()
     (folder / "broken" / "click").mkdir()
     program = (
-        "import netprobe.cli as c, netprobe.cli_files as f\n"
+        "import netprobe.cli.main as c, netprobe.cli.files as f\n"
         "f.matrix_list_verb = lambda: 1 / 0\n"
         "import sys; sys.argv = ['netprobe', 'matrix', 'list']; c.main()"
     )

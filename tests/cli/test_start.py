@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netprobe import __version__, cli_options, pipeline
+from netprobe import __version__, pipeline
+from netprobe.cli import options as cli_options
 from netprobe.probe.settings import FORKS, LOOKS
 from netprobe.report import REPORTS
 from tests.cli.command import ROOT, environment, netprobe
@@ -16,7 +17,7 @@ from tests.cli.command import ROOT, environment, netprobe
 HEAVY = ("pydantic", "rich", "asyncio", "scapy", "httpx", "yaml", "dns", "cryptography", "ssl")
 COUNT = """
 import sys
-from netprobe.cli import status_of
+from netprobe.cli.main import status_of
 status = status_of(sys.argv[1:])
 print(status, *(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
 """
@@ -119,7 +120,7 @@ def test_version(tmp_path: Path) -> None:
 def test_garbage_is_collected_once_everything_is_imported() -> None:
     """Only the imports go without: a verb may run for an hour."""
     program = (
-        "import gc, netprobe.cli\n"
+        "import gc, netprobe.cli.main\n"
         "netprobe.cli.main = lambda: print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
         "from netprobe.__main__ import run\n"
         "run()"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from netprobe.load.bundled import bundled_names
-from netprobe.load.matrix_file import load_matrices
+from netprobe.load.matrix.bundled import bundled_names
+from netprobe.load.matrix.file import load_matrices
 from tests.cli.command import COMMAND, environment, netprobe
 
 TINY = ("-m", "./tiny.yaml")

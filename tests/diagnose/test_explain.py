@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from netprobe.diagnose.explain import summary_of
-from netprobe.diagnose.explain_request import FlowRequest, Wire, parse_wire, plan_flow
-from netprobe.diagnose.explain_words import Ends, distance, icmp_words, walk_words
 from netprobe.errors import RequestError
+from netprobe.explain.explain import summary_of
+from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
+from netprobe.explain.words import Ends, distance, icmp_words, walk_words
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import STEPS, Explanation, FlowStory, Step, StepStatus
 from netprobe.model.result import Result

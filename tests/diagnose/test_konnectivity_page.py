@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from netprobe.diagnose.verdict_page import page
-from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.konnectivity.verdict_page import page
+from netprobe.konnectivity.verdicts import VERDICTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 
-from netprobe.diagnose.causes import causes
+from netprobe.konnectivity.causes import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, Stage, TunnelReport
 from netprobe.report.konnectivity import write_konnectivity_text
 from netprobe.report.konnectivity_json import write_konnectivity_json

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from netprobe.diagnose.konnectivity_request import (
+from netprobe.errors import RequestError
+from netprobe.konnectivity.request import (
     Options,
     choose_via,
     make_tunnel,
     split_server,
 )
-from netprobe.diagnose.workers import LOCAL, choose_hosts
-from netprobe.errors import RequestError
+from netprobe.konnectivity.run import LOCAL, choose_hosts
 from netprobe.model.inventory import Host, Inventory, Proxy, Vantage
 
 SECRET = "s3cret"

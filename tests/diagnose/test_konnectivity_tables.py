@@ -7,11 +7,11 @@ import string
 
 import pytest
 
-from netprobe.diagnose import tables
-from netprobe.diagnose.answers import CALLS
-from netprobe.diagnose.holding import VERDICT_OF
-from netprobe.diagnose.sights import HELLO_SIGHTS, TCP_SIGHTS
-from netprobe.diagnose.tables import (
+from netprobe.konnectivity import tables
+from netprobe.konnectivity.answers import CALLS
+from netprobe.konnectivity.holding import VERDICT_OF
+from netprobe.konnectivity.sights import HELLO_SIGHTS, TCP_SIGHTS
+from netprobe.konnectivity.tables import (
     ALPN,
     HELLO,
     IDENTITY,
@@ -23,7 +23,7 @@ from netprobe.diagnose.tables import (
     decide_identity,
     decide_tcp,
 )
-from netprobe.diagnose.verdicts import VERDICTS
+from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import STAGES
 
 # Verdicts that no table gives: they are found by a status, a fraction, or a missing agent.

@@ -14,7 +14,7 @@ from typing import Any
 from tests.lab.expected import Flow
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "import sys; from netprobe.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-c", "import sys; from netprobe.cli.main import main; sys.exit(main())"]
 LIMIT_S = 240
 
 

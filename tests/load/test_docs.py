@@ -9,9 +9,9 @@ from typing import get_args
 import pytest
 
 from netprobe.load.check import check_files
-from netprobe.load.complaints import FileModel
-from netprobe.load.inventory_models import HostFile, InventoryFile
-from netprobe.load.matrix_models import ChangeFile, MatrixFile, Probe, RequirementFile
+from netprobe.load.inventory.models import HostFile, InventoryFile
+from netprobe.load.matrix.models import ChangeFile, MatrixFile, Probe, RequirementFile
+from netprobe.load.yaml.validation import FileModel
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("matrix-format.md", "inventory-format.md")

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.bundled import bundled_path
-from netprobe.load.inventory_file import read_inventory
-from netprobe.load.matrix_file import load_matrices, read_matrices
+from netprobe.load.inventory.file import read_inventory
+from netprobe.load.inventory.roles import check_roles
+from netprobe.load.matrix.bundled import bundled_path
+from netprobe.load.matrix.chosen_settings import choose
+from netprobe.load.matrix.file import load_matrices, read_matrices
 from netprobe.load.request import load_request
-from netprobe.load.roles import check_roles
-from netprobe.load.settings import choose
 from netprobe.model.inventory import Inventory
 from netprobe.plan.conditions import holds, why_not
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors, RequestError
-from netprobe.load.inventories import is_ansible, load_inventory
+from netprobe.load.inventory.discover import is_ansible, load_inventory
 from netprobe.load.request import load_request
 from netprobe.model.inventory import Address, Ssh, Vantage
 

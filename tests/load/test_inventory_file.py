@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.errors import Problem
-from netprobe.load.addresses import parse_address, parse_ip
-from netprobe.load.inventory_file import read_inventory
+from netprobe.load.inventory.addresses import parse_address, parse_ip
+from netprobe.load.inventory.file import read_inventory
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
 
 GOOD = Path(__file__).parent / "good" / "inventory.yaml"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors, RequestError
-from netprobe.load.bundled import bundled_names, bundled_path, bundled_titles
-from netprobe.load.matrix_file import load_matrices
+from netprobe.load.matrix.bundled import bundled_names, bundled_path, bundled_titles
+from netprobe.load.matrix.file import load_matrices
 from netprobe.model.matrix import (
     Condition,
     Matrix,

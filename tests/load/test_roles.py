@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors
-from netprobe.load.matrix_file import load_matrices
+from netprobe.load.inventory.roles import check_roles
+from netprobe.load.matrix.chosen_settings import choose
+from netprobe.load.matrix.file import load_matrices
 from netprobe.load.request import load_request
-from netprobe.load.roles import check_roles
-from netprobe.load.settings import choose
 from netprobe.model.inventory import Address, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix
 

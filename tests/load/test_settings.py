@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors
-from netprobe.load.inventory_file import read_inventory
-from netprobe.load.matrix_file import load_matrices
-from netprobe.load.settings import choose
+from netprobe.load.inventory.file import read_inventory
+from netprobe.load.matrix.chosen_settings import choose
+from netprobe.load.matrix.file import load_matrices
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, SettingValue
 

@@ -13,9 +13,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from netprobe.errors import Problem
-from netprobe.load.document import Document
-from netprobe.load.scalars import text_of
-from netprobe.load.yaml_source import head, parse, plain, read_document
+from netprobe.load.yaml.document import Document
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.source import head, parse, plain, read_document
 
 
 def read(text: str | bytes) -> Document:

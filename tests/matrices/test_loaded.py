@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.load.matrix_file import load_matrices
+from netprobe.load.matrix.file import load_matrices
 from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
 from netprobe.plan.conditions import holds, why_not
 from tests.matrices.source import NAMES, requirements

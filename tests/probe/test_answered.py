@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from netprobe.model.evidence import Icmp, Outcome
-from netprobe.probe.answered import Answered
+from netprobe.probe.flows.reachability import Answered
 
 
 def noted(*outcomes: Outcome) -> Answered:

@@ -9,11 +9,11 @@ import pytest
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Inventory
 from netprobe.plan.expand import make_plan
-from netprobe.probe.captures import Capture
-from netprobe.probe.origins import Origins
-from netprobe.probe.parts import Part
-from netprobe.probe.sighting import Sighting
-from netprobe.probe.work import Work, join
+from netprobe.probe.checks.captures import Capture
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.translated_sources import Origins
+from netprobe.probe.flows.work import Work, join
 from netprobe.protocols import protocol_for
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 

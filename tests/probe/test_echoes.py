@@ -11,9 +11,9 @@ import pytest
 
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
-from netprobe.probe import echoes
-from netprobe.probe.echoes import Echoes, joins
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.agents import echo_batches as echoes
+from netprobe.probe.agents.echo_batches import Echoes, joins
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.vantage.launch import Launcher
 
 NUMBERS = itertools.count(1)

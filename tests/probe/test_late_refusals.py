@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from netprobe.model.evidence import Icmp, Outcome, Witness
-from netprobe.probe import late_refusals
-from netprobe.probe.late_refusals import LateRefusals
-from netprobe.probe.sighting import Sighting
+from netprobe.probe.checks import late_refusals
+from netprobe.probe.checks.late_refusals import LateRefusals
+from netprobe.probe.flows.prober import Sighting
 from tests.probe.test_captures import silent
 
 PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.9.1", "router"))

@@ -7,10 +7,10 @@ from typing import Any
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.parts import Part
-from netprobe.probe.rate_limits import SPOKESMEN, TRIES, _may_be_limited, _Pending
-from netprobe.probe.sighting import Sighting
-from netprobe.probe.work import Task
+from netprobe.probe.checks.rate_limits import SPOKESMEN, TRIES, _may_be_limited, _Pending
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.work import Task
 from netprobe.protocols import protocol_for
 from tests.plan.conftest import host
 

@@ -10,8 +10,8 @@ from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Plan
 from netprobe.plan.expand import make_plan
 from netprobe.probe.destination import restrict
-from netprobe.probe.listening import Spot, rounds, spots
-from netprobe.probe.work import Work, join
+from netprobe.probe.flows.listeners import Spot, rounds, spots
+from netprobe.probe.flows.work import Work, join
 from netprobe.protocols import protocol_for
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 

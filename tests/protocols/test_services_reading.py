@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.load.matrix_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
+from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.connect import Answer

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.errors import Problem
-from netprobe.load.yaml_source import parse
+from netprobe.load.yaml.source import parse
 from netprobe.model.result import HostReport
 from netprobe.report.diff import compare, write_diff
 from netprobe.report.hosts_page import write_hosts_json, write_hosts_text

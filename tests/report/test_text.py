@@ -11,7 +11,7 @@ from netprobe.model.plan import Skipped
 from netprobe.report import REPORTS
 from netprobe.report.collector import Report
 from netprobe.report.terminal import write_terminal
-from netprobe.report.text import text_parts, write_text
+from netprobe.report.text_run import text_parts, write_text
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
 

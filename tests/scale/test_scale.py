@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from bench.stream import OURS, PASSED, SILENT, _block, _host
-from netprobe.agent.outcomes import Outcomes, kind
+from netprobe.agent.probers.outcomes import Outcomes, kind
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence, Listener, Witness
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.plan import expand
 from netprobe.plan.cost import estimate
-from netprobe.probe.listening import Listeners
-from netprobe.probe.parts import parts
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.flows.batches import parts
+from netprobe.probe.flows.listeners import Listeners
+from netprobe.probe.flows.work import Work, join
 from netprobe.probe.settings import ProbeSettings
-from netprobe.probe.templates import Templates
-from netprobe.probe.work import Work, join
 from netprobe.report.collector import Collector
 
 NODE_PORTS = ((30000, 32767),)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from netprobe.agent.wire import Template, template_to_json
+from netprobe.agent.wire.frames import Template, template_to_json
 from netprobe.model.inventory import Address, Host, Ssh, Vantage
 from netprobe.vantage.link import AgentLink
 

@@ -12,7 +12,7 @@ import pytest
 
 from netprobe.vantage.pack import sources
 
-MODULES = sorted(set(sources()) - {"__init__", "boot", "untyped"})
+MODULES = sorted(name for name in set(sources()) - {"boot", "untyped"} if "__init__" not in name)
 
 
 def _records() -> list[Any]:
@@ -21,6 +21,19 @@ def _records() -> list[Any]:
     values = [value for module in modules for value in vars(module).values()]
     return sorted({each for each in values if hasattr(each, "_fields")}, key=str)
 
+
+# What an agent that only probes TCP does without.
+NEEDLESS = (
+    "listeners.listeners",
+    "probers.echo.engine",
+    "probers.traceroute",
+    "probers.datagram.udp",
+)
+    "listeners.listeners",
+    "probers.echo.engine",
+    "probers.traceroute",
+    "probers.datagram.udp",
+)
 
 # Imports modules of the bundle as the bootstrap does; says what is loaded, and what its code says.
 LOAD = """
@@ -49,18 +62,18 @@ def _load(*modules: str, code: str = "None") -> tuple[set[str], object]:
 
 def test_an_agent_that_probes_tcp_imports_nothing_in_vain() -> None:
     """No listeners, no other engine, and of the standard library not what is slow to import."""
-    loaded, _ = _load("main", "tcp")
-    needless = {f"netprobe_agent.{name}" for name in ("listen", "accepting", "echo", "walk", "udp")}
+    loaded, _ = _load("main", "probers.tcp.engine")
+    needless = {f"netprobe_agent.{name}" for name in NEEDLESS}
     needless |= {"typing", "contextlib", "hashlib", "subprocess", "threading", "traceback"}
-    assert "netprobe_agent.tcp" in loaded
+    assert "netprobe_agent.probers.tcp.engine" in loaded
     assert not loaded & needless
 
 
 def test_an_agent_that_asks_few_hosts_for_echoes_imports_no_ctypes() -> None:
     """Its import takes as long as asking some hundred of them."""
-    loaded, _ = _load("main", "echo")
-    assert "netprobe_agent.echosockets" in loaded
-    assert not loaded & {"netprobe_agent.mmsg", "ctypes"}
+    loaded, _ = _load("main", "probers.echo.engine")
+    assert "netprobe_agent.probers.echo.sockets" in loaded
+    assert not loaded & {"netprobe_agent.probers.echo.mmsg", "ctypes"}
 
 
 def test_no_module_imports_typing() -> None:
@@ -72,7 +85,7 @@ def test_no_module_imports_typing() -> None:
 def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
     """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class; defaults
     it cannot have."""
-    module = record.__module__.rpartition(".")[2]
+    module = record.__module__.removeprefix("netprobe.agent.")
     found = f"modules['netprobe_agent.{module}'].{record.__name__}"
     code = f"[{found}._fields, {found}.__mro__[1] is tuple]"
     assert _load(module, code=code)[1] == [list(record._fields), True]
@@ -81,5 +94,5 @@ def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
 
 def test_records_of_the_bundle_have_their_methods() -> None:
     """Methods of a ``NamedTuple`` class stay."""
-    code = "modules['netprobe_agent.sockets'].Target(2, '192.0.2.1', 0, None).sockaddr(7)"
-    assert _load("sockets", code=code)[1] == ["192.0.2.1", 7]
+    code = "modules['netprobe_agent.net.sockets'].Target(2, '192.0.2.1', 0, None).sockaddr(7)"
+    assert _load("net.sockets", code=code)[1] == ["192.0.2.1", 7]

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict
 
 from . import loop as looping
-from .wire import QUEUE_LIMIT_BYTES, encode_frame
+from ..wire.frames import QUEUE_LIMIT_BYTES, encode_frame
 
 SLICE_BYTES = 256 * 1024
 

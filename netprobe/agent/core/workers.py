@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Set
 
 from . import loop as looping
 from .output import Output
-from .wire import FrameReader
+from ..wire.frames import FrameReader
 
 # Fewer ports are done before a worker would have them.
 LARGE = 1024
@@ -314,9 +314,10 @@ def _work(agent, channel):
     try:
         signal.set_wakeup_fd(-1)
         _close_all_but(2, channel)
-        from .main import Agent, end_on_signals
+        from ..main import ORDERS
+        from .agent import Agent, end_on_signals
 
-        worker = Agent(looping.Loop(), channel, os.dup(channel))
+        worker = Agent(looping.Loop(), channel, os.dup(channel), ORDERS)
         worker.key, worker.host = agent.key, agent.host
         worker.sharers = agent.jobs
         worker.templates, worker.answers = agent.templates, agent.answers

@@ -4,11 +4,11 @@ import socket
 import struct
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import loop as looping
-from .failures import NO_PERMISSION, PERMISSION, name_of
-from .filter import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
-from .ranges import PortSet, each
-from .wire import read_nonce
+from ..core import loop as looping
+from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
+from ..net.bpf import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
+from ..core.ranges import PortSet, each
+from ..wire.frames import read_nonce
 
 ETH_P_ALL = 3
 SOL_PACKET = 263

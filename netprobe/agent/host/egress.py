@@ -7,10 +7,10 @@ ENOBUFS, where the socket listens for errors.
 import socket
 from typing import Any, Dict
 
-from .back import neighbour
-from .failures import name_of
+from .return_path import neighbour
+from ..wire.failures import name_of
 from .route import route
-from .sockets import open_probe, target_of
+from ..net.sockets import open_probe, target_of
 
 
 def room(message):

@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from .wire import WIRE_VERSION
+from ..wire.frames import WIRE_VERSION
 
 CAP_NET_BIND_SERVICE = 10
 # kubelet is a process of its own, or a part of these (comm is cut to 15 characters).

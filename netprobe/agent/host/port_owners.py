@@ -5,7 +5,7 @@ import socket
 import struct
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from .failures import PERMISSION
+from ..wire.failures import PERMISSION
 from .hello import read_text
 
 TCP_LISTEN = 0x0A

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Any, Deque, Dict, List, Tuple
 
-from . import loop as looping
+from ..core import loop as looping
 
 # Not an errno, so it is no name of failures.py; the judge knows it as the reason of that name.
 NAME_NOT_RESOLVED = "name-not-resolved"

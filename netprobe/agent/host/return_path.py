@@ -9,10 +9,10 @@ import socket
 import struct
 from typing import Any, Dict, List, Optional
 
-from .binding import family_of
-from .failures import name_of
+from ..net.binding import family_of
+from ..wire.failures import name_of
 from .hello import read_text
-from .netlink import attributes, dump
+from ..net.netlink import attributes, dump
 from .route import route
 
 RTM_GETADDR, RTM_GETNEIGH = 22, 30

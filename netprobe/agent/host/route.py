@@ -6,9 +6,9 @@ import socket
 import struct
 from typing import Any, Dict, Optional
 
-from .binding import family_of
-from .failures import name_of
-from .netlink import ask, attribute, attributes
+from ..net.binding import family_of
+from ..wire.failures import name_of
+from ..net.netlink import ask, attribute, attributes
 
 RTM_GETROUTE = 26
 RTM_F_LOOKUP_TABLE = 0x1000

@@ -9,7 +9,7 @@ import socket
 from typing import Any, Dict, List, Optional
 
 from .route import route
-from .sockets import close_with_reset, open_probe, target_of
+from ..net.sockets import close_with_reset, open_probe, target_of
 
 ANSWER_S = 1.0
 # Of the process's own network namespace; /sys may show another one's.

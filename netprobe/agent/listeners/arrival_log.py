@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from .holders import TCP_SYN_RECV, read_table
-from .ranges import PortSet
+from ..host.port_owners import TCP_SYN_RECV, read_table
+from ..core.ranges import PortSet
 
 SELF_DIAL_ORDER = 0
 MAX_ORDERS = 65536

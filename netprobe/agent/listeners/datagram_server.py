@@ -5,9 +5,9 @@ import select
 import socket
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import loop as looping
-from .binding import IP_PKTINFO, peer
-from .failures import name_of
+from ..core import loop as looping
+from ..net.binding import IP_PKTINFO, peer
+from ..wire.failures import name_of
 from .rounds import Port
 
 EVENT_BATCH = 512

@@ -4,14 +4,14 @@ import os
 import resource
 from typing import Any, Dict, List, Union
 
-from .accepting import TcpServer
-from .holders import Holders, held_json
+from .tcp_server import TcpServer
+from ..host.port_owners import Holders, held_json
 from .opening import Opening
-from .ranges import each
-from .receiving import DatagramServer
+from ..core.ranges import each
+from .datagram_server import DatagramServer
 from .rounds import Block, Port, Round
-from .selfdial import SelfDial
-from .witness import half_open
+from .self_test import SelfDial
+from .arrival_log import half_open
 
 # Rounds that were closed can still be asked what they saw.
 KEPT_ROUNDS = 16

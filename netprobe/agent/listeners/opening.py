@@ -4,12 +4,12 @@ import errno
 import socket
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
-from . import loop as looping
-from .binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
-from .failures import PERMISSION, TOO_MANY_FILES, name_of
-from .hello import node_ports, runs_kubelet
-from .holders import Holders
-from .ranges import each
+from ..core import loop as looping
+from ..net.binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
+from ..wire.failures import PERMISSION, TOO_MANY_FILES, name_of
+from ..host.hello import node_ports, runs_kubelet
+from ..host.port_owners import Holders
+from ..core.ranges import each
 from .rounds import Block, Port, Round
 
 SLICE_PORTS = 256

@@ -3,9 +3,9 @@
 import socket
 from typing import Any, Dict, List, Optional, Tuple
 
-from .ranges import PortSet
-from .wire import Template, read_nonce
-from .witness import SELF_DIAL_ORDER, OrderLog, RoundLog
+from ..core.ranges import PortSet
+from ..wire.frames import Template, read_nonce
+from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
 
 Answer = Tuple[bytes, OrderLog]
 

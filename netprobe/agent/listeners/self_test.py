@@ -8,11 +8,11 @@ import socket
 from collections import deque
 from typing import Callable, Deque, Dict, Optional, Tuple
 
-from . import loop as looping
-from .binding import LINGER_RESET, family_of
+from ..core import loop as looping
+from ..net.binding import LINGER_RESET, family_of
 from .rounds import Port, Round
-from .wire import pack_nonce
-from .witness import SELF_DIAL_ORDER
+from ..wire.frames import pack_nonce
+from .arrival_log import SELF_DIAL_ORDER
 
 # So many start in one turn of the loop, which then answers them.
 BURST = 128

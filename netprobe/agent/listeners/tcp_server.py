@@ -9,9 +9,9 @@ import select
 import socket
 from typing import Dict, List, Optional
 
-from . import loop as looping
-from .binding import peer
-from .failures import SHORT_OF, name_of
+from ..core import loop as looping
+from ..net.binding import peer
+from ..wire.failures import SHORT_OF, name_of
 from .rounds import Port, Round
 
 MAX_OPEN = 4096

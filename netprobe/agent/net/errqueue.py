@@ -12,7 +12,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-from .failures import until_error
+from ..wire.failures import until_error
 
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
 IP_TTL = 2

@@ -5,8 +5,8 @@ from itertools import chain
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .outcomes import Outcomes
-from .sockets import Target, target_of
-from .wire import Template
+from ..net.sockets import Target, target_of
+from ..wire.frames import Template
 
 
 class Part(NamedTuple):

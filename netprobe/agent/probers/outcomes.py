@@ -3,7 +3,7 @@
 from operator import itemgetter
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from .errqueue import IcmpFact
+from ..net.errqueue import IcmpFact
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384

@@ -5,28 +5,28 @@ from typing import Any
 
 def _tcp():
     # type: () -> Any
-    from .tcp import TcpEngine
+    from .tcp.engine import TcpEngine
 
     return TcpEngine
 
 
 def _udp():
     # type: () -> Any
-    from .udp import UdpEngine
+    from .datagram.udp import UdpEngine
 
     return UdpEngine
 
 
 def _icmp():
     # type: () -> Any
-    from .echo import EchoEngine
+    from .echo.engine import EchoEngine
 
     return EchoEngine
 
 
 def _ipproto():
     # type: () -> Any
-    from .rawip import RawEngine
+    from .datagram.rawip import RawEngine
 
     return RawEngine
 

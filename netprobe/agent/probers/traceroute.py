@@ -8,13 +8,13 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
-from .errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
-from .failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
-from .icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
-from .loop import READ, WRITE
-from .pace import Pacer
-from .sockets import Target, open_probe, set_ttl, target_of
-from .wire import Template, pack_nonce
+from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
+from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
+from ..net.icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
+from ..core.loop import READ, WRITE
+from ..core.pace import Pacer
+from ..net.sockets import Target, open_probe, set_ttl, target_of
+from ..wire.frames import Template, pack_nonce
 
 # A Linux router answers 6 at once, then one a second; one is left for somebody else's traceroute.
 WALKS_AT_ONCE = 5

@@ -10,8 +10,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Callable, Deque, Dict, Optional
 
-from .errqueue import IcmpFact, QueuedError, about, drain
-from .failures import (
+from ..net.errqueue import IcmpFact, QueuedError, about, drain
+from ..wire.failures import (
     BROKEN_PIPE,
     IN_PROGRESS,
     NO_ANSWER,
@@ -19,9 +19,9 @@ from .failures import (
     TIMED_OUT,
     name_of,
 )
-from .loop import READ, WRITE, Timer
-from .sockets import close_with_reset, open_probe, syn_state, target_of
-from .tcpinfo import ALIVE, tcp_facts
+from ..core.loop import READ, WRITE, Timer
+from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
+from ..net.tcpinfo import ALIVE, tcp_facts
 
 CREDIT_BYTES = 64 * 1024
 PIECE_BYTES = 16 * 1024

@@ -7,7 +7,7 @@ opened, since the last byte was sent and since the last one came, and what TCP_I
 from base64 import b64decode
 from typing import Any, Callable, Dict
 
-from .streaming import Stream
+from .stream import Stream
 
 Message = Dict[str, Any]
 

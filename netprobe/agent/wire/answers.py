@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import NamedTuple, Optional, Tuple
 
-from .wire import Template
+from .frames import Template
 
 MOST_BYTES = 4096
 

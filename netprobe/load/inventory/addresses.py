@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from netprobe.load.scalars import text_of
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.inventory import Address
 
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\Z")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from netprobe.errors import Problem, RequestError
-from netprobe.load.addresses import parse_address
-from netprobe.load.inventory_file import shared_addresses
-from netprobe.load.words import quoted
+from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.inventory.file import shared_addresses
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 
 TIMEOUT_S = 120

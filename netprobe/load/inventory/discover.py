@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.document import problem_at
-from netprobe.load.inventory_ansible import read_ansible
-from netprobe.load.inventory_file import read_inventory, shared_addresses
-from netprobe.load.loopback import loopback_notes, loopback_problems
-from netprobe.load.words import quoted
-from netprobe.load.yaml_source import read_bytes, top_keys
+from netprobe.load.inventory.ansible import read_ansible
+from netprobe.load.inventory.file import read_inventory, shared_addresses
+from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
+from netprobe.load.yaml.document import problem_at
+from netprobe.load.yaml.source import read_bytes, top_keys
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Host, Inventory
 
 VARIABLE = "NETPROBE_INVENTORY"

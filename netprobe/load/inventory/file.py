@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.errors import Problem
-from netprobe.load.addresses import parse_address
-from netprobe.load.complaints import validate
-from netprobe.load.document import Document
-from netprobe.load.headers import check_header, is_header_problem
-from netprobe.load.inventory_models import (
+from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.inventory.models import (
     DefaultsFile,
     HostFile,
     InventoryFile,
@@ -18,8 +15,11 @@ from netprobe.load.inventory_models import (
     SshFile,
     VantageFile,
 )
-from netprobe.load.words import listed, quoted
-from netprobe.load.yaml_source import read_document
+from netprobe.load.yaml.document import Document
+from netprobe.load.yaml.header import check_header, is_header_problem
+from netprobe.load.yaml.source import read_document
+from netprobe.load.yaml.validation import validate
+from netprobe.load.yaml.wording import listed, quoted
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
 
 

@@ -6,8 +6,8 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.errors import Problem
-from netprobe.load.document import problem_at
-from netprobe.load.words import quoted
+from netprobe.load.yaml.document import problem_at
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host
 
 # Names that Debian's and Red Hat's /etc/hosts give to loopback, beside *.localhost (RFC 6761).

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from netprobe.load.addresses import parse_address, parse_ip
-from netprobe.load.complaints import FileModel, refuse
-from netprobe.load.fields import Name, Names, check_name
-from netprobe.load.matrix_models import Value
-from netprobe.load.scalars import text_of
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.inventory.addresses import parse_address, parse_ip
+from netprobe.load.matrix.models import Value
+from netprobe.load.yaml.fields import Name, Names, check_name
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.validation import FileModel, refuse
+from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.inventory import Address
 
 SCHEMA = "netprobe.inventory/1"

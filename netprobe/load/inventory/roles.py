@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.document import problem_at
-from netprobe.load.words import listed, nearest, quoted, unknown
+from netprobe.load.yaml.document import problem_at
+from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 

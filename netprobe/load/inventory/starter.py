@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from netprobe.load.bundled import bundled_names
-from netprobe.load.yaml_source import plain
+from netprobe.load.matrix.bundled import bundled_names
+from netprobe.load.yaml.source import plain
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
 
 _HEAD = """\

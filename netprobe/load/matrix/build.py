@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix_checks import PROTOCOL_KEYS, condition
-from netprobe.load.matrix_models import ChangeFile, MatrixFile, RequirementFile, WarnFile
-from netprobe.load.matrix_settings import Known
+from netprobe.load.matrix.checks import PROTOCOL_KEYS, condition
+from netprobe.load.matrix.models import ChangeFile, MatrixFile, RequirementFile, WarnFile
+from netprobe.load.matrix.settings import Known
 from netprobe.model.matrix import Matrix, Requirement, Role, Setting, Waiver, Warn
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import netprobe
 from netprobe.errors import Problem, RequestError
-from netprobe.load.words import instead_of, quoted
+from netprobe.load.yaml.wording import instead_of, quoted
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -26,7 +26,7 @@ def bundled_names() -> tuple[str, ...]:
 def bundled_titles() -> dict[str, str]:
     """Name and title of every bundled matrix, without pydantic: ``matrix list`` must be quick."""
     # Shell completion wants the names alone, and quickly: without PyYAML.
-    from netprobe.load.yaml_source import head  # noqa: PLC0415
+    from netprobe.load.yaml.source import head  # noqa: PLC0415
 
     paths = (bundled_folder() / f"{name}.yaml" for name in bundled_names())
     return {path.stem: head(str(path), ("title",)).get("title", "") for path in paths}

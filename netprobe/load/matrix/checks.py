@@ -13,12 +13,12 @@ from typing import get_args
 from pydantic_core import PydanticCustomError
 
 from netprobe.errors import Problem
-from netprobe.load.document import Document, Path, Step
-from netprobe.load.matrix_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
-from netprobe.load.matrix_settings import Known
-from netprobe.load.port_entries import port_entry
-from netprobe.load.setting_values import Term, parse_term
-from netprobe.load.words import quoted, unknown
+from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
+from netprobe.load.matrix.ports import port_entry
+from netprobe.load.matrix.setting_values import Term, parse_term
+from netprobe.load.matrix.settings import Known
+from netprobe.load.yaml.document import Document, Path, Step
+from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.matrix import Condition, Matrix, Setting, SettingRef, SettingType
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.document import problem_at
-from netprobe.load.setting_values import parse, parse_text
-from netprobe.load.words import listed, nearest, quoted, unknown
+from netprobe.load.matrix.setting_values import parse, parse_text
+from netprobe.load.yaml.document import problem_at
+from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
 

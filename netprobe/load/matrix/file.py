@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.bundled import (
+from netprobe.load.matrix.build import build, empty_overrides
+from netprobe.load.matrix.bundled import (
     bundled_folder,
     bundled_names,
     bundled_titles,
     is_path,
     unknown_name,
 )
-from netprobe.load.complaints import validate
-from netprobe.load.document import Document
-from netprobe.load.headers import check_header, is_header_problem
-from netprobe.load.matrix_build import build, empty_overrides
-from netprobe.load.matrix_checks import Checks
-from netprobe.load.matrix_models import MatrixFile
-from netprobe.load.matrix_settings import read_settings
-from netprobe.load.words import quoted
-from netprobe.load.yaml_source import read_document
+from netprobe.load.matrix.checks import Checks
+from netprobe.load.matrix.models import MatrixFile
+from netprobe.load.matrix.settings import read_settings
+from netprobe.load.yaml.document import Document
+from netprobe.load.yaml.header import check_header, is_header_problem
+from netprobe.load.yaml.source import read_document
+from netprobe.load.yaml.validation import validate
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.matrix import Matrix
 
 __all__ = ["bundled_names", "bundled_titles", "load_matrices", "read_matrices"]

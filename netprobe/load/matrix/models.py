@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from netprobe.load.complaints import FileModel, refuse
-from netprobe.load.fields import Date, Name, Names, Words
-from netprobe.load.port_entries import Port, Protocols
-from netprobe.load.server_name import ServerName
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.matrix.ports import Port, Protocols
+from netprobe.load.matrix.server_name import ServerName
+from netprobe.load.yaml.fields import Date, Name, Names, Words
+from netprobe.load.yaml.validation import FileModel, refuse
+from netprobe.load.yaml.wording import quoted, what_it_is
 
 SCHEMA = "netprobe.matrix/1"
 

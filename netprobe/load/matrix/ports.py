@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
-from netprobe.load.complaints import refuse
-from netprobe.load.scalars import text_of
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.validation import refuse
+from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from netprobe.load.complaints import refuse
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.yaml.validation import refuse
+from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, SettingRef
 
 

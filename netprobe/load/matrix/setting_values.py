@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from netprobe.load.scalars import text_of
-from netprobe.load.words import instead_of, listed, quoted, what_it_is
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
 from netprobe.model.matrix import Setting, SettingType, SettingValue
 from netprobe.model.ports import MAX_PORT, MIN_PORT
 from netprobe.model.version import is_range, is_version

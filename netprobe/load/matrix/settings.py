@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netprobe.errors import Problem
-from netprobe.load.document import Document, Path
-from netprobe.load.scalars import text_of
-from netprobe.load.setting_values import parse
-from netprobe.load.words import listed, quoted, what_it_is
+from netprobe.load.matrix.setting_values import parse
+from netprobe.load.yaml.document import Document, Path
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.wording import listed, quoted, what_it_is
 from netprobe.model.matrix import Setting, SettingType, SettingValue
 
 # What the settings of a file are known as. None: it is there, but not well enough to check values.

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from netprobe.load.complaints import refuse
-from netprobe.load.words import quoted
+from netprobe.load.yaml.validation import refuse
+from netprobe.load.yaml.wording import quoted
 
 # No "=" and ":" (--set MATRIX:KEY=VALUE), no "," (lists), nothing that a shell would take apart.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from netprobe.errors import Problem
-from netprobe.load.document import Document
-from netprobe.load.words import quoted, what_it_is
+from netprobe.load.yaml.document import Document
+from netprobe.load.yaml.wording import quoted, what_it_is
 
 KINDS = {"matrix": "--matrix", "inventory": "-i"}
 VERSION = 1

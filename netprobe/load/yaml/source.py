@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from netprobe.errors import Problem
-from netprobe.load import scalars
-from netprobe.load.document import Document, Mark, Node
-from netprobe.load.words import quoted
+from netprobe.load.yaml import scalars
+from netprobe.load.yaml.document import Document, Mark, Node
+from netprobe.load.yaml.wording import quoted
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from netprobe.errors import Problem
-from netprobe.load.document import Document, Path, Step
-from netprobe.load.words import instead_of, listed, quoted, what_it_is
+from netprobe.load.yaml.document import Document, Path, Step
+from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
 
 
 class FileModel(BaseModel):

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Collection, Iterable, Set
 
-from netprobe.load.scalars import text_of
+from netprobe.load.yaml.scalars import text_of
 
 _MAX_QUOTED = 60
 _MAX_NAMES = 20

@@ -8,7 +8,7 @@ from typing import Any
 
 from netprobe.model.evidence import Answer, Icmp, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.work import Task
+from netprobe.probe.flows.work import Task
 from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.

@@ -13,8 +13,8 @@ from typing import Any
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
-from netprobe.probe.echoes import Echoes, joins
-from netprobe.probe.templates import Templates
+from netprobe.probe.agents.echo_batches import Echoes, joins
+from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.agent import wire
+from netprobe.agent.wire import frames as wire
 from netprobe.protocols import Protocol
 
 # Template 0 is the empty datagram (docs/decisions/0002-the-wire.md).

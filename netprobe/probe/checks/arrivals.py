@@ -9,9 +9,9 @@ from typing import Any
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
-from netprobe.probe.listening import Round
-from netprobe.probe.origins import Origins, own_addresses
-from netprobe.probe.sighting import Sighting
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.translated_sources import Origins, own_addresses
 
 # Port, who asked, and the address that was asked.
 HalfOpen = tuple[int, str, str]

@@ -9,9 +9,9 @@ from typing import Any
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.origins import Origins, holds, own_addresses
-from netprobe.probe.sighting import Sighting
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.translated_sources import Origins, holds, own_addresses
 
 
 @dataclass(frozen=True, slots=True)

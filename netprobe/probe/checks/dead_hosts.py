@@ -15,11 +15,11 @@ from dataclasses import replace
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.answered import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.sighting import Prober, Sighting
-from netprobe.probe.suspects import CONTROL_PORTS
-from netprobe.probe.work import Task
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.suspects import CONTROL_PORTS
+from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
+from netprobe.probe.flows.work import Task
 
 # The router's bucket of answers is full again after six seconds (network-facts section 4).
 REFILL_S = 6.5

@@ -12,9 +12,9 @@ from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_BUFFERS
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.sighting import Sighting, source_address
-from netprobe.probe.suspects import CONTROL_PORTS
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.suspects import CONTROL_PORTS
+from netprobe.probe.flows.prober import Sighting, source_address
 
 Pair = tuple[str, str]
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Witness
-from netprobe.probe.listening import Round
-from netprobe.probe.sighting import Prober, Sighting
-from netprobe.probe.witnesses import with_witnesses
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Prober, Sighting
 
 # Long enough for a SYN to cross the world, shorter than the first repetition of a SYN-ACK.
 SYN_MS = 600

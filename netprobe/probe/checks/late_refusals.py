@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
-from netprobe.probe.answered import DEAD_MS, is_host_unreachable
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.localise import is_lost
-from netprobe.probe.sighting import Prober, Sighting
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.traceroute import is_lost
+from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
 
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
 PAUSE_S = 3.5

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 
-from netprobe.probe.listening import Round
-from netprobe.probe.sighting import Prober, Sighting
-from netprobe.probe.witnesses import with_witnesses
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Prober, Sighting
 
 
 async def with_one_way(sightings: list[Sighting], prober: Prober, round_: Round) -> list[Sighting]:

@@ -14,11 +14,11 @@ from typing import Any
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.model.result import Proof
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.listening import UNKNOWN, Round
-from netprobe.probe.parts import Part
-from netprobe.probe.sighting import Prober, Sighting, source_address
-from netprobe.probe.work import Task
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.listeners import UNKNOWN, Round
+from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.work import Task
 from netprobe.protocols import protocol_for
 
 PATH_MTU = "path-mtu"

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.listening import Listeners, Round, spots
-from netprobe.probe.sighting import Sighting
-from netprobe.probe.work import Task
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.flows.listeners import Listeners, Round, spots
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.work import Task
 
 CHANGED = (
     "holder-changed",

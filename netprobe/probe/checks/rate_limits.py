@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
-from netprobe.probe.answered import REFUSED_MS, is_host_unreachable
-from netprobe.probe.listening import Round
-from netprobe.probe.sighting import Prober, Sighting
-from netprobe.probe.suspects import Suspects
-from netprobe.probe.witnesses import with_witnesses
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.suspects import Suspects
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
 
 # Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
 LEAST_ASKED, LEAST_REFUSED = 6, 3

@@ -14,8 +14,8 @@ from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_NEIGHBOUR, Witness
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.sighting import Sighting, source_address
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.flows.prober import Sighting, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
 AMBIGUOUS = "invalid-route"

@@ -12,9 +12,9 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import PortRange
 from netprobe.model.stream import Pipe
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.sighting import Sighting, source_address
-from netprobe.probe.work import Task
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.work import Task
 from netprobe.protocols.services import SERVICES, Asked, Dial, Finding, identify
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import Target, open_stream

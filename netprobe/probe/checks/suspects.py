@@ -21,10 +21,10 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import MAX_TTL
-from netprobe.probe.sighting import Prober, Sighting, source_address
-from netprobe.probe.work import Task
 
 # Two SYNs: the kernel sends the second after 1 s.
 CHECK_MS = 1500

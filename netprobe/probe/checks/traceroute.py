@@ -11,15 +11,15 @@ from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Trace, Witness
-from netprobe.probe.captures import Capture
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.halfopen import with_half_open
-from netprobe.probe.listening import Round
-from netprobe.probe.origins import Origins
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.captures import Capture
+from netprobe.probe.checks.half_open import with_half_open
+from netprobe.probe.checks.return_path import with_ways_back
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.settings import MAX_TTL
-from netprobe.probe.sighting import Prober, Sighting, source_address
-from netprobe.probe.wayback import with_ways_back
-from netprobe.probe.witnesses import with_witnesses
 
 WALKED = ("tcp", "udp", "icmp")
 

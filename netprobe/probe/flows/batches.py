@@ -9,12 +9,12 @@ from typing import Any
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
-from netprobe.probe.listening import Listeners
-from netprobe.probe.packets import packets
+from netprobe.probe.agents.templates import EMPTY, Templates
+from netprobe.probe.flows.listeners import Listeners
+from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, ProbeSettings
-from netprobe.probe.templates import EMPTY, Templates
-from netprobe.probe.work import Task
 from netprobe.protocols import Protocol
+from netprobe.protocols.by_port import packets
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
-from netprobe.probe.fleet import Agent
-from netprobe.probe.origins import Origins
-from netprobe.probe.packets import packets
+from netprobe.probe.agents.fleet import Agent
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.flows.translated_sources import Origins
+from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
-from netprobe.probe.templates import Templates
-from netprobe.probe.work import Task
 from netprobe.protocols import Protocol
+from netprobe.protocols.by_port import packets
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.work import Want, family_of
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.work import Want, family_of
 
 
 @dataclass(frozen=True, slots=True)

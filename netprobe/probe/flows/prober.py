@@ -11,15 +11,15 @@ from typing import Any
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener, Outcome, PathMtu, Trace, Witness
 from netprobe.model.ports import Ports
-from netprobe.probe.answered import Answered
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.listening import Listeners
-from netprobe.probe.origins import own_addresses
-from netprobe.probe.outcomes import Reader
-from netprobe.probe.parts import Part, parts
+from netprobe.probe.agents.decode import Reader
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.flows.batches import Part, parts
+from netprobe.probe.flows.listeners import Listeners
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.translated_sources import own_addresses
+from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
-from netprobe.probe.templates import Templates
-from netprobe.probe.work import Task
 from netprobe.protocols import Protocol, protocol_for
 
 

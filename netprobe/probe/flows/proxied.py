@@ -8,18 +8,18 @@ import ipaddress
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
-from netprobe.agent import wire
+from netprobe.agent.wire import frames as wire
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.stream import Opened, Pipe
-from netprobe.probe.fleet import Agent, Fleet
-from netprobe.probe.listening import Listeners
-from netprobe.probe.parts import Part, parts
-from netprobe.probe.services import AT_ONCE, warnings, with_finding
-from netprobe.probe.sighting import Sighting
-from netprobe.probe.ways import dialled
-from netprobe.probe.work import Task, family_of
+from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.checks.services import AT_ONCE, warnings, with_finding
+from netprobe.probe.flows.batches import Part, parts
+from netprobe.probe.flows.listeners import Listeners
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.proxy_choice import dialled
+from netprobe.probe.flows.work import Task, family_of
 from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
 from netprobe.protocols.services import SERVICES, Asked, Finding, identify

@@ -7,7 +7,7 @@ from dataclasses import replace
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Proxy
 from netprobe.model.ports import PortRange
-from netprobe.probe.work import Via, Want
+from netprobe.probe.flows.work import Via, Want
 from netprobe.protocols.connect import parse_proxy
 from netprobe.protocols.no_proxy import decide
 from netprobe.protocols.services import SERVICES

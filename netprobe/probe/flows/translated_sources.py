@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
-from netprobe.probe.work import Task
+from netprobe.probe.flows.work import Task
 
 
 class Origins:

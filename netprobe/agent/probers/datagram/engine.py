@@ -9,13 +9,13 @@ import resource
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
-from .asks import REPEAT_AT, Ask, AskOrder
-from .errqueue import QueuedError
-from .failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transient, name_of
-from .orders import Flow
-from .outcomes import FLUSH_S, Kind, kind
-from .pace import answers_of
-from .pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
+from .orders import REPEAT_AT, Ask, AskOrder
+from ...net.errqueue import QueuedError
+from ...wire.failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transient, name_of
+from ..orders import Flow
+from ..outcomes import FLUSH_S, Kind, kind
+from ...core.pace import answers_of
+from ...core.pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 
 WINDOW = 256
 CHUNK = 64

@@ -4,10 +4,10 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from .orders import Flow, Order
-from .outcomes import Kind
-from .pace import Pacer
-from .pump import Batch
+from ..orders import Flow, Order
+from ..outcomes import Kind
+from ...core.pace import Pacer
+from ...core.pump import Batch
 
 # When the second and the third packet of a look go, as a share of the look.
 REPEAT_AT = (0.15, 0.4)

@@ -3,15 +3,15 @@
 import socket
 from typing import Optional
 
-from . import replies
-from .asking import AskEngine
-from .asks import Ask, AskOrder
-from .errqueue import drain, ttl_of
-from .failures import NO_PERMISSION, PERMISSION, name_of
-from .loop import READ
-from .outcomes import kind
-from .sockets import forbid_fragments, open_probe, padded, widen
-from .wire import NONCE_BYTES, pack_nonce
+from ...wire import answers as replies
+from .engine import AskEngine
+from .orders import Ask, AskOrder
+from ...net.errqueue import drain, ttl_of
+from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
+from ...core.loop import READ
+from ..outcomes import kind
+from ...net.sockets import forbid_fragments, open_probe, padded, widen
+from ...wire.frames import NONCE_BYTES, pack_nonce
 
 MOST_DATAGRAM = 65535
 ANCILLARY_BYTES = 64

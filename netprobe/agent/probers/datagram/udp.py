@@ -3,14 +3,14 @@
 import socket
 from typing import Any, Optional, Tuple
 
-from . import replies
-from .asking import AskEngine
-from .asks import Ask, AskOrder
-from .errqueue import drain, ttl_of
-from .loop import READ
-from .outcomes import kind
-from .sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
-from .wire import NONCE_BYTES, pack_nonce, read_nonce
+from ...wire import answers as replies
+from .engine import AskEngine
+from .orders import Ask, AskOrder
+from ...net.errqueue import drain, ttl_of
+from ...core.loop import READ
+from ..outcomes import kind
+from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
+from ...wire.frames import NONCE_BYTES, pack_nonce, read_nonce
 
 MOST_DATAGRAM = 65535
 ANCILLARY_BYTES = 64

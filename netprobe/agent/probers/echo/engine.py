@@ -10,12 +10,12 @@ from collections import deque
 from functools import lru_cache
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from . import replies
-from .asking import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
-from .asks import REPEAT_AT, TRIES
-from .echosockets import WIDE_CHUNK, Heard, Shared, Sockets, read_raw
-from .errqueue import QueuedError, drain
-from .failures import (
+from ...wire import answers as replies
+from ..datagram.engine import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
+from ..datagram.orders import REPEAT_AT, TRIES
+from .sockets import WIDE_CHUNK, Heard, Shared, Sockets, read_raw
+from ...net.errqueue import QueuedError, drain
+from ...wire.failures import (
     HOST_UNREACHABLE,
     MESSAGE_TOO_LONG,
     NO_ANSWER,
@@ -23,12 +23,12 @@ from .failures import (
     is_transient,
     name_of,
 )
-from .icmp import ECHO_REPLY, quoted_sequence
-from .outcomes import Kind, kind
-from .pace import answers_of
-from .ping import PingProgram, find
-from .pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
-from .sweep import Sweep, Volley, pick
+from ...net.icmp import ECHO_REPLY, quoted_sequence
+from ..outcomes import Kind, kind
+from ...core.pace import answers_of
+from .ping_program import PingProgram, find
+from ...core.pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
+from .orders import Sweep, Volley, pick
 
 CHUNK = 32
 # A chunk that took longer to send was interrupted by other processes.

@@ -10,9 +10,9 @@ import socket
 import struct
 from typing import Any, List, Optional
 
-from .echosockets import WIDE_CHUNK
-from .icmp import HEADER_BYTES
-from .sweep import REQUEST_BYTES, Volley, pick
+from .sockets import WIDE_CHUNK
+from ...net.icmp import HEADER_BYTES
+from .orders import REQUEST_BYTES, Volley, pick
 
 # One more than are sent: where fewer than that are heard, they are all that there are.
 _ROOM = WIDE_CHUNK + 1

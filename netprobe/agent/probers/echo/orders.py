@@ -13,11 +13,11 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from .icmp import ECHO_REQUEST, HEADER_BYTES
-from .outcomes import Kind, Outcomes, kind_json
-from .pump import Batch
-from .sockets import Target, padded, target_of
-from .wire import NONCE_BYTES
+from ...net.icmp import ECHO_REQUEST, HEADER_BYTES
+from ..outcomes import Kind, Outcomes, kind_json
+from ...core.pump import Batch
+from ...net.sockets import Target, padded, target_of
+from ...wire.frames import NONCE_BYTES
 
 # What nobody can guess, and its complement: so tokens do not change the sum of a packet's words.
 SECRET_BYTES = 8

@@ -9,12 +9,12 @@ import socket
 from collections import deque
 from typing import Any, Callable, Deque, List, Optional
 
-from . import replies
-from .asks import TRIES
-from .failures import NO_ANSWER, NO_PERMISSION, name_of
-from .loop import READ
-from .outcomes import Kind, kind
-from .sweep import Sweep
+from ...wire import answers as replies
+from ..datagram.orders import TRIES
+from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
+from ...core.loop import READ
+from ..outcomes import Kind, kind
+from .orders import Sweep
 
 FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 MOST_AT_ONCE = 32

@@ -4,11 +4,11 @@ import socket
 import struct
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from .errqueue import ttl_of
-from .icmp import HEADER_BYTES, RAW, EchoSocket, open_echo
-from .loop import READ
-from .sockets import forbid_fragments, widen
-from .sweep import PAYLOAD_BYTES, Sweep, Volley
+from ...net.errqueue import ttl_of
+from ...net.icmp import HEADER_BYTES, RAW, EchoSocket, open_echo
+from ...core.loop import READ
+from ...net.sockets import forbid_fragments, widen
+from .orders import PAYLOAD_BYTES, Sweep, Volley
 
 # An IPv4 header with options, an ICMP header, and what of the payload tells a reply from another.
 HEARD_BYTES = 60 + HEADER_BYTES + PAYLOAD_BYTES

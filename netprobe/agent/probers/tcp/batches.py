@@ -4,11 +4,11 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from .orders import Order, Part
-from .outcomes import Kind
-from .pool import Pool
-from .pump import Batch
-from .sockets import SynState, is_own
+from ..orders import Order, Part
+from ..outcomes import Kind
+from .socket_pool import Pool
+from ...core.pump import Batch
+from ...net.sockets import SynState, is_own
 
 # One connect that is out: its volley, and its place there.
 Flight = Tuple["Volley", int]

@@ -10,9 +10,9 @@ import socket
 import struct
 from typing import Any, Optional, Set
 
-from .netlink import attributes, dump
-from .orders import Order
-from .sockets import Target, open_probe
+from ...net.netlink import attributes, dump
+from ..orders import Order
+from ...net.sockets import Target, open_probe
 
 # An order of fewer ports is not worth it.
 FROM_PORTS = 256

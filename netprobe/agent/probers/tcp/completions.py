@@ -13,13 +13,20 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from . import replies
-from .errqueue import Cause, IcmpFact, next_causes
-from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, REFUSED, name_of, until_error
-from .flights import Volley, connect_ex, pick
-from .outcomes import Kind, kind
-from .pool import Pool
-from .pump import Window
+from ...wire import answers as replies
+from ...net.errqueue import Cause, IcmpFact, next_causes
+from ...wire.failures import (
+    ENDED_AFTER_OPEN,
+    HOST_UNREACHABLE,
+    IN_PROGRESS,
+    REFUSED,
+    name_of,
+    until_error,
+)
+from .batches import Volley, connect_ex, pick
+from ..outcomes import Kind, kind
+from .socket_pool import Pool
+from ...core.pump import Window
 
 # A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
 # did not clear that counter, so such a socket is not used again.

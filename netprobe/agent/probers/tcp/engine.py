@@ -9,19 +9,19 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, Optional, Tuple
 
-from . import replies
-from .arrivals import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
-from .errqueue import Cause, next_cause
-from .failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
-from .flights import Flight, TcpOrder, Volley, connect_ex
-from .launcher import Launcher
-from .orders import Part
-from .outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
-from .pace import answers_of
-from .pool import Pool
-from .pump import SLICE_S, TICK_S, Pump
-from .sockets import SynState, syn_state
-from .talks import Talks
+from ...wire import answers as replies
+from .completions import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
+from ...net.errqueue import Cause, next_cause
+from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
+from .batches import Flight, TcpOrder, Volley, connect_ex
+from .scheduler import Launcher
+from ..orders import Part
+from ..outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
+from ...core.pace import answers_of
+from .socket_pool import Pool
+from ...core.pump import SLICE_S, TICK_S, Pump
+from ...net.sockets import SynState, syn_state
+from .exchanges import Talks
 
 # Where not even one SYN timeout has happened in the kernel by the deadline: ask again, for so long.
 LATE_S = 0.25

@@ -4,13 +4,13 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from . import replies
-from .errqueue import about, drain
-from .failures import ENDED_AFTER_OPEN, is_transient, name_of
-from .launcher import Launcher
-from .orders import Part
-from .outcomes import kind
-from .wire import pack_nonce
+from ...wire import answers as replies
+from ...net.errqueue import about, drain
+from ...wire.failures import ENDED_AFTER_OPEN, is_transient, name_of
+from .scheduler import Launcher
+from ..orders import Part
+from ..outcomes import kind
+from ...wire.frames import pack_nonce
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15

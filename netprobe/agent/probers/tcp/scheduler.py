@@ -6,15 +6,15 @@ from collections import deque
 from itertools import repeat
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from .errqueue import about, drain
-from .failures import NO_SOURCE_PORT, is_transient, name_of
-from .flights import TcpOrder, Volley, connect_ex
-from .orders import Flow, Part, Turn
-from .outcomes import kind
-from .pace import answers_of
-from .pool import Pool
-from .pump import SHORT_S, YOUNG_S, Window, short_for_long
-from .sockets import is_own
+from ...net.errqueue import about, drain
+from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
+from .batches import TcpOrder, Volley, connect_ex
+from ..orders import Flow, Part, Turn
+from ..outcomes import kind
+from ...core.pace import answers_of
+from .socket_pool import Pool
+from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
+from ...net.sockets import is_own
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512

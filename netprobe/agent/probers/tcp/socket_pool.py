@@ -5,9 +5,16 @@ import socket
 from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Tuple
 
-from .orders import Order
-from .bound import BoundSockets
-from .sockets import Disconnect, Target, close_with_reset, open_probe, set_ttl, tcp_socket_limit
+from ..orders import Order
+from .bound_sockets import BoundSockets
+from ...net.sockets import (
+    Disconnect,
+    Target,
+    close_with_reset,
+    open_probe,
+    set_ttl,
+    tcp_socket_limit,
+)
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait for the peer to end too (and as a share of all sockets), and

@@ -1,0 +1,1 @@
+"""The temporary listeners of a round, and what arrives at them."""

@@ -1,0 +1,1 @@
+"""Sockets, ICMP, netlink: what the kernel offers, and its error codes."""

@@ -1,0 +1,1 @@
+"""The probers: they send probe orders and report outcomes."""

@@ -1,0 +1,1 @@
+"""UDP datagrams and raw IP protocols."""

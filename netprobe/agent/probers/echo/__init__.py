@@ -1,0 +1,1 @@
+"""ICMP echo requests."""

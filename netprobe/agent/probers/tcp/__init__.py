@@ -1,0 +1,1 @@
+"""TCP connects, thousands at a time."""

@@ -1,0 +1,1 @@
+"""TCP connections over which the coordinator speaks."""

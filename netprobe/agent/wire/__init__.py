@@ -1,0 +1,1 @@
+"""The wire: what coordinator and agent say to each other, as typed values."""

@@ -1,1 +1,0 @@
-"""Diagnoses: they decide between steps what to look at next, beside the pipeline, on its parts."""

@@ -1,0 +1,1 @@
+"""The diagnosis of Konnectivity tunnels of a hosted control plane."""

@@ -1,0 +1,1 @@
+"""Inventories: YAML and Ansible files to hosts."""

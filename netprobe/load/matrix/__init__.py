@@ -1,0 +1,1 @@
+"""Matrix files and settings to matrices."""

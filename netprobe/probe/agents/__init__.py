@@ -1,0 +1,1 @@
+"""The agents of a run, as objects with typed methods."""

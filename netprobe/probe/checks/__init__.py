@@ -1,0 +1,1 @@
+"""The follow-up checks of one destination."""

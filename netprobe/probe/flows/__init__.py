@@ -1,0 +1,1 @@
+"""The flows of one destination: what is sent, and what came back."""
