@@ -52,9 +52,9 @@ def test_wrong_usage_imports_nothing_heavy() -> None:
 
 COMPLETE = """
 import sys
-import netprobe.cli
+import netprobe.cli.main
 try:
-    netprobe.cli.cli.main(prog_name="netprobe")
+    netprobe.cli.main.cli.main(prog_name="netprobe")
 except SystemExit:
     print(*(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
 """
@@ -121,7 +121,7 @@ def test_garbage_is_collected_once_everything_is_imported() -> None:
     """Only the imports go without: a verb may run for an hour."""
     program = (
         "import gc, netprobe.cli.main\n"
-        "netprobe.cli.main = lambda: print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+        "netprobe.cli.main.main = lambda: print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
         "from netprobe.__main__ import run\n"
         "run()"
     )

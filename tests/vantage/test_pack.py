@@ -29,11 +29,6 @@ NEEDLESS = (
     "probers.traceroute",
     "probers.datagram.udp",
 )
-    "listeners.listeners",
-    "probers.echo.engine",
-    "probers.traceroute",
-    "probers.datagram.udp",
-)
 
 # Imports modules of the bundle as the bootstrap does; says what is loaded, and what its code says.
 LOAD = """
