@@ -21,12 +21,12 @@ class BundleFinder:
     A package is named by its ``__init__``: ``__init__``, ``core.__init__`` ...
     """
 
-    def __init__(self, sources):
-        # type: (Dict[str, str]) -> None
+    def __init__(self, sources: "Dict[str, str]") -> None:
         self._sources = sources
 
-    def find_spec(self, fullname, path=None, target=None):
-        # type: (str, Any, Any) -> Optional[ModuleSpec]
+    def find_spec(
+        self, fullname: str, path: "Any" = None, target: "Any" = None
+    ) -> "Optional[ModuleSpec]":
         """A spec for what the bundle holds, None for everything else."""
         name = self._source_name(fullname)
         if name is None:
@@ -36,25 +36,21 @@ class BundleFinder:
             spec.submodule_search_locations = []
         return spec
 
-    def create_module(self, spec):
-        # type: (ModuleSpec) -> None
+    def create_module(self, spec: ModuleSpec) -> None:
         """Let the import system make the module object."""
 
-    def exec_module(self, module):
-        # type: (Any) -> None
+    def exec_module(self, module: "Any") -> None:
         """Run a module's source."""
         name = self._source_name(module.__name__) or ""
         module.__file__ = self._file(name)
         source = self._sources[name]
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
-    def get_source(self, fullname):
-        # type: (str) -> str
+    def get_source(self, fullname: str) -> str:
         """The source text, for tracebacks."""
         return self._sources[self._source_name(fullname) or ""]
 
-    def _source_name(self, fullname):
-        # type: (str) -> Optional[str]
+    def _source_name(self, fullname: str) -> "Optional[str]":
         if fullname != PACKAGE and not fullname.startswith(PACKAGE + "."):
             return None
         name = fullname[len(PACKAGE) + 1 :]
@@ -63,13 +59,11 @@ class BundleFinder:
             return package
         return name if name in self._sources else None
 
-    def _file(self, name):
-        # type: (str) -> str
+    def _file(self, name: str) -> str:
         return "%s/%s.py" % (PACKAGE, name.replace(".", "/"))
 
 
-def boot(sources):
-    # type: (Dict[str, str]) -> None
+def boot(sources: "Dict[str, str]") -> None:
     """Make the bundle importable and run its ``main``; it does not return."""
     sys.meta_path.insert(0, BundleFinder(sources))
     __import__(PACKAGE + ".main")

@@ -18,42 +18,36 @@ from .wire.frames import template_from_json
 GARBAGE_OBJECTS = 50000
 
 
-def _start(agent, message):
-    # type: (Agent, Message) -> None
+def _start(agent: Agent, message: Message) -> None:
     agent.key = bytes(bytearray.fromhex(message["key"]))
     agent.host = message["host"]
     agent.dead_man.allow(message["silence_s"])
 
 
-def _beat(agent, _message):
-    # type: (Agent, Message) -> None
+def _beat(agent: Agent, _message: Message) -> None:
     agent.send({"t": "beat"})
     if "workers" in agent.parts:
         agent.parts["workers"].beat(agent.dead_man.silence_s)
 
 
-def _rate(agent, message):
-    # type: (Agent, Message) -> None
+def _rate(agent: Agent, message: Message) -> None:
     agent.rate.limit(message["per_s"])
     if "workers" in agent.parts:
         agent.parts["workers"].limit(message["per_s"])
 
 
-def _jobs(agent, message):
-    # type: (Agent, Message) -> None
+def _jobs(agent: Agent, message: Message) -> None:
     agent.jobs = min(message["count"], len(os.sched_getaffinity(0)))
 
 
-def _templates(agent, message):
-    # type: (Agent, Message) -> None
+def _templates(agent: Agent, message: Message) -> None:
     for number, item in message["items"].items():
         agent.templates[int(number)] = template_from_json(item)
     if "workers" in agent.parts:
         agent.parts["workers"].tell(message)
 
 
-def _probe(agent, message):
-    # type: (Agent, Message) -> None
+def _probe(agent: Agent, message: Message) -> None:
     from .probers.registry import PROBES
 
     if agent.jobs > 1 and message["proto"] == "tcp":
@@ -65,8 +59,7 @@ def _probe(agent, message):
     agent.part(message["proto"], engine()).submit(message)
 
 
-def _cancel(agent, message):
-    # type: (Agent, Message) -> None
+def _cancel(agent: Agent, message: Message) -> None:
     from .probers.registry import PROBES
 
     for name in (*PROBES, "workers"):
@@ -74,92 +67,80 @@ def _cancel(agent, message):
             agent.parts[name].cancel(message["id"])
 
 
-def _walk(agent, message):
-    # type: (Agent, Message) -> None
+def _walk(agent: Agent, message: Message) -> None:
     from .probers.traceroute import Walker
 
     agent.part("walk", Walker).submit(message)
 
 
-def _listeners(agent):
-    # type: (Agent) -> Any
+def _listeners(agent: Agent) -> Any:
     from .listeners.listeners import Listeners
 
     return agent.part("listeners", Listeners)
 
 
-def _capture(agent, message):
-    # type: (Agent, Message) -> None
+def _capture(agent: Agent, message: Message) -> None:
     from .host.capture import Captures
 
     agent.part("capture", Captures).capture(message)
 
 
-def _captured(agent, message):
-    # type: (Agent, Message) -> None
+def _captured(agent: Agent, message: Message) -> None:
     from .host.capture import Captures
 
     agent.part("capture", Captures).captured(message)
 
 
-def _resolve(agent, message):
-    # type: (Agent, Message) -> None
+def _resolve(agent: Agent, message: Message) -> None:
     from .host.resolve import Resolver
 
     agent.part("resolve", Resolver).submit(message)
 
 
-def _route(agent, message):
-    # type: (Agent, Message) -> None
+def _route(agent: Agent, message: Message) -> None:
     from .host.route import routed
 
     agent.send(routed(message))
 
 
-def _back(agent, message):
-    # type: (Agent, Message) -> None
+def _back(agent: Agent, message: Message) -> None:
     from .host.return_path import way_back
 
     agent.send(way_back(message))
 
 
-def _room(agent, message):
-    # type: (Agent, Message) -> None
+def _room(agent: Agent, message: Message) -> None:
     from .host.egress import room
 
     agent.send(room(message))
 
 
-def _departures(agent, message):
-    # type: (Agent, Message) -> None
+def _departures(agent: Agent, message: Message) -> None:
     from .host.tx_counter import departures
 
     departures(agent, message)
 
 
-def _stream(agent, message):
-    # type: (Agent, Message) -> None
+def _stream(agent: Agent, message: Message) -> None:
     from .streams.streams import Streams
 
     agent.part("stream", Streams).order(message)
 
 
-def _nameservers(agent, message):
-    # type: (Agent, Message) -> None
+def _nameservers(agent: Agent, message: Message) -> None:
     from .host.nameservers import nameservers
 
     agent.send(nameservers(message))
 
 
-def _stop(agent, _message):
-    # type: (Agent, Message) -> None
+def _stop(agent: Agent, _message: Message) -> None:
     agent.send({"t": "bye"})
     agent.end()
 
 
 # Every order that the agent knows. Its part is imported with its first order: an agent that only
 # listens need not compile the probes, nor one that only probes the listeners.
-ORDERS = {
+ORDERS: Dict[str, Callable[[Agent, Message], None]] = {
     "start": _start,
     "beat": _beat,
     "rate": _rate,
@@ -182,11 +163,10 @@ ORDERS = {
     **dict.fromkeys(("open", "data", "credit", "await", "info", "shut", "drop"), _stream),
     "departures": _departures,
     "stop": _stop,
-}  # type: Dict[str, Callable[[Agent, Message], None]]
+}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     """Run the agent on standard input and output; it ends the process."""
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
@@ -201,8 +181,7 @@ def main():
     os._exit(0)
 
 
-def _take_stdout():
-    # type: () -> int
+def _take_stdout() -> int:
     """Keep standard output for frames; whatever prints from now on prints to stderr."""
     output_fd = os.dup(1)
     os.dup2(2, 1)

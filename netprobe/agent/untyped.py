@@ -10,8 +10,7 @@ from collections import namedtuple
 class _Form:
     """``Any``, and ``List``, which gives itself for ``List[int]``."""
 
-    def __getitem__(self, _arguments):
-        # type: (object) -> _Form
+    def __getitem__(self, _arguments: object) -> "_Form":
         return self
 
 

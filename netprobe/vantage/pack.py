@@ -8,6 +8,8 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
+from netprobe.vantage.strip import strip
+
 # One line, because a newline inside quotes is an error in csh; and no exclamation mark, backslash,
 # double quote, dollar or backtick, because it crosses sh inside double quotes and the login shell,
 # whatever that is. A buffer of one byte leaves what follows the bundle unread. The alarm ends a
@@ -35,7 +37,7 @@ def sources() -> dict[str, str]:
     """Every module of the agent by its dotted name, sorted; also from an installed wheel or a zip
     file. A package's own module is called ``__init__``."""
     texts = dict(_modules(resources.files("netprobe.agent"), ""))
-    return {name: texts[name].replace(*_TYPING) for name in sorted(texts)}
+    return {name: strip(texts[name]).replace(*_TYPING) for name in sorted(texts)}
 
 
 def _modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:

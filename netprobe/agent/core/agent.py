@@ -7,11 +7,11 @@ import socket
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple
 
+from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, Template
 from . import loop as looping
 from .deadman import DeadMan
 from .output import Output
 from .pace import Answers, Bucket
-from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, Template
 
 READ_BYTES = 256 * 1024
 FAREWELL_S = 1.0
@@ -26,21 +26,26 @@ Message = Dict[str, Any]
 class Agent:
     """What the handlers and engines share: the loop, the run's key, templates, and the way out."""
 
-    def __init__(self, loop, input_fd, output_fd, orders):
-        # type: (looping.Loop, int, int, Dict[str, Callable[[Agent, Message], None]]) -> None
+    def __init__(
+        self,
+        loop: looping.Loop,
+        input_fd: int,
+        output_fd: int,
+        orders: "Dict[str, Callable[[Agent, Message], None]]",
+    ) -> None:
         self.loop = loop
         self.key = b""
         self.host = 0
-        self.templates = {}  # type: Dict[int, Template]
+        self.templates: Dict[int, Template] = {}
         self.rate = Bucket(None)
         # How many processes may work on a large order.
         self.jobs = 1
         # How many processes divide the source ports that this host can spare.
         self.sharers = 1
         self.answers = Answers()
-        self.parts = {}  # type: Dict[str, Any]
+        self.parts: Dict[str, Any] = {}
         # What must stay open as long as the agent lives.
-        self.keep = ()  # type: Tuple[socket.socket, ...]
+        self.keep: Tuple[socket.socket, ...] = ()
         self._ended = False
         self._strikes = 0
         self._orders = orders
@@ -51,30 +56,25 @@ class Agent:
         os.set_blocking(input_fd, False)
         loop.watch(input_fd, looping.READ, self._read)
 
-    def send(self, message):
-        # type: (Message) -> None
+    def send(self, message: Message) -> None:
         """Queue one frame for the coordinator; never blocks."""
         self._output.send(message)
 
-    def greet(self, hello):
-        # type: (Message) -> None
+    def greet(self, hello: Message) -> None:
         """Send the hello line, after which both ways speak frames."""
         self._output.write(HELLO_PREFIX + json.dumps(hello).encode("ascii") + b"\n")
 
-    def may_start(self):
-        # type: () -> bool
+    def may_start(self) -> bool:
         """False while so much output waits that new probes must wait too."""
         return not self._output.full
 
-    def part(self, name, make):
-        # type: (str, Callable[[Agent], Any]) -> Any
+    def part(self, name: str, make: "Callable[[Agent], Any]") -> Any:
         """An engine of this agent, made when it is first needed."""
         if name not in self.parts:
             self.parts[name] = make(self)
         return self.parts[name]
 
-    def serve(self):
-        # type: () -> None
+    def serve(self) -> None:
         """Run until the end; a bug of ours is reported and does not end the agent."""
         while not self._ended:
             try:
@@ -85,8 +85,7 @@ class Agent:
                 if self._strikes > MAX_STRIKES:
                     self.end()
 
-    def fault(self, identity):
-        # type: (Optional[int]) -> None
+    def fault(self, identity: Optional[int]) -> None:
         """Report the exception that is being handled, with the last lines of its traceback."""
         error = sys.exc_info()[1]
         try:
@@ -97,14 +96,12 @@ class Agent:
             lines = [repr(error)]  # no descriptor is left to import with
         self.send({"t": "fault", "id": identity, "words": "\n".join(lines)})
 
-    def end(self):
-        # type: () -> None
+    def end(self) -> None:
         """Leave the loop after this batch."""
         self._ended = True
         self.loop.stop()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close every socket, then say what is still to be said."""
         for part in self.parts.values():
             close = getattr(part, "close", None)
@@ -115,8 +112,7 @@ class Agent:
                     self.fault(None)
         self._output.finish(FAREWELL_S)
 
-    def _read(self, _events):
-        # type: (int) -> None
+    def _read(self, _events: int) -> None:
         try:
             data = os.read(self._input_fd, READ_BYTES)
         except BlockingIOError:
@@ -130,8 +126,7 @@ class Agent:
         self.dead_man.hear()
         self._dispatch(data)
 
-    def _dispatch(self, data):
-        # type: (bytes) -> None
+    def _dispatch(self, data: bytes) -> None:
         try:
             messages = self._reader.feed(data)
         except ValueError:
@@ -145,16 +140,14 @@ class Agent:
             except Exception:
                 self.fault(message.get("id"))
 
-    def _drained(self):
-        # type: () -> None
+    def _drained(self) -> None:
         for part in self.parts.values():
             resume = getattr(part, "resume", None)
             if resume is not None:
                 resume()
 
 
-def end_on_signals(agent):
-    # type: (Agent) -> None
+def end_on_signals(agent: Agent) -> None:
     """A signal that asks to end ends the loop, which then closes everything."""
     ours, signals = socket.socketpair()
     ours.setblocking(False)

@@ -13,28 +13,24 @@ class DeadMan:
     not blame the other end.
     """
 
-    def __init__(self, loop, silence_s, expired):
-        # type: (looping.Loop, float, Callable[[], None]) -> None
+    def __init__(self, loop: looping.Loop, silence_s: float, expired: Callable[[], None]) -> None:
         self._loop = loop
         self._expired = expired
         self._heard_at = loop.now()
         self.silence_s = silence_s
         self._timer = loop.call_later(silence_s, self._check)
 
-    def allow(self, silence_s):
-        # type: (float) -> None
+    def allow(self, silence_s: float) -> None:
         """Change how long the silence may be."""
         self.silence_s = silence_s
         self._timer.cancel()
         self._check()
 
-    def hear(self):
-        # type: () -> None
+    def hear(self) -> None:
         """Something arrived from the coordinator."""
         self._heard_at = self._loop.now()
 
-    def _check(self):
-        # type: () -> None
+    def _check(self) -> None:
         left_s = self._heard_at + self.silence_s - self._loop.now()
         if left_s <= 0:
             self._expired()

@@ -20,13 +20,11 @@ class Timer:
 
     __slots__ = ("call", "when")
 
-    def __init__(self, when, call):
-        # type: (float, Callable[[], None]) -> None
+    def __init__(self, when: float, call: Callable[[], None]) -> None:
         self.when = when
-        self.call = call  # type: Optional[Callable[[], None]]
+        self.call: Optional[Callable[[], None]] = call
 
-    def cancel(self):
-        # type: () -> None
+    def cancel(self) -> None:
         """Forget the call; harmless when it was made already."""
         self.call = None
 
@@ -36,68 +34,58 @@ class Loop:
 
     now = staticmethod(time.monotonic)
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._callbacks = {}  # type: Dict[int, Callable[[int], None]]
-        self._timers = []  # type: List[Tuple[float, int, Timer]]
+        self._callbacks: Dict[int, Callable[[int], None]] = {}
+        self._timers: List[Tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
         self._running = False
 
-    def watch(self, fd, events, callback):
-        # type: (int, int, Callable[[int], None]) -> None
+    def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call ``callback(events)`` whenever the descriptor is ready; level-triggered."""
         self._callbacks[fd] = callback
         self._epoll.register(fd, events)
 
-    def change(self, fd, events):
-        # type: (int, int) -> None
+    def change(self, fd: int, events: int) -> None:
         """Wait for other events on a watched descriptor."""
         self._epoll.modify(fd, events)
 
-    def unwatch(self, fd):
-        # type: (int) -> None
+    def unwatch(self, fd: int) -> None:
         """Stop watching; call it before the descriptor is closed."""
         if self._callbacks.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
-    def call_later(self, delay_s, call):
-        # type: (float, Callable[[], None]) -> Timer
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
         """Run ``call`` once after ``delay_s`` seconds."""
         timer = Timer(self.now() + delay_s, call)
         heapq.heappush(self._timers, (timer.when, next(self._sequence), timer))
         return timer
 
-    def run(self):
-        # type: () -> None
+    def run(self) -> None:
         """Serve until ``stop``."""
         self._running = True
         while self._running:
             self._serve(self._epoll.poll(self._wait_s(), BATCH))
             self._fire()
 
-    def stop(self):
-        # type: () -> None
+    def stop(self) -> None:
         """End ``run`` after the present batch."""
         self._running = False
 
-    def _wait_s(self):
-        # type: () -> float
+    def _wait_s(self) -> float:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
         if not self._timers:
             return -1
         return max(0.0, self._timers[0][0] - self.now())
 
-    def _serve(self, ready):
-        # type: (List[Tuple[int, int]]) -> None
+    def _serve(self, ready: List[Tuple[int, int]]) -> None:
         for fd, events in ready:
             callback = self._callbacks.get(fd)
             if callback is not None:
                 callback(events)
 
-    def _fire(self):
-        # type: () -> None
+    def _fire(self) -> None:
         now = self.now()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]

@@ -5,8 +5,8 @@ import select
 from collections import deque
 from typing import Any, Callable, Deque, Dict
 
-from . import loop as looping
 from ..wire.frames import QUEUE_LIMIT_BYTES, encode_frame
+from . import loop as looping
 
 SLICE_BYTES = 256 * 1024
 
@@ -18,13 +18,18 @@ class Output:
     ``on_closed`` is called once nobody reads at the other end.
     """
 
-    def __init__(self, loop, fd, on_drained, on_closed):
-        # type: (looping.Loop, int, Callable[[], None], Callable[[], None]) -> None
+    def __init__(
+        self,
+        loop: looping.Loop,
+        fd: int,
+        on_drained: Callable[[], None],
+        on_closed: Callable[[], None],
+    ) -> None:
         self._loop = loop
         self._fd = fd
         self._on_drained = on_drained
         self._on_closed = on_closed
-        self._pieces = deque()  # type: Deque[memoryview]
+        self._pieces: Deque[memoryview] = deque()
         self._queued = 0
         self._watching = False
         self._was_full = False
@@ -32,18 +37,15 @@ class Output:
         os.set_blocking(fd, False)
 
     @property
-    def full(self):
-        # type: () -> bool
+    def full(self) -> bool:
         """Whether so much waits that no new probe should start."""
         return self._queued > QUEUE_LIMIT_BYTES
 
-    def send(self, message):
-        # type: (Dict[str, Any]) -> None
+    def send(self, message: Dict[str, Any]) -> None:
         """Queue one frame and write what the descriptor takes now."""
         self.write(encode_frame(message))
 
-    def write(self, data):
-        # type: (bytes) -> None
+    def write(self, data: bytes) -> None:
         """Queue bytes (the hello line is no frame)."""
         if self._closed:
             return
@@ -54,8 +56,7 @@ class Output:
         if not self._watching:
             self._flush()
 
-    def _flush(self):
-        # type: () -> None
+    def _flush(self) -> None:
         try:
             while self._pieces:
                 piece = self._pieces[0]
@@ -72,8 +73,7 @@ class Output:
             return
         self._rearm()
 
-    def _rearm(self):
-        # type: () -> None
+    def _rearm(self) -> None:
         waiting = bool(self._pieces)
         if waiting and not self._watching:
             self._loop.watch(self._fd, looping.WRITE, lambda _events: self._flush())
@@ -84,8 +84,7 @@ class Output:
             self._was_full = False
             self._on_drained()
 
-    def _end(self):
-        # type: () -> None
+    def _end(self) -> None:
         self._closed = True
         self._pieces.clear()
         self._queued = 0
@@ -94,8 +93,7 @@ class Output:
             self._loop.unwatch(self._fd)
         self._on_closed()
 
-    def finish(self, wait_s):
-        # type: (float) -> None
+    def finish(self, wait_s: float) -> None:
         """Write what is left; a reader that takes nothing for ``wait_s`` is given up."""
         poller = select.poll()
         poller.register(self._fd, select.POLLOUT)

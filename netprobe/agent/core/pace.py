@@ -14,27 +14,23 @@ BURST_S = 0.05
 class Bucket:
     """Probes per second that this agent may start; ``None`` is unlimited."""
 
-    def __init__(self, per_s=None):
-        # type: (Optional[float]) -> None
-        self._per_s = None  # type: Optional[float]
+    def __init__(self, per_s: Optional[float] = None) -> None:
+        self._per_s: Optional[float] = None
         self._tokens = 0.0
         self._at = 0.0
         self.limit(per_s)
 
-    def limit(self, per_s):
-        # type: (Optional[float]) -> None
+    def limit(self, per_s: Optional[float]) -> None:
         """Change the rate; it holds from now on."""
         self._per_s = None if not per_s else float(per_s)
         self._tokens = min(self._tokens, self._depth()) if self._per_s else 0.0
 
     @property
-    def is_limited(self):
-        # type: () -> bool
+    def is_limited(self) -> bool:
         """Whether there is any limit."""
         return self._per_s is not None
 
-    def take(self, wanted, now):
-        # type: (int, float) -> int
+    def take(self, wanted: int, now: float) -> int:
         """How many of ``wanted`` probes may start now; they are paid for."""
         if self._per_s is None:
             return wanted
@@ -43,27 +39,23 @@ class Bucket:
         self._tokens -= granted
         return granted
 
-    def give_back(self, count):
-        # type: (int) -> None
+    def give_back(self, count: int) -> None:
         """Return what was taken and not used."""
         if self._per_s is not None:
             self._tokens = min(self._depth(), self._tokens + count)
 
-    def wait_s(self, now):
-        # type: (float) -> float
+    def wait_s(self, now: float) -> float:
         """Seconds until one more probe may start; 0 where one may now."""
         if self._per_s is None:
             return 0.0
         self._fill(now)
         return max(0.0, (1.0 - self._tokens) / self._per_s)
 
-    def _depth(self):
-        # type: () -> float
+    def _depth(self) -> float:
         assert self._per_s is not None
         return max(1.0, self._per_s * BURST_S)
 
-    def _fill(self, now):
-        # type: (float) -> None
+    def _fill(self, now: float) -> None:
         assert self._per_s is not None
         if now > self._at:
             self._tokens = min(self._depth(), self._tokens + (now - self._at) * self._per_s)
@@ -77,15 +69,13 @@ class Pacer:
     source address to one destination.
     """
 
-    def __init__(self, burst, interval_s):
-        # type: (int, float) -> None
+    def __init__(self, burst: int, interval_s: float) -> None:
         self.burst = max(1, burst)
         self.interval_s = interval_s
         self._tokens = float(self.burst)
         self._at = 0.0
 
-    def take(self, now):
-        # type: (float) -> bool
+    def take(self, now: float) -> bool:
         """Whether one more packet may go now; it is paid for."""
         self._fill(now)
         if self._tokens < 1.0:
@@ -93,14 +83,12 @@ class Pacer:
         self._tokens -= 1.0
         return True
 
-    def wait_s(self, now):
-        # type: (float) -> float
+    def wait_s(self, now: float) -> float:
         """Seconds until the next packet may go."""
         self._fill(now)
         return max(0.0, (1.0 - self._tokens) * self.interval_s)
 
-    def _fill(self, now):
-        # type: (float) -> None
+    def _fill(self, now: float) -> None:
         if self._at and self.interval_s > 0:
             self._tokens = min(self.burst, self._tokens + (now - self._at) / self.interval_s)
         elif self.interval_s <= 0:
@@ -114,13 +102,11 @@ class Answers:
     One per agent, shared by its engines: an echo reply makes the next connect's deadline shorter.
     """
 
-    def __init__(self):
-        # type: () -> None
-        self._rtt_s = {}  # type: Dict[str, float]
-        self._pacers = {}  # type: Dict[Tuple[str, Optional[str]], Pacer]
+    def __init__(self) -> None:
+        self._rtt_s: Dict[str, float] = {}
+        self._pacers: Dict[Tuple[str, Optional[str]], Pacer] = {}
 
-    def learn(self, address, rtt_s):
-        # type: (str, float) -> None
+    def learn(self, address: str, rtt_s: float) -> None:
         """The destination itself answered after ``rtt_s``; slow answers weigh more."""
         known = self._rtt_s.get(address)
         if known is None:
@@ -129,8 +115,7 @@ class Answers:
             # An answer to a second SYN looks a second slow; it must not undo what is known better.
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
 
-    def learn_many(self, addresses, rtts_s):
-        # type: (List[str], List[float]) -> None
+    def learn_many(self, addresses: List[str], rtts_s: List[float]) -> None:
         """As ``learn``, of different destinations."""
         if self._rtt_s.keys().isdisjoint(addresses):
             self._rtt_s.update(zip(addresses, rtts_s))
@@ -138,13 +123,11 @@ class Answers:
         for address, rtt_s in zip(addresses, rtts_s):
             self.learn(address, rtt_s)
 
-    def knows(self, address):
-        # type: (str) -> bool
+    def knows(self, address: str) -> bool:
         """Whether this destination has answered anything."""
         return address in self._rtt_s
 
-    def first_look_s(self, address, first_ms, look_ms):
-        # type: (str, Optional[int], int) -> float
+    def first_look_s(self, address: str, first_ms: Optional[int], look_ms: int) -> float:
         """How long the first look at this destination takes (design 6.6)."""
         if first_ms is not None:
             return first_ms / 1000.0
@@ -153,8 +136,7 @@ class Answers:
             return look_ms / 1000.0
         return min(look_ms / 1000.0, SECOND_SYN_S + max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
 
-    def pacer(self, address, source, pace):
-        # type: (str, Optional[str], Tuple[int, float]) -> Pacer
+    def pacer(self, address: str, source: Optional[str], pace: Tuple[int, float]) -> Pacer:
         """The pacer of this (source, destination); ``pace`` is (burst, interval in ms)."""
         key = (address, source)
         burst, interval_s = pace[0], pace[1] / 1000.0
@@ -164,10 +146,9 @@ class Answers:
         return known
 
 
-def answers_of(agent):
-    # type: (Any) -> Answers
+def answers_of(agent: Any) -> Answers:
     """The memory that all engines of one agent share; made by whoever asks first."""
-    answers = getattr(agent, "answers", None)  # type: Optional[Answers]
+    answers: Optional[Answers] = getattr(agent, "answers", None)
     if answers is None:
         answers = agent.answers = Answers()
     return answers

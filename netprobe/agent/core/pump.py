@@ -25,16 +25,14 @@ Batch = List[int]
 class Pump:
     """Calls ``run`` when it is due, and knows whether the process was kept from running."""
 
-    def __init__(self, loop, run):
-        # type: (Any, Callable[[], None]) -> None
+    def __init__(self, loop: Any, run: Callable[[], None]) -> None:
         self._loop = loop
         self._run = run
-        self._timer = None  # type: Any
+        self._timer: Any = None
         self._due = 0.0
         self._expire_from = 0.0
 
-    def wake(self, delay_s):
-        # type: (float) -> None
+    def wake(self, delay_s: float) -> None:
         """Run after ``delay_s``, or earlier if that is already arranged."""
         due = self._loop.now() + delay_s
         timer = self._timer
@@ -45,27 +43,23 @@ class Pump:
         self._due = due
         self._timer = self._loop.call_later(delay_s, self._tick)
 
-    def stop(self):
-        # type: () -> None
+    def stop(self) -> None:
         """Do not run again."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def may_expire(self, now):
-        # type: (float) -> bool
+    def may_expire(self, now: float) -> bool:
         """Whether silence may be believed now; not just after this process stood still."""
         return now >= self._expire_from
 
-    def _tick(self):
-        # type: () -> None
+    def _tick(self) -> None:
         now = self._loop.now()
         if now - self._due > STARVED_S and self._expire_from < now - GRACE_EVERY_S:
             self._expire_from = now + HOLD_S
         self._run()
 
 
-def short_for_long(order, now):
-    # type: (Any, float) -> bool
+def short_for_long(order: Any, now: float) -> bool:
     """Whether nothing of this order could be sent for too long to wait on: a full neighbour
     table, a queue that drops. What could be sent sets its ``short_since`` to None."""
     if order.short_since is None:
@@ -76,31 +70,26 @@ def short_for_long(order, now):
 class Window:
     """How many young probes may be out at once. Parked ones do not count, so drops cost no rate."""
 
-    def __init__(self, size):
-        # type: (int) -> None
+    def __init__(self, size: int) -> None:
         self._size = size
         self.young = 0
-        self._batches = deque()  # type: Deque[Tuple[float, Batch]]
+        self._batches: Deque[Tuple[float, Batch]] = deque()
 
-    def room(self):
-        # type: () -> int
+    def room(self) -> int:
         """How many more may start now."""
         return self._size - self.young
 
-    def add(self, batch, now, young_s=YOUNG_S):
-        # type: (Batch, float, float) -> None
+    def add(self, batch: Batch, now: float, young_s: float = YOUNG_S) -> None:
         """A chunk has started whose ``batch[0]`` probes are out, and young for so long."""
         self.young += batch[0]
         self._batches.append((now + young_s, batch))
 
-    def answered(self, batch, count=1):
-        # type: (Batch, int) -> None
+    def answered(self, batch: Batch, count: int = 1) -> None:
         """So many probes of a chunk are no longer out."""
         batch[0] -= count
         self.young -= count * batch[1]
 
-    def age(self, now):
-        # type: (float) -> None
+    def age(self, now: float) -> None:
         """Park what is no longer young."""
         batches = self._batches
         while batches and (now > batches[0][0] or not batches[0][1][0]):

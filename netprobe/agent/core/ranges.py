@@ -7,8 +7,7 @@ from bisect import bisect_right
 from typing import Iterable, Iterator, List, Sequence
 
 
-def each(ranges):
-    # type: (Iterable[Sequence[int]]) -> Iterator[int]
+def each(ranges: Iterable[Sequence[int]]) -> Iterator[int]:
     """Every single port of ranges as the wire has them."""
     for first, last in ranges:
         for port in range(first, last + 1):
@@ -20,15 +19,13 @@ class PortSet:
 
     __slots__ = ("_firsts", "_lasts")
 
-    def __init__(self, ports=()):
-        # type: (Iterable[int]) -> None
-        self._firsts = []  # type: List[int]
-        self._lasts = []  # type: List[int]
+    def __init__(self, ports: Iterable[int] = ()) -> None:
+        self._firsts: List[int] = []
+        self._lasts: List[int] = []
         for port in ports:
             self.add(port)
 
-    def add(self, port):
-        # type: (int) -> None
+    def add(self, port: int) -> None:
         """Add one port; joins the neighbours that it touches."""
         firsts, lasts = self._firsts, self._lasts
         at = bisect_right(firsts, port)
@@ -47,20 +44,16 @@ class PortSet:
             firsts.insert(at, port)
             lasts.insert(at, port)
 
-    def __contains__(self, port):
-        # type: (int) -> bool
+    def __contains__(self, port: int) -> bool:
         at = bisect_right(self._firsts, port)
         return at > 0 and port <= self._lasts[at - 1]
 
-    def __iter__(self):
-        # type: () -> Iterator[int]
+    def __iter__(self) -> Iterator[int]:
         return each(self.pairs())
 
-    def __bool__(self):
-        # type: () -> bool
+    def __bool__(self) -> bool:
         return bool(self._firsts)
 
-    def pairs(self):
-        # type: () -> List[List[int]]
+    def pairs(self) -> List[List[int]]:
         """The ranges as the wire carries them: [[first, last]]."""
         return [[first, self._lasts[at]] for at, first in enumerate(self._firsts)]

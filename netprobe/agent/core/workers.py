@@ -12,9 +12,9 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set
 
+from ..wire.frames import FrameReader
 from . import loop as looping
 from .output import Output
-from ..wire.frames import FrameReader
 
 # Fewer ports are done before a worker would have them.
 LARGE = 1024
@@ -29,8 +29,7 @@ Message = Dict[str, Any]
 class Share:
     """The ports of an order that one worker has, and which of them it still owes."""
 
-    def __init__(self, message):
-        # type: (Message) -> None
+    def __init__(self, message: Message) -> None:
         self.message = message
         ranges = [ports for block in message["blocks"] for ports in block["ports"]]
         self._base = min(first for first, _ in ranges)
@@ -38,14 +37,12 @@ class Share:
         for first, last in ranges:
             self._owed[first - self._base : last - self._base + 1] = b"\1" * (last - first + 1)
 
-    def note(self, runs):
-        # type: (List[List[int]]) -> None
+    def note(self, runs: List[List[int]]) -> None:
         """These ports have their outcome."""
         for first, last, _, _, _ in runs:
             self._owed[first - self._base : last - self._base + 1] = bytes(last - first + 1)
 
-    def rest(self):
-        # type: () -> Message
+    def rest(self) -> Message:
         """The order for what is still owed."""
         blocks = []
         for block in self.message["blocks"]:
@@ -54,9 +51,8 @@ class Share:
                 blocks.append(dict(block, ports=ports))
         return dict(self.message, blocks=blocks)
 
-    def _owed_of(self, first, last):
-        # type: (int, int) -> List[List[int]]
-        pairs = []  # type: List[List[int]]
+    def _owed_of(self, first: int, last: int) -> List[List[int]]:
+        pairs: List[List[int]] = []
         at, end = first - self._base, last - self._base + 1
         while True:
             start = self._owed.find(1, at, end)
@@ -70,13 +66,12 @@ class Share:
 class Worker:
     """One forked agent, seen from its agent. ``crew`` takes its frames, and its death."""
 
-    def __init__(self, agent, crew):
-        # type: (Any, Any) -> None
+    def __init__(self, agent: Any, crew: Any) -> None:
         self._agent = agent
         self._crew = crew
         self._reader = FrameReader()
         self._watched = False
-        self.shares = {}  # type: Dict[int, Share]
+        self.shares: Dict[int, Share] = {}
         self.heard_at = agent.loop.now()
         ours, theirs = socket.socketpair()
         self.pid = os.fork()
@@ -88,31 +83,26 @@ class Worker:
         self._output = Output(agent.loop, self._out, _nothing, _nothing)
         self.watch()
 
-    def send(self, message):
-        # type: (Message) -> None
+    def send(self, message: Message) -> None:
         """One frame to the worker."""
         self._output.send(message)
 
-    def give(self, message):
-        # type: (Message) -> None
+    def give(self, message: Message) -> None:
         """Let it probe."""
         self.shares[message["id"]] = Share(message)
         self.send(message)
 
-    def watch(self):
-        # type: () -> None
+    def watch(self) -> None:
         """Read what it says, from now on."""
         if not self._watched:
             self._watched = True
             self._agent.loop.watch(self._in, looping.READ, lambda _events: self._read())
 
-    def is_silent(self, silence_s):
-        # type: (float) -> bool
+    def is_silent(self, silence_s: float) -> bool:
         """Whether it has said nothing for so long, though it was listened to."""
         return self._watched and self._agent.loop.now() - self.heard_at > silence_s
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """The end of its input, which ends it."""
         if self._in < 0:
             return
@@ -122,8 +112,7 @@ class Worker:
         os.close(self._out)
         self._in = self._out = -1
 
-    def reap(self, until):
-        # type: (float) -> None
+    def reap(self, until: float) -> None:
         """Wait until it is gone; kill it once ``until`` (of time.monotonic) has passed."""
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
             if time.monotonic() > until:
@@ -132,14 +121,12 @@ class Worker:
                 return
             time.sleep(END_STEP_S)
 
-    def _unwatch(self):
-        # type: () -> None
+    def _unwatch(self) -> None:
         if self._watched:
             self._watched = False
             self._agent.loop.unwatch(self._in)
 
-    def _read(self):
-        # type: () -> None
+    def _read(self) -> None:
         if not self._agent.may_start():
             # The coordinator does not keep up: then this worker's own queue fills, and it waits.
             self._unwatch()
@@ -161,16 +148,14 @@ class Worker:
 class Workers:
     """The workers of an agent, and which orders they share."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
-        self._workers = []  # type: List[Worker]
-        self._cancelled = set()  # type: Set[int]
+        self._workers: List[Worker] = []
+        self._cancelled: Set[int] = set()
         self._deaths = 0
-        self._per_s = None  # type: Optional[float]
+        self._per_s: Optional[float] = None
 
-    def take(self, message):
-        # type: (Message) -> bool
+    def take(self, message: Message) -> bool:
         """Share an order out among the workers; False where that brings nothing."""
         count = sum(
             last - first + 1 for block in message["blocks"] for first, last in block["ports"]
@@ -183,22 +168,19 @@ class Workers:
             worker.give(dict(message, blocks=blocks))
         return True
 
-    def tell(self, message):
-        # type: (Message) -> None
+    def tell(self, message: Message) -> None:
         """What every worker must know, too."""
         for worker in self._workers:
             worker.send(message)
 
-    def beat(self, silence_s):
-        # type: (float) -> None
+    def beat(self, silence_s: float) -> None:
         """Keep the workers alive; one that does not answer any more is as good as dead."""
         self.tell({"t": "beat"})
         for worker in list(self._workers):
             if worker.is_silent(silence_s):
                 os.kill(worker.pid, signal.SIGKILL)
 
-    def limit(self, per_s):
-        # type: (Optional[float]) -> None
+    def limit(self, per_s: Optional[float]) -> None:
         """Probes per second of this agent and its workers together, as long as these are busy."""
         self._per_s = per_s
         busy = any(worker.shares for worker in self._workers)
@@ -206,21 +188,18 @@ class Workers:
         self._agent.rate.limit(share)
         self.tell({"t": "rate", "per_s": share})
 
-    def cancel(self, order_id):
-        # type: (int) -> None
+    def cancel(self, order_id: int) -> None:
         """End an order early, wherever it is."""
         for worker in self._workers:
             if order_id in worker.shares:
                 worker.send({"t": "cancel", "id": order_id})
 
-    def resume(self):
-        # type: () -> None
+    def resume(self) -> None:
         """The agent's output has drained."""
         for worker in self._workers:
             worker.watch()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End every worker and wait until it is gone."""
         for worker in self._workers:
             worker.close()
@@ -229,8 +208,7 @@ class Workers:
             worker.reap(until)
         self._workers = []
 
-    def heard(self, worker, frame):
-        # type: (Worker, Message) -> None
+    def heard(self, worker: Worker, frame: Message) -> None:
         """A worker has something to say."""
         share = worker.shares.get(frame.get("id", 0))
         if frame["t"] == "outcomes" and share is not None:
@@ -243,8 +221,7 @@ class Workers:
         elif frame["t"] == "fault":
             self._agent.send(frame)
 
-    def died(self, worker):
-        # type: (Worker) -> None
+    def died(self, worker: Worker) -> None:
         """A worker is gone. What it owes goes to a new one, but not again and again."""
         self._workers.remove(worker)
         worker.close()
@@ -261,8 +238,7 @@ class Workers:
             for message in owed:
                 heir.give(message) if message["blocks"] else self._done(worker, message["id"])
 
-    def _done(self, worker, order_id):
-        # type: (Worker, int) -> None
+    def _done(self, worker: Worker, order_id: int) -> None:
         worker.shares.pop(order_id, None)
         if any(order_id in each.shares for each in self._workers):
             return
@@ -273,10 +249,9 @@ class Workers:
             self.limit(self._per_s)
 
 
-def split(blocks, count, pieces):
-    # type: (List[Message], int, int) -> List[List[Message]]
+def split(blocks: List[Message], count: int, pieces: int) -> List[List[Message]]:
     """The blocks of ``count`` ports cut into so many parts of neighbouring ports."""
-    parts = []  # type: List[List[Message]]
+    parts: List[List[Message]] = []
     taken = 0
     for block in blocks:
         for first, last in block["ports"]:
@@ -296,20 +271,17 @@ def split(blocks, count, pieces):
     return [[dict(piece["of"], ports=piece["ports"]) for piece in part] for part in parts]
 
 
-def _nothing():
-    # type: () -> None
+def _nothing() -> None:
     """A worker's end is seen where it is read."""
 
 
-def _has_threads():
-    # type: () -> bool
+def _has_threads() -> bool:
     """Whether other threads run (names are being resolved): a fork would copy their locks."""
     threading = sys.modules.get("threading")
     return threading is not None and threading.active_count() > 1
 
 
-def _work(agent, channel):
-    # type: (Any, int) -> None
+def _work(agent: Any, channel: int) -> None:
     """The worker's whole life; it does not return, so nothing of the agent is ever collected."""
     try:
         signal.set_wakeup_fd(-1)
@@ -329,8 +301,7 @@ def _work(agent, channel):
         os._exit(0)
 
 
-def _close_all_but(*kept):
-    # type: (*int) -> None
+def _close_all_but(*kept: int) -> None:
     """Let go of the agent's sockets, listeners and pipes: only the agent itself holds them."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:

@@ -5,9 +5,9 @@ import struct
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
-from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ..net.bpf import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
 from ..core.ranges import PortSet, each
+from ..net.bpf import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
+from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
 from ..wire.frames import read_nonce
 
 ETH_P_ALL = 3
@@ -29,13 +29,12 @@ Key = Tuple[str, int, int, Optional[int], str]
 class Capture:
     """One running capture. Raises OSError where packet sockets are not permitted."""
 
-    def __init__(self, agent, message):
-        # type: (Any, Dict[str, Any]) -> None
+    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
         self._agent = agent
-        self._proto = message["proto"]  # type: str
+        self._proto: str = message["proto"]
         self._ports = PortSet(each(message["ports"]))
         self._to = frozenset(message.get("addrs") or ())
-        self._counts = {}  # type: Dict[Key, int]
+        self._counts: Dict[Key, int] = {}
         self._truncated = False
         self._answers = bool(message.get("answers"))
         number, ports = message.get("number"), message["ports"]
@@ -54,28 +53,24 @@ class Capture:
             raise
         agent.loop.watch(self._sock.fileno(), looping.READ, self._read)
 
-    def finish(self):
-        # type: () -> Tuple[List[List[Any]], bool]
+    def finish(self) -> Tuple[List[List[Any]], bool]:
         """Stop, and give the items and whether some are missing."""
         self._read(0)
         lost = self._lost()
         self.close()
         return self._items(), self._truncated or lost > 0
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Stop without a word."""
         self._agent.loop.unwatch(self._sock.fileno())
         self._sock.close()
 
-    def _lost(self):
-        # type: () -> int
+    def _lost(self) -> int:
         """How many packets the kernel had no room for since this was last asked."""
         counts = self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", counts)[1])
 
-    def _discard(self):
-        # type: () -> None
+    def _discard(self) -> None:
         """Forget the packets of any kind that came in before the filter was there."""
         try:
             while True:
@@ -83,19 +78,17 @@ class Capture:
         except OSError:
             self._lost()
 
-    def _items(self):
-        # type: () -> List[List[Any]]
+    def _items(self) -> List[List[Any]]:
         # A packet shows on a bond and on its port, on a bridge and on its uplink: it is one packet.
-        most = {}  # type: Dict[Tuple[str, int, int, Optional[int]], int]
-        devices = {}  # type: Dict[Tuple[str, int, int, Optional[int]], List[str]]
+        most: Dict[Tuple[str, int, int, Optional[int]], int] = {}
+        devices: Dict[Tuple[str, int, int, Optional[int]], List[str]] = {}
         for key, count in sorted(self._counts.items(), key=lambda item: item[0][4]):
             most[key[:4]] = max(count, most.get(key[:4], 0))
             devices.setdefault(key[:4], []).append(key[4])
         ordered = sorted(most, key=lambda packet: (packet[:3], packet[3] or 0))
         return [[*packet[:3], most[packet], packet[3], devices[packet]] for packet in ordered]
 
-    def _read(self, _events):
-        # type: (int) -> None
+    def _read(self, _events: int) -> None:
         try:
             for _ in range(READ_BATCH):
                 data, about = self._sock.recvfrom(MAX_PACKET)
@@ -103,8 +96,7 @@ class Capture:
         except OSError:
             return  # nothing more to read now
 
-    def _note(self, data, version, device):
-        # type: (bytes, int, str) -> None
+    def _note(self, data: bytes, version: int, device: str) -> None:
         start, length = ADDRESSES[version]
         header = IPV6_HEADER if version == 6 else (data[0] & 15) * 4
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
@@ -128,8 +120,7 @@ class Capture:
         else:
             self._truncated = True
 
-    def _transport(self, data):
-        # type: (bytes) -> Tuple[int, int, Optional[int]]
+    def _transport(self, data: bytes) -> Tuple[int, int, Optional[int]]:
         if self._proto == "tcp":
             return struct.unpack_from("!H", data)[0], struct.unpack_from("!H", data, 2)[0], None
         if self._proto == "udp":
@@ -137,8 +128,7 @@ class Capture:
             return ports[0], ports[1], self._order(data[UDP_HEADER:])
         return 0, 0, self._order(data) if self._proto == "ipproto" else None
 
-    def _order(self, payload):
-        # type: (bytes) -> Optional[int]
+    def _order(self, payload: bytes) -> Optional[int]:
         for template in self._agent.templates.values():
             nonce = template.recognise(self._agent.key, payload)
             if nonce is not None:
@@ -149,14 +139,12 @@ class Capture:
 class Captures:
     """Answers ``capture`` and ``captured`` orders. No permission is an answer, not an error."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
-        self._running = {}  # type: Dict[int, Capture]
-        self._failures = {}  # type: Dict[int, str]
+        self._running: Dict[int, Capture] = {}
+        self._failures: Dict[int, str] = {}
 
-    def capture(self, message):
-        # type: (Dict[str, Any]) -> None
+    def capture(self, message: Dict[str, Any]) -> None:
         """Start one."""
         identity = message["id"]
         try:
@@ -167,11 +155,11 @@ class Captures:
         failure = self._failures.get(identity)
         self._agent.send({"t": "capturing", "id": identity, "failure": failure})
 
-    def captured(self, message):
-        # type: (Dict[str, Any]) -> None
+    def captured(self, message: Dict[str, Any]) -> None:
         """Stop one, and tell what it saw."""
         identity = message["id"]
-        items, truncated = [], False  # type: Tuple[List[List[Any]], bool]
+        items: List[List[Any]] = []
+        truncated = False
         running = self._running.pop(identity, None)
         if running is not None:
             items, truncated = running.finish()
@@ -185,8 +173,7 @@ class Captures:
             }
         )
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Stop all."""
         for running in self._running.values():
             running.close()

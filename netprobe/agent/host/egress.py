@@ -7,23 +7,22 @@ ENOBUFS, where the socket listens for errors.
 import socket
 from typing import Any, Dict
 
-from .return_path import neighbour
-from ..wire.failures import name_of
-from .route import route
 from ..net.sockets import open_probe, target_of
+from ..wire.failures import name_of
+from .return_path import neighbour
+from .route import route
 
 
-def room(message):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def room(message: Dict[str, Any]) -> Dict[str, Any]:
     """The ``roomed`` frame for a ``room`` order: what a datagram's send failed with, if it did."""
-    answer = {
+    answer: Dict[str, Any] = {
         "t": "roomed",
         "id": message["id"],
         "dev": None,
         "next_hop": None,
         "neighbour": None,
         "failure": None,
-    }  # type: Dict[str, Any]
+    }
     destination, source = message["dst"], message.get("src")
     try:
         found = route(destination, source)
@@ -36,8 +35,7 @@ def room(message):
     return answer
 
 
-def _send(destination, source, port):
-    # type: (str, Any, int) -> None
+def _send(destination: str, source: Any, port: int) -> None:
     target = target_of(destination, source)
     sock = open_probe(target, socket.SOCK_DGRAM)
     try:

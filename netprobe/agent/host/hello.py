@@ -20,8 +20,7 @@ NODE_PORT_FLAG = "--service-node-port-range"
 PING_DIRS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 
 
-def hello():
-    # type: () -> Dict[str, Any]
+def hello() -> Dict[str, Any]:
     """All keys of the hello line; see the wire document."""
     kubelet = runs_kubelet()
     return {
@@ -43,8 +42,7 @@ def hello():
     }
 
 
-def raise_file_limit():
-    # type: () -> int
+def raise_file_limit() -> int:
     """Lift the soft limit of open files to the hard one; gives what is in force then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -54,16 +52,14 @@ def raise_file_limit():
         return soft
 
 
-def user_name():
-    # type: () -> str
+def user_name() -> str:
     """The user's name without asking LDAP or sssd, which may be slow or unreachable."""
     if os.geteuid() == 0:
         return "root"
     return os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.geteuid())
 
 
-def can_open(family, kind, protocol):
-    # type: (int, int, int) -> bool
+def can_open(family: int, kind: int, protocol: int) -> bool:
     """Whether this process may open such a socket."""
     try:
         socket.socket(family, kind, protocol).close()
@@ -72,8 +68,7 @@ def can_open(family, kind, protocol):
     return True
 
 
-def echo_way():
-    # type: () -> Optional[str]
+def echo_way() -> Optional[str]:
     """How ICMP echo is possible here: datagram socket, raw socket, the ping program, or not."""
     if can_open(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP):
         return "datagram"
@@ -84,8 +79,7 @@ def echo_way():
     return None
 
 
-def low_ports():
-    # type: () -> bool
+def low_ports() -> bool:
     """Whether ports below 1024 can be bound."""
     start = read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if start.strip().isdigit() and int(start) <= 1:
@@ -96,8 +90,7 @@ def low_ports():
     return os.geteuid() == 0
 
 
-def sees_owners():
-    # type: () -> bool
+def sees_owners() -> bool:
     """Whether the sockets of other users' processes can be told (it takes CAP_SYS_PTRACE)."""
     try:
         os.listdir("/proc/1/fd")
@@ -106,8 +99,7 @@ def sees_owners():
     return True
 
 
-def processes():
-    # type: () -> Iterator[Tuple[int, str]]
+def processes() -> Iterator[Tuple[int, str]]:
     """Process id and name of every process that can be seen."""
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -116,8 +108,7 @@ def processes():
                 yield int(entry), name
 
 
-def runs_kubelet():
-    # type: () -> bool
+def runs_kubelet() -> bool:
     """Whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows.
 
     A container with the host's network and its own processes cannot see it, but its port.
@@ -127,8 +118,7 @@ def runs_kubelet():
     return own_processes_only() and KUBELET_PORT in listening_ports()
 
 
-def own_processes_only():
-    # type: () -> bool
+def own_processes_only() -> bool:
     """Whether this process lives in a PID namespace of its own (the first one's inode is fixed)."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino != FIRST_PID_NAMESPACE
@@ -136,8 +126,7 @@ def own_processes_only():
         return False
 
 
-def listening_ports():
-    # type: () -> Set[int]
+def listening_ports() -> Set[int]:
     """The TCP ports that anything in this network namespace listens on."""
     ports = set()
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -148,8 +137,7 @@ def listening_ports():
     return ports
 
 
-def node_ports():
-    # type: () -> Tuple[int, int]
+def node_ports() -> Tuple[int, int]:
     """The range of NodePorts: as a running API server was told, else Kubernetes' default."""
     for pid, name in processes():
         if name.startswith("kube-apiserver") or name in KUBELETS:
@@ -159,8 +147,7 @@ def node_ports():
     return NODE_PORTS
 
 
-def flag_range(words):
-    # type: (List[str]) -> Optional[Tuple[int, int]]
+def flag_range(words: List[str]) -> Optional[Tuple[int, int]]:
     """The range that ``--service-node-port-range`` of a command line names (``A-B`` or ``A+N``)."""
     for at, word in enumerate(words):
         flag, _, value = word.partition("=")
@@ -174,8 +161,7 @@ def flag_range(words):
     return None
 
 
-def read_text(path):
-    # type: (str) -> str
+def read_text(path: str) -> str:
     """A small file of /proc as text; empty where it is gone or may not be read."""
     try:
         with open(path, "rb") as file:

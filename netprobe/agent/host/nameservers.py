@@ -5,16 +5,14 @@ from typing import Any, Dict, List
 RESOLV_CONF = "/etc/resolv.conf"
 
 
-def nameservers(message):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def nameservers(message: Dict[str, Any]) -> Dict[str, Any]:
     """The ``nameservers`` frame: addresses in the file's order; none where there is no file."""
     return {"t": "nameservers", "id": message["id"], "servers": read_servers(RESOLV_CONF)}
 
 
-def read_servers(path):
-    # type: (str) -> List[str]
+def read_servers(path: str) -> List[str]:
     """The ``nameserver`` lines of a resolv.conf."""
-    servers = []  # type: List[str]
+    servers: List[str] = []
     try:
         with open(path, encoding="utf-8", errors="replace") as lines:
             for line in lines:

@@ -34,8 +34,7 @@ class Socket(NamedTuple):
     inode: int
 
 
-def read_table(proto, only=None):
-    # type: (str, Optional[int]) -> Iterator[Socket]
+def read_table(proto: str, only: Optional[int] = None) -> Iterator[Socket]:
     """Every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number).
 
     ``only``: those in this state; the others, thousands of listeners, are not even decoded.
@@ -52,8 +51,7 @@ def read_table(proto, only=None):
                 yield Socket(address, port, remote, remote_port, state, inode)
 
 
-def _endpoint(text):
-    # type: (str) -> Tuple[str, int]
+def _endpoint(text: str) -> Tuple[str, int]:
     # The kernel prints each 32-bit word of the address in the byte order of the machine.
     address, _, port = text.partition(":")
     words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
@@ -65,14 +63,12 @@ def _endpoint(text):
     return socket.inet_ntop(socket.AF_INET6, raw), int(port, 16)
 
 
-def is_loopback(address):
-    # type: (str) -> bool
+def is_loopback(address: str) -> bool:
     """Whether an address is reachable from its own host only."""
     return address.startswith("127.") or address == "::1"
 
 
-def _match(bind, address):
-    # type: (str, str) -> Optional[str]
+def _match(bind: str, address: str) -> Optional[str]:
     """How a socket on ``bind`` concerns ``address``: exact, perhaps, or not at all. ``loopback``
     and ``elsewhere``: it holds the port on another address of the same family."""
     same_family = (":" in bind) == (":" in address)
@@ -89,18 +85,16 @@ def _match(bind, address):
 class Holders:
     """The sockets that hold ports, as one look at /proc found them."""
 
-    def __init__(self, proto):
-        # type: (str) -> None
-        self._held = {}  # type: Dict[int, List[Socket]]
-        self._closing = set()  # type: Set[int]
+    def __init__(self, proto: str) -> None:
+        self._held: Dict[int, List[Socket]] = {}
+        self._closing: Set[int] = set()
         for entry in read_table(proto):
             if entry.state == HOLDING[proto]:
                 self._held.setdefault(entry.port, []).append(entry)
             elif proto == "tcp" and entry.state in TCP_CLOSING:
                 self._closing.add(entry.port)
 
-    def find(self, address, port, ways):
-        # type: (str, int, Tuple[str, ...]) -> Optional[Socket]
+    def find(self, address: str, port: int, ways: Tuple[str, ...]) -> Optional[Socket]:
         """The socket that holds ``port`` for ``address`` in one of these ways, first way first."""
         held = self._held.get(port)
         if held:
@@ -110,20 +104,18 @@ class Holders:
                         return entry
         return None
 
-    def is_closing(self, port):
-        # type: (int) -> bool
+    def is_closing(self, port: int) -> bool:
         """Whether only old connections (TIME_WAIT ...) keep the port."""
         return port in self._closing
 
 
-def owners(inodes):
-    # type: (Set[int]) -> Dict[int, Owner]
+def owners(inodes: Set[int]) -> Dict[int, Owner]:
     """(process name, pid) of sockets by inode, as far as this process may see.
 
     A socket without a process is the kernel's own (VXLAN, WireGuard, NFS) where every process of
     the machine could be looked into; else its owner is unknown.
     """
-    found = {}  # type: Dict[int, Owner]
+    found: Dict[int, Owner] = {}
     missing = set(inodes)
     sees_all = _link("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
     pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
@@ -141,8 +133,7 @@ def owners(inodes):
     return found
 
 
-def _sockets_of(pid):
-    # type: (int) -> Tuple[Set[int], bool]
+def _sockets_of(pid: int) -> Tuple[Set[int], bool]:
     """The inodes of a process's sockets, and whether it let itself be looked into."""
     folder = "/proc/%d/fd" % pid
     inodes = set()
@@ -156,8 +147,7 @@ def _sockets_of(pid):
     return inodes, True
 
 
-def _link(path):
-    # type: (str) -> str
+def _link(path: str) -> str:
     """Where a link leads; empty where it is gone. Raises PermissionError."""
     try:
         return os.readlink(path)
@@ -165,22 +155,21 @@ def _link(path):
         return ""
 
 
-def held_json(address, sockets):
-    # type: (str, Iterable[Tuple[int, Socket]]) -> List[Dict[str, Any]]
+def held_json(address: str, sockets: Iterable[Tuple[int, Socket]]) -> List[Dict[str, Any]]:
     """Held ports as the wire carries them; neighbours with one owner are one entry."""
     ordered = sorted(sockets)
     known = owners({entry.inode for _port, entry in ordered})
-    items = []  # type: List[Dict[str, Any]]
+    items: List[Dict[str, Any]] = []
     for port, entry in ordered:
         process, pid = known[entry.inode]
-        item = {
+        item: Dict[str, Any] = {
             "first": port,
             "last": port,
             "process": process,
             "pid": pid,
             "bind": entry.address,
             "loopback": is_loopback(entry.address) and not is_loopback(address),
-        }  # type: Dict[str, Any]
+        }
         if items and items[-1]["last"] == port - 1 and _same_owner(items[-1], item):
             items[-1]["last"] = port
         else:
@@ -188,6 +177,5 @@ def held_json(address, sockets):
     return items
 
 
-def _same_owner(left, right):
-    # type: (Dict[str, Any], Dict[str, Any]) -> bool
+def _same_owner(left: Dict[str, Any], right: Dict[str, Any]) -> bool:
     return all(left[key] == right[key] for key in ("process", "pid", "bind", "loopback"))

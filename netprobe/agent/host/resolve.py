@@ -17,8 +17,7 @@ MAX_THREADS = 32
 Result = Tuple[List[str], str]
 
 
-def look_up(name):
-    # type: (str) -> Result
+def look_up(name: str) -> Result:
     """Addresses in the resolver's order without duplicates, or the resolver's own words."""
     try:
         # AI_ADDRCONFIG, as programs use it: on a host without IPv6 its addresses are never tried.
@@ -27,7 +26,7 @@ def look_up(name):
         return [], str(error.strerror or error)
     except (OSError, UnicodeError) as error:
         return [], str(error)
-    addresses = []  # type: List[str]
+    addresses: List[str] = []
     for _family, _kind, _protocol, _canonical, endpoint in found:
         address = str(endpoint[0])
         if address not in addresses:
@@ -38,18 +37,16 @@ def look_up(name):
 class Resolver:
     """Answers ``resolve`` orders. ``agent`` has ``loop`` and ``send``."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
-        self._waiting = deque()  # type: Deque[Tuple[int, str]]
-        self._timers = {}  # type: Dict[int, looping.Timer]
+        self._waiting: Deque[Tuple[int, str]] = deque()
+        self._timers: Dict[int, looping.Timer] = {}
         self._threads = 0
-        self._results = deque()  # type: Deque[Tuple[int, Result]]
+        self._results: Deque[Tuple[int, Result]] = deque()
         self._wake_read, self._wake_write = os.pipe()
         agent.loop.watch(self._wake_read, looping.READ, self._collect)
 
-    def submit(self, message):
-        # type: (Dict[str, Any]) -> None
+    def submit(self, message: Dict[str, Any]) -> None:
         """Look a name up; ``resolved`` follows within the timeout, whatever the resolver does."""
         identity = message["id"]
         self._timers[identity] = self._agent.loop.call_later(
@@ -58,27 +55,23 @@ class Resolver:
         self._waiting.append((identity, message["name"]))
         self._spawn()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Forget all; threads that hang in the resolver end with the process."""
         self._waiting.clear()
         self._timers.clear()
         self._agent.loop.unwatch(self._wake_read)
 
-    def _spawn(self):
-        # type: () -> None
+    def _spawn(self) -> None:
         while self._waiting and self._threads < MAX_THREADS:
             self._threads += 1
             identity, name = self._waiting.popleft()
             threading.Thread(target=self._work, args=(identity, name), daemon=True).start()
 
-    def _work(self, identity, name):
-        # type: (int, str) -> None
+    def _work(self, identity: int, name: str) -> None:
         self._results.append((identity, look_up(name)))
         os.write(self._wake_write, b".")
 
-    def _collect(self, _events):
-        # type: (int) -> None
+    def _collect(self, _events: int) -> None:
         os.read(self._wake_read, 4096)
         while self._results:
             identity, result = self._results.popleft()
@@ -86,8 +79,7 @@ class Resolver:
             self._finish(identity, result)
         self._spawn()
 
-    def _finish(self, identity, result):
-        # type: (int, Result) -> None
+    def _finish(self, identity: int, result: Result) -> None:
         timer = self._timers.pop(identity, None)
         if timer is None:
             return  # answered already: its time was up

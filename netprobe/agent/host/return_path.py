@@ -10,9 +10,9 @@ import struct
 from typing import Any, Dict, List, Optional
 
 from ..net.binding import family_of
+from ..net.netlink import attributes, dump
 from ..wire.failures import name_of
 from .hello import read_text
-from ..net.netlink import attributes, dump
 from .route import route
 
 RTM_GETADDR, RTM_GETNEIGH = 22, 30
@@ -26,10 +26,9 @@ _IFADDRMSG = struct.Struct("=BBBBI")
 _NDMSG = struct.Struct("=BBHiHBB")
 
 
-def way_back(message):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def way_back(message: Dict[str, Any]) -> Dict[str, Any]:
     """The ``way-back`` frame for a ``back`` order: ``dst`` asked, ``src`` answers."""
-    answer = {
+    answer: Dict[str, Any] = {
         "t": "way-back",
         "id": message["id"],
         "dev": None,
@@ -38,7 +37,7 @@ def way_back(message):
         "holder": None,
         "strict": [],
         "failure": None,
-    }  # type: Dict[str, Any]
+    }
     try:
         answer.update(_look(message["dst"], message["src"]))
     except OSError as error:
@@ -46,8 +45,7 @@ def way_back(message):
     return answer
 
 
-def _look(asker, address):
-    # type: (str, str) -> Dict[str, Any]
+def _look(asker: str, address: str) -> Dict[str, Any]:
     found = route(asker, address)
     dev, next_hop = found["dev"], found["gateway"] or asker
     return {
@@ -59,8 +57,7 @@ def _look(asker, address):
     }
 
 
-def neighbour(address, dev):
-    # type: (str, Optional[str]) -> Optional[str]
+def neighbour(address: str, dev: Optional[str]) -> Optional[str]:
     """``failed`` or ``incomplete`` where nobody has answered for the address, ``known`` where
     somebody has; None: there is no entry."""
     family = family_of(address)
@@ -73,8 +70,7 @@ def neighbour(address, dev):
     return None
 
 
-def holder(address):
-    # type: (str) -> Optional[str]
+def holder(address: str) -> Optional[str]:
     """The device that has the address."""
     family = family_of(address)
     wanted = socket.inet_pton(family, address)
@@ -85,15 +81,13 @@ def holder(address):
     return None
 
 
-def strict_devices():
-    # type: () -> List[str]
+def strict_devices() -> List[str]:
     """Devices whose reverse-path filter is strict: the larger of ``all`` and its own counts."""
     everywhere = _number(RP_FILTER % "all")
     names = [name for _index, name in socket.if_nameindex() if name != "lo"]
     return [name for name in names if max(everywhere, _number(RP_FILTER % name)) == STRICT]
 
 
-def _number(path):
-    # type: (str) -> int
+def _number(path: str) -> int:
     text = read_text(path).strip()
     return int(text) if text.isdigit() else 0

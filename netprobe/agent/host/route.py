@@ -7,8 +7,8 @@ import struct
 from typing import Any, Dict, Optional
 
 from ..net.binding import family_of
-from ..wire.failures import name_of
 from ..net.netlink import ask, attribute, attributes
+from ..wire.failures import name_of
 
 RTM_GETROUTE = 26
 RTM_F_LOOKUP_TABLE = 0x1000
@@ -20,10 +20,9 @@ SIOCGIFMTU = 0x8921
 _RTMSG = struct.Struct("=BBBBBBBBI")
 
 
-def routed(message):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def routed(message: Dict[str, Any]) -> Dict[str, Any]:
     """The ``routed`` frame for a ``route`` order."""
-    answer = {
+    answer: Dict[str, Any] = {
         "t": "routed",
         "id": message["id"],
         "source": None,
@@ -31,7 +30,7 @@ def routed(message):
         "mtu": None,
         "gateway": None,
         "failure": None,
-    }  # type: Dict[str, Any]
+    }
     try:
         answer.update(route(message["dst"], message.get("src")))
     except OSError as error:
@@ -39,8 +38,7 @@ def routed(message):
     return answer
 
 
-def route(destination, source):
-    # type: (str, Optional[str]) -> Dict[str, Any]
+def route(destination: str, source: Optional[str]) -> Dict[str, Any]:
     """Source address, device, MTU and gateway. Raises OSError as ``connect`` would: ENETUNREACH
     for no route, EHOSTUNREACH, EACCES and EINVAL for unreachable, prohibit and blackhole."""
     family = family_of(destination)
@@ -57,8 +55,7 @@ def route(destination, source):
     }
 
 
-def _ask(family, destination, source):
-    # type: (int, str, Optional[str]) -> Dict[int, bytes]
+def _ask(family: int, destination: str, source: Optional[str]) -> Dict[int, bytes]:
     bits = 128 if family == socket.AF_INET6 else 32
     body = attribute(RTA_DST, socket.inet_pton(family, destination))
     if source:
@@ -69,13 +66,11 @@ def _ask(family, destination, source):
     return dict(attributes(ask(RTM_GETROUTE, body)[_RTMSG.size :]))
 
 
-def _address(family, raw):
-    # type: (int, Optional[bytes]) -> Optional[str]
+def _address(family: int, raw: Optional[bytes]) -> Optional[str]:
     return socket.inet_ntop(family, raw) if raw else None
 
 
-def _gateway(family, known):
-    # type: (int, Dict[int, bytes]) -> Optional[str]
+def _gateway(family: int, known: Dict[int, bytes]) -> Optional[str]:
     via = known.get(RTA_VIA)
     if via is not None:
         # An IPv4 route through an IPv6 router (RFC 5549): family, then the address.
@@ -83,16 +78,14 @@ def _gateway(family, known):
     return _address(family, known.get(RTA_GATEWAY))
 
 
-def _route_mtu(metrics):
-    # type: (Optional[bytes]) -> Optional[int]
+def _route_mtu(metrics: Optional[bytes]) -> Optional[int]:
     for kind, value in attributes(metrics or b""):
         if kind == RTAX_MTU:
             return int(struct.unpack("=I", value)[0])
     return None
 
 
-def _device_mtu(dev):
-    # type: (str) -> Optional[int]
+def _device_mtu(dev: str) -> Optional[int]:
     request = array.array("B", struct.pack("16sI12x", dev.encode("ascii"), 0))
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

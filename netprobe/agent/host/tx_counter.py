@@ -8,8 +8,8 @@ import select
 import socket
 from typing import Any, Dict, List, Optional
 
-from .route import route
 from ..net.sockets import close_with_reset, open_probe, target_of
+from .route import route
 
 ANSWER_S = 1.0
 # Of the process's own network namespace; /sys may show another one's.
@@ -17,8 +17,7 @@ COUNTERS = "/proc/net/dev"
 SENT_PACKETS = 9
 
 
-def departures(agent, message):
-    # type: (Any, Dict[str, Any]) -> None
+def departures(agent: Any, message: Dict[str, Any]) -> None:
     """Answer a ``departures`` order: how many connects were made, how many packets were sent."""
     target = target_of(message["dst"], message.get("src"))
     device = route(message["dst"], message.get("src"))["dev"]
@@ -31,8 +30,7 @@ def departures(agent, message):
     )
 
 
-def _sent(device):
-    # type: (Optional[str]) -> Optional[int]
+def _sent(device: Optional[str]) -> Optional[int]:
     with open(COUNTERS) as file:
         for line in file:
             name, found, counters = line.partition(":")
@@ -41,11 +39,10 @@ def _sent(device):
     return None
 
 
-def _connect(target, port, count):
-    # type: (Any, int, int) -> int
+def _connect(target: Any, port: int, count: int) -> int:
     """Start this many connects at once, wait until all are answered or a second has passed."""
     poller = select.poll()
-    waiting = {}  # type: Dict[int, socket.socket]
+    waiting: Dict[int, socket.socket] = {}
     made = 0
     for _ in range(count):
         sock = open_probe(target, socket.SOCK_STREAM)
@@ -61,10 +58,9 @@ def _connect(target, port, count):
     return made
 
 
-def _collect(poller, waiting):
-    # type: (Any, Dict[int, socket.socket]) -> None
+def _collect(poller: Any, waiting: Dict[int, socket.socket]) -> None:
     while waiting:
-        ready = poller.poll(int(ANSWER_S * 1000))  # type: List[Any]
+        ready: List[Any] = poller.poll(int(ANSWER_S * 1000))
         if not ready:
             return
         for fd, _events in ready:

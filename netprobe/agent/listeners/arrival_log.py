@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from ..host.port_owners import TCP_SYN_RECV, read_table
 from ..core.ranges import PortSet
+from ..host.port_owners import TCP_SYN_RECV, read_table
 
 SELF_DIAL_ORDER = 0
 MAX_ORDERS = 65536
@@ -17,23 +17,20 @@ class OrderLog:
 
     __slots__ = ("ports", "reply", "sources")
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self.ports = PortSet()
-        self.sources = set()  # type: Set[str]
-        self.reply = None  # type: Optional[str]
+        self.sources: Set[str] = set()
+        self.reply: Optional[str] = None
 
 
 class RoundLog:
     """Everything that arrived at the listeners of one round."""
 
-    def __init__(self):
-        # type: () -> None
-        self._orders = {}  # type: Dict[int, OrderLog]
-        self._strangers = {}  # type: Dict[Tuple[int, str], None]
+    def __init__(self) -> None:
+        self._orders: Dict[int, OrderLog] = {}
+        self._strangers: Dict[Tuple[int, str], None] = {}
 
-    def saw(self, order, port, source):
-        # type: (int, int, str) -> Optional[OrderLog]
+    def saw(self, order: int, port: int, source: str) -> Optional[OrderLog]:
         """Note a genuine arrival; None where no more orders can be remembered."""
         log = self._orders.get(order)
         if log is None:
@@ -45,14 +42,12 @@ class RoundLog:
             log.sources.add(source)
         return log
 
-    def stranger(self, port, source):
-        # type: (int, str) -> None
+    def stranger(self, port: int, source: str) -> None:
         """Note something that carried no valid nonce."""
         if len(self._strangers) < MAX_STRANGERS:
             self._strangers[(port, source)] = None
 
-    def orders_json(self, wanted):
-        # type: (Iterable[int]) -> List[Dict[str, Any]]
+    def orders_json(self, wanted: Iterable[int]) -> List[Dict[str, Any]]:
         """What was seen of these orders."""
         items = []
         for order in wanted:
@@ -68,19 +63,17 @@ class RoundLog:
                 )
         return items
 
-    def strangers_json(self):
-        # type: () -> List[List[Any]]
+    def strangers_json(self) -> List[List[Any]]:
         """Ports and addresses of those who were not ours."""
         return [[port, source] for port, source in sorted(self._strangers)]
 
 
-def half_open(ports):
-    # type: (Set[int]) -> List[List[Any]]
+def half_open(ports: Set[int]) -> List[List[Any]]:
     """[port, remote address, remote port, own address] of SYN_RECV entries on these ports.
 
     The SYN arrived here and our SYN-ACK was not acknowledged: the way back is the place to look.
     """
-    found = []  # type: List[List[Any]]
+    found: List[List[Any]] = []
     for entry in read_table("tcp", TCP_SYN_RECV) if ports else ():
         if entry.state == TCP_SYN_RECV and entry.port in ports and len(found) < MAX_HALF_OPEN:
             found.append([entry.port, entry.remote, entry.remote_port, entry.address])

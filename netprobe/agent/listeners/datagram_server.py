@@ -21,15 +21,13 @@ Ancillary = List[Tuple[int, int, bytes]]
 class DatagramServer:
     """All UDP and raw listeners of an agent."""
 
-    def __init__(self, loop):
-        # type: (looping.Loop) -> None
+    def __init__(self, loop: looping.Loop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._ports = {}  # type: Dict[int, Tuple[Port, Callable[[Port], None]]]
+        self._ports: Dict[int, Tuple[Port, Callable[[Port], None]]] = {}
         loop.watch(self._epoll.fileno(), looping.READ, self._ready)
 
-    def add(self, port):
-        # type: (Port) -> None
+    def add(self, port: Port) -> None:
         """Serve a bound socket."""
         if port.block.proto == "ipproto":
             receive = self._receive_raw
@@ -40,47 +38,40 @@ class DatagramServer:
         self._ports[port.sock.fileno()] = (port, receive)
         self._epoll.register(port.sock.fileno(), select.EPOLLIN)
 
-    def remove(self, port):
-        # type: (Port) -> None
+    def remove(self, port: Port) -> None:
         """Close a listener."""
         if self._ports.pop(port.sock.fileno(), None) is not None:
             port.sock.close()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close everything."""
         for port, _receive in list(self._ports.values()):
             self.remove(port)
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def _ready(self, _events):
-        # type: (int) -> None
+    def _ready(self, _events: int) -> None:
         for fd, _event in self._epoll.poll(0, EVENT_BATCH):
             port, receive = self._ports.get(fd, (None, None))
             if port is not None and receive is not None:
                 self._drain(port, receive)
 
-    def _drain(self, port, receive):
-        # type: (Port, Callable[[Port], None]) -> None
+    def _drain(self, port: Port, receive: Callable[[Port], None]) -> None:
         try:
             for _ in range(READ_BATCH):
                 receive(port)
         except OSError:
             return  # nothing more to read; an ICMP error of an earlier answer is no arrival
 
-    def _receive(self, port):
-        # type: (Port) -> None
+    def _receive(self, port: Port) -> None:
         data, address = port.sock.recvfrom(MAX_DATAGRAM)
         _answer(port, data, address, None)
 
-    def _receive_anywhere(self, port):
-        # type: (Port) -> None
+    def _receive_anywhere(self, port: Port) -> None:
         data, ancillary, _flags, address = port.sock.recvmsg(MAX_DATAGRAM, ANCILLARY_BYTES)
         _answer(port, data, address, _asked_address(ancillary))
 
-    def _receive_raw(self, port):
-        # type: (Port) -> None
+    def _receive_raw(self, port: Port) -> None:
         data, address = port.sock.recvfrom(MAX_DATAGRAM)
         if port.sock.family == socket.AF_INET and data:
             # IPv4 raw sockets are given the IP header too, IPv6 ones are not.
@@ -88,8 +79,9 @@ class DatagramServer:
         _answer(port, data, address, None)
 
 
-def _answer(port, data, address, ancillary):
-    # type: (Port, bytes, Tuple[Any, ...], Optional[Ancillary]) -> None
+def _answer(
+    port: Port, data: bytes, address: Tuple[Any, ...], ancillary: Optional[Ancillary]
+) -> None:
     answer = port.round.arrived(port, data, peer(address))
     if answer is None:
         return
@@ -103,8 +95,7 @@ def _answer(port, data, address, ancillary):
         log.reply = name_of(error.errno)
 
 
-def _asked_address(ancillary):
-    # type: (Ancillary) -> Ancillary
+def _asked_address(ancillary: Ancillary) -> Ancillary:
     """The control message that makes the answer leave from the address that was asked."""
     for level, kind, data in ancillary:
         if level == socket.IPPROTO_IP and kind == IP_PKTINFO:

@@ -4,14 +4,14 @@ import os
 import resource
 from typing import Any, Dict, List, Union
 
-from .tcp_server import TcpServer
-from ..host.port_owners import Holders, held_json
-from .opening import Opening
 from ..core.ranges import each
+from ..host.port_owners import Holders, held_json
+from .arrival_log import half_open
 from .datagram_server import DatagramServer
+from .opening import Opening
 from .rounds import Block, Port, Round
 from .self_test import SelfDial
-from .arrival_log import half_open
+from .tcp_server import TcpServer
 
 # Rounds that were closed can still be asked what they saw.
 KEPT_ROUNDS = 16
@@ -23,16 +23,14 @@ MAX_DIALS = 1024
 class Listeners:
     """Every round of an agent; that has ``loop``, ``key``, ``host``, ``templates`` and ``send``."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._tcp = TcpServer(agent.loop)
         self._datagrams = DatagramServer(agent.loop)
-        self._rounds = {}  # type: Dict[int, Round]
-        self._busy = {}  # type: Dict[int, Union[Opening, SelfDial]]
+        self._rounds: Dict[int, Round] = {}
+        self._busy: Dict[int, Union[Opening, SelfDial]] = {}
 
-    def listen(self, message):
-        # type: (Dict[str, Any]) -> None
+    def listen(self, message: Dict[str, Any]) -> None:
         """Open a round; ``listening`` follows when every port is bound and dialled."""
         identity = message["id"]
         self._close_round(identity)
@@ -48,22 +46,20 @@ class Listeners:
             lambda: self._dial(identity, opened),
         )
 
-    def close_round(self, message):
-        # type: (Dict[str, Any]) -> None
+    def close_round(self, message: Dict[str, Any]) -> None:
         """Close a round's listeners; what they saw can still be asked for."""
         self._close_round(message["id"])
         self._agent.send({"t": "closed", "id": message["id"]})
 
-    def seen(self, message):
-        # type: (Dict[str, Any]) -> None
+    def seen(self, message: Dict[str, Any]) -> None:
         """Tell what arrived for these orders at the listeners of a round."""
-        answer = {
+        answer: Dict[str, Any] = {
             "t": "seen",
             "id": message["id"],
             "orders": [],
             "half_open": [],
             "strangers": [],
-        }  # type: Dict[str, Any]
+        }
         asked = self._rounds.get(message["round"])
         if asked is not None:
             numbers = {p.number for p in asked.ports() if p.block.proto == "tcp"}
@@ -72,12 +68,11 @@ class Listeners:
             answer["strangers"] = asked.log.strangers_json()
         self._agent.send(answer)
 
-    def held(self, message):
-        # type: (Dict[str, Any]) -> None
+    def held(self, message: Dict[str, Any]) -> None:
         """Tell who holds these ports, and bind nothing."""
         looked = Round(b"", 0)
         looked.blocks = [Block(looked, item, None) for item in message["blocks"]]
-        tables = {}  # type: Dict[str, Holders]
+        tables: Dict[str, Holders] = {}
         for block in looked.blocks:
             table = tables.setdefault(block.proto, Holders(block.proto))
             numbers = each(block.ranges) if block.proto != "ipproto" else [block.number or 0]
@@ -91,8 +86,7 @@ class Listeners:
                     block.beside.append((number, beside))
         self._report(message["id"], looked)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close everything."""
         for work in self._busy.values():
             work.cancel()
@@ -100,34 +94,28 @@ class Listeners:
         self._tcp.close()
         self._datagrams.close()
 
-    def _room(self):
-        # type: () -> int
+    def _room(self) -> int:
         """How many listeners a new round may open."""
         return self._free() - min(RESERVED_FILES, _file_limit() // 2)
 
-    def _free(self):
-        # type: () -> int
+    def _free(self) -> int:
         """Descriptors that no listener has."""
         return _file_limit() - sum(
             len(known.ports()) for known in self._rounds.values() if known.is_open
         )
 
-    def _block(self, of_round, item):
-        # type: (Round, Dict[str, Any]) -> Block
+    def _block(self, of_round: Round, item: Dict[str, Any]) -> Block:
         number = item["template"]
         template = self._agent.templates[number] if number else None
         return Block(of_round, item, template)
 
-    def _serve(self, port):
-        # type: (Port) -> None
+    def _serve(self, port: Port) -> None:
         self._server(port).add(port)
 
-    def _server(self, port):
-        # type: (Port) -> Union[TcpServer, DatagramServer]
+    def _server(self, port: Port) -> Union[TcpServer, DatagramServer]:
         return self._tcp if port.block.proto == "tcp" else self._datagrams
 
-    def _dial(self, identity, opened):
-        # type: (int, Round) -> None
+    def _dial(self, identity: int, opened: Round) -> None:
         self._busy[identity] = SelfDial(
             self._agent.loop,
             self._agent.key,
@@ -136,21 +124,18 @@ class Listeners:
             lambda: self._ready(identity, opened),
         )
 
-    def _ready(self, identity, opened):
-        # type: (int, Round) -> None
+    def _ready(self, identity: int, opened: Round) -> None:
         self._busy.pop(identity, None)
         self._report(identity, opened)
 
-    def _report(self, identity, opened):
-        # type: (int, Round) -> None
+    def _report(self, identity: int, opened: Round) -> None:
         blocks = [
             block.json(held_json(block.address, block.held), _beside(block))
             for block in opened.blocks
         ]
         self._agent.send({"t": "listening", "id": identity, "blocks": blocks})
 
-    def _close_round(self, identity):
-        # type: (int) -> None
+    def _close_round(self, identity: int) -> None:
         work = self._busy.pop(identity, None)
         if work is not None:
             work.cancel()
@@ -161,20 +146,17 @@ class Listeners:
             for port in closed.ports():
                 self._server(port).remove(port)
 
-    def _forget_oldest(self):
-        # type: () -> None
+    def _forget_oldest(self) -> None:
         closed = [number for number, known in self._rounds.items() if not known.is_open]
         for number in closed[: max(0, len(closed) - KEPT_ROUNDS)]:
             del self._rounds[number]
 
 
-def _file_limit():
-    # type: () -> int
+def _file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def _beside(block):
-    # type: (Block) -> List[Dict[str, Any]]
+def _beside(block: Block) -> List[Dict[str, Any]]:
     """Who holds ports on other addresses of this host; our own listeners are nobody."""
     found = held_json(block.address, block.beside)
     return [item for item in found if item["pid"] != os.getpid()]

@@ -5,11 +5,11 @@ import socket
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from ..core import loop as looping
-from ..net.binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
-from ..wire.failures import PERMISSION, TOO_MANY_FILES, name_of
+from ..core.ranges import each
 from ..host.hello import node_ports, runs_kubelet
 from ..host.port_owners import Holders
-from ..core.ranges import each
+from ..net.binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
+from ..wire.failures import PERMISSION, TOO_MANY_FILES, name_of
 from .rounds import Block, Port, Round
 
 SLICE_PORTS = 256
@@ -21,32 +21,35 @@ class Opening:
     ``room`` is how many descriptors the round may take.
     """
 
-    def __init__(self, loop, of_round, room, opened, done):
-        # type: (looping.Loop, Round, int, Callable[[Port], None], Callable[[], None]) -> None
+    def __init__(
+        self,
+        loop: looping.Loop,
+        of_round: Round,
+        room: int,
+        opened: Callable[[Port], None],
+        done: Callable[[], None],
+    ) -> None:
         self._loop = loop
         self._room = room
         self._opened = opened
         self._done = done
         self._reserved = node_ports() if runs_kubelet() else None
-        self._holders = {}  # type: Dict[str, Holders]
+        self._holders: Dict[str, Holders] = {}
         self._work = self._steps(of_round)
         self._timer = loop.call_later(0, self._slice)
 
-    def cancel(self):
-        # type: () -> None
+    def cancel(self) -> None:
         """Open no more."""
         self._timer.cancel()
 
-    def _slice(self):
-        # type: () -> None
+    def _slice(self) -> None:
         for _ in range(SLICE_PORTS):
             if next(self._work, None) is None:
                 self._done()
                 return
         self._timer = self._loop.call_later(0, self._slice)
 
-    def _steps(self, of_round):
-        # type: (Round) -> Iterator[bool]
+    def _steps(self, of_round: Round) -> Iterator[bool]:
         for block in of_round.blocks:
             block.nat = not _is_here(block)
             if block.proto == "ipproto":
@@ -57,8 +60,7 @@ class Opening:
                 self._open_port(block, number)
                 yield True
 
-    def _open_port(self, block, number):
-        # type: (Block, int) -> None
+    def _open_port(self, block: Block, number: int) -> None:
         if self._is_reserved(number):
             block.skipped.add(number)
             return
@@ -73,8 +75,7 @@ class Opening:
             reuse = self._table(block.proto).is_closing(number)
             self._open(block, number, lambda b: bind_tcp(_bind_address(b), number, reuse))
 
-    def _open(self, block, number, bind):
-        # type: (Block, int, Callable[[Block], socket.socket]) -> None
+    def _open(self, block: Block, number: int, bind: Callable[[Block], socket.socket]) -> None:
         if self._room <= 0:
             block.fail(number, TOO_MANY_FILES)
             return
@@ -90,8 +91,7 @@ class Opening:
         block.ports.append(port)
         self._opened(port)
 
-    def _refused(self, block, number, error):
-        # type: (Block, int, OSError) -> None
+    def _refused(self, block: Block, number: int, error: OSError) -> None:
         if error.errno in PERMISSION:
             block.denied.add(number)
             return
@@ -107,28 +107,23 @@ class Opening:
         else:
             block.fail(number, name_of(error.errno))
 
-    def _holder(self, block, number, ways):
-        # type: (Block, int, Tuple[str, ...]) -> Optional[Any]
+    def _holder(self, block: Block, number: int, ways: Tuple[str, ...]) -> Optional[Any]:
         return self._table(block.proto).find(block.address, number, ways)
 
-    def _table(self, proto):
-        # type: (str) -> Holders
+    def _table(self, proto: str) -> Holders:
         if proto not in self._holders:
             self._holders[proto] = Holders(proto)
         return self._holders[proto]
 
-    def _is_reserved(self, number):
-        # type: (int) -> bool
+    def _is_reserved(self, number: int) -> bool:
         return self._reserved is not None and self._reserved[0] <= number <= self._reserved[1]
 
 
-def _bind_address(block):
-    # type: (Block) -> str
+def _bind_address(block: Block) -> str:
     return wildcard(block.address) if block.nat else block.address
 
 
-def _is_here(block):
-    # type: (Block) -> bool
+def _is_here(block: Block) -> bool:
     try:
         return has_address(block.address)
     except OSError:

@@ -15,8 +15,7 @@ class Port:
 
     __slots__ = ("block", "dialled", "number", "request_bytes", "round", "sock", "template")
 
-    def __init__(self, block, number, sock):
-        # type: (Block, int, socket.socket) -> None
+    def __init__(self, block: "Block", number: int, sock: socket.socket) -> None:
         self.round = block.round
         self.block = block
         self.number = number
@@ -29,30 +28,29 @@ class Port:
 class Block:
     """One block of a ``listen`` order and what became of its ports."""
 
-    def __init__(self, of_round, item, template):
-        # type: (Round, Dict[str, Any], Optional[Template]) -> None
+    def __init__(
+        self, of_round: "Round", item: Dict[str, Any], template: Optional[Template]
+    ) -> None:
         self.round = of_round
-        self.proto = item["proto"]  # type: str
-        self.address = item["addr"]  # type: str
-        self.ranges = item.get("ports") or []  # type: List[List[int]]
-        self.number = item.get("number")  # type: Optional[int]
+        self.proto: str = item["proto"]
+        self.address: str = item["addr"]
+        self.ranges: List[List[int]] = item.get("ports") or []
+        self.number: Optional[int] = item.get("number")
         self.template = template
         self.nat = False
-        self.ports = []  # type: List[Port]
-        self.held = []  # type: List[Tuple[int, Any]]
+        self.ports: List[Port] = []
+        self.held: List[Tuple[int, Any]] = []
         # Who holds a port on another address of this host; here it is free.
-        self.beside = []  # type: List[Tuple[int, Any]]
+        self.beside: List[Tuple[int, Any]] = []
         self.denied = PortSet()
         self.skipped = PortSet()
-        self.failed = {}  # type: Dict[str, PortSet]
+        self.failed: Dict[str, PortSet] = {}
 
-    def fail(self, number, failure):
-        # type: (int, str) -> None
+    def fail(self, number: int, failure: str) -> None:
         """A port that could not be bound, and not because somebody listens there."""
         self.failed.setdefault(failure, PortSet()).add(number)
 
-    def json(self, held, beside):
-        # type: (List[Dict[str, Any]], List[Dict[str, Any]]) -> Dict[str, Any]
+    def json(self, held: List[Dict[str, Any]], beside: List[Dict[str, Any]]) -> Dict[str, Any]:
         """The block as ``listening`` carries it."""
         return {
             "up": PortSet(port.number for port in self.ports).pairs(),
@@ -73,21 +71,18 @@ class Block:
 class Round:
     """The listeners of one ``listen`` order, and the log of what they saw."""
 
-    def __init__(self, key, host):
-        # type: (bytes, int) -> None
+    def __init__(self, key: bytes, host: int) -> None:
         self._key = key
         self._host = host
-        self.blocks = []  # type: List[Block]
+        self.blocks: List[Block] = []
         self.log = RoundLog()
         self.is_open = True
 
-    def ports(self):
-        # type: () -> List[Port]
+    def ports(self) -> List[Port]:
         """Every bound port of the round."""
         return [port for block in self.blocks for port in block.ports]
 
-    def arrived(self, port, data, source):
-        # type: (Port, bytes, str) -> Optional[Answer]
+    def arrived(self, port: Port, data: bytes, source: str) -> Optional[Answer]:
         """Log what reached a socket; the answer it deserves, with the log that notes its fate."""
         template = port.template
         nonce = template.recognise(self._key, data) if template is not None else None
@@ -101,7 +96,7 @@ class Round:
             return None
         if astray and template.answer is not None:
             # Its port was rewritten: it never reached the one that was asked. The MAC says so.
-            log = OrderLog()  # type: Optional[OrderLog]
+            log: Optional[OrderLog] = OrderLog()
         else:
             log = self.log.saw(said.order, said.port, source)
         if log is None or template.answer is None:

@@ -10,9 +10,9 @@ from typing import Callable, Deque, Dict, Optional, Tuple
 
 from ..core import loop as looping
 from ..net.binding import LINGER_RESET, family_of
-from .rounds import Port, Round
 from ..wire.frames import pack_nonce
 from .arrival_log import SELF_DIAL_ORDER
+from .rounds import Port, Round
 
 # So many start in one turn of the loop, which then answers them.
 BURST = 128
@@ -26,15 +26,13 @@ class Call:
 
     __slots__ = ("attempt", "deadline", "sock", "unsent")
 
-    def __init__(self, attempt, deadline):
-        # type: (int, float) -> None
+    def __init__(self, attempt: int, deadline: float) -> None:
         self.attempt = attempt
         self.deadline = deadline
-        self.sock = None  # type: Optional[socket.socket]
+        self.sock: Optional[socket.socket] = None
         self.unsent = b""
 
-    def push(self):
-        # type: () -> None
+    def push(self) -> None:
         """Send what could not be sent before."""
         if self.unsent and self.sock is not None:
             try:
@@ -43,8 +41,7 @@ class Call:
             except OSError:
                 pass  # not connected yet, or refused: then the deadline tells
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Reset the connection, if there is one."""
         if self.sock is not None:
             self.sock.close()
@@ -56,19 +53,19 @@ class SelfDial:
     ``window`` is how many dials may be on their way at once; each takes two descriptors.
     """
 
-    def __init__(self, loop, key, of_round, window, done):
-        # type: (looping.Loop, bytes, Round, int, Callable[[], None]) -> None
+    def __init__(
+        self, loop: looping.Loop, key: bytes, of_round: Round, window: int, done: Callable[[], None]
+    ) -> None:
         self._loop = loop
         self._window = window
         self._key = key
         self._done = done
-        self._waiting = deque((port, 1) for port in of_round.ports())  # type: Deque[Tuple[Port, int]]
-        self._calls = {}  # type: Dict[Port, Call]
-        self._senders = {}  # type: Dict[Tuple[int, Optional[int]], socket.socket]
+        self._waiting: Deque[Tuple[Port, int]] = deque((port, 1) for port in of_round.ports())
+        self._calls: Dict[Port, Call] = {}
+        self._senders: Dict[Tuple[int, Optional[int]], socket.socket] = {}
         self._timer = loop.call_later(0, self._step)
 
-    def cancel(self):
-        # type: () -> None
+    def cancel(self) -> None:
         """Stop without a word: the round is being closed."""
         self._timer.cancel()
         for call in self._calls.values():
@@ -79,8 +76,7 @@ class SelfDial:
         self._senders.clear()
         self._waiting.clear()
 
-    def _step(self):
-        # type: () -> None
+    def _step(self) -> None:
         self._settle(self._loop.now())
         for _ in range(BURST):
             if not self._waiting or len(self._calls) >= self._window:
@@ -92,8 +88,7 @@ class SelfDial:
             self.cancel()
             self._done()
 
-    def _settle(self, now):
-        # type: (float) -> None
+    def _settle(self, now: float) -> None:
         """Close the calls that arrived or took too long; those are tried once more."""
         for port, call in list(self._calls.items()):
             call.push()
@@ -103,8 +98,7 @@ class SelfDial:
             if late and not port.dialled and call.attempt < ATTEMPTS:
                 self._waiting.append((port, call.attempt + 1))
 
-    def _dial(self, port, attempt):
-        # type: (Port, int) -> None
+    def _dial(self, port: Port, attempt: int) -> None:
         template = port.template
         if template is None or template.nonce_at is None:
             port.dialled = True  # nothing could recognise the call
@@ -119,8 +113,7 @@ class SelfDial:
         except OSError:
             pass  # the deadline tells, as for a call that got lost
 
-    def _connect(self, call, port, request):
-        # type: (Call, Port, bytes) -> None
+    def _connect(self, call: Call, port: Port, request: bytes) -> None:
         target = _target(port)
         call.sock = socket.socket(family_of(target), socket.SOCK_STREAM)
         call.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
@@ -130,8 +123,7 @@ class SelfDial:
         call.unsent = request
         call.push()
 
-    def _sender(self, port):
-        # type: (Port) -> socket.socket
+    def _sender(self, port: Port) -> socket.socket:
         family, number = family_of(port.block.address), port.block.number
         raw = port.block.proto == "ipproto"
         key = (family, number if raw else None)
@@ -143,8 +135,7 @@ class SelfDial:
         return self._senders[key]
 
 
-def _target(port):
-    # type: (Port) -> str
+def _target(port: Port) -> str:
     """The probed address; where the host lacks it (NAT), its loopback."""
     if not port.block.nat:
         return port.block.address

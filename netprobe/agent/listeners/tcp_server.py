@@ -28,8 +28,7 @@ class Connection:
 
     __slots__ = ("data", "deadline", "done", "port", "sock", "source")
 
-    def __init__(self, sock, port, source, deadline):
-        # type: (socket.SocketType, Port, str, float) -> None
+    def __init__(self, sock: socket.SocketType, port: Port, source: str, deadline: float) -> None:
         self.sock = sock
         self.port = port
         self.source = source
@@ -41,36 +40,31 @@ class Connection:
 class TcpServer:
     """All listening TCP sockets of an agent and the connections that they accepted."""
 
-    def __init__(self, loop):
-        # type: (looping.Loop) -> None
+    def __init__(self, loop: looping.Loop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._ports = {}  # type: Dict[int, Port]
-        self._open = {}  # type: Dict[int, Connection]
-        self._sweeper = None  # type: Optional[looping.Timer]
+        self._ports: Dict[int, Port] = {}
+        self._open: Dict[int, Connection] = {}
+        self._sweeper: Optional[looping.Timer] = None
         loop.watch(self._epoll.fileno(), looping.READ, self._ready)
 
-    def add(self, port):
-        # type: (Port) -> None
+    def add(self, port: Port) -> None:
         """Serve a bound, listening socket."""
         self._ports[port.sock.fileno()] = port
         self._epoll.register(port.sock.fileno(), select.EPOLLIN)
 
-    def remove(self, port):
-        # type: (Port) -> None
+    def remove(self, port: Port) -> None:
         """Close a listener."""
         if self._ports.pop(port.sock.fileno(), None) is not None:
             port.sock.close()
 
-    def drop_connections(self, of_round):
-        # type: (Round) -> None
+    def drop_connections(self, of_round: Round) -> None:
         """Reset every connection that came in over a round's listeners."""
         for connection in list(self._open.values()):
             if connection.port.round is of_round:
                 self._end(connection)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close everything."""
         for connection in list(self._open.values()):
             self._end(connection)
@@ -79,8 +73,7 @@ class TcpServer:
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def _ready(self, _events):
-        # type: (int) -> None
+    def _ready(self, _events: int) -> None:
         ports, connections = self._ports, self._open
         for fd, _event in self._epoll.poll(0, EVENT_BATCH):
             connection = connections.get(fd)
@@ -89,8 +82,7 @@ class TcpServer:
             elif fd in ports:
                 self._accept(ports[fd])
 
-    def _accept(self, port):
-        # type: (Port) -> None
+    def _accept(self, port: Port) -> None:
         for _ in range(ACCEPT_BATCH):
             try:
                 # What socket.accept() does, without making enums of family and type each time.
@@ -104,8 +96,7 @@ class TcpServer:
             sock = socket.SocketType(family, socket.SOCK_STREAM, 0, fd)
             self._greet(sock, port, peer(address))
 
-    def _greet(self, sock, port, source):
-        # type: (socket.SocketType, Port, str) -> None
+    def _greet(self, sock: socket.SocketType, port: Port, source: str) -> None:
         connection = Connection(sock, port, source, self._loop.now() + READ_S)
         if len(self._open) >= MAX_OPEN:
             self._drop_oldest()
@@ -117,8 +108,7 @@ class TcpServer:
             if self._sweeper is None:
                 self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
-    def _read(self, connection):
-        # type: (Connection) -> None
+    def _read(self, connection: Connection) -> None:
         wanted = connection.port.request_bytes - len(connection.data)
         size = DISCARD_BYTES if connection.done else max(1, wanted)
         try:
@@ -134,8 +124,7 @@ class TcpServer:
             if len(connection.data) >= connection.port.request_bytes:
                 self._answer(connection)
 
-    def _answer(self, connection):
-        # type: (Connection) -> None
+    def _answer(self, connection: Connection) -> None:
         port = connection.port
         connection.done = True
         connection.deadline = self._loop.now() + LINGER_S
@@ -150,24 +139,21 @@ class TcpServer:
             log.reply = name_of(error.errno)
             self._end(connection)
 
-    def _end(self, connection):
-        # type: (Connection) -> None
+    def _end(self, connection: Connection) -> None:
         if not connection.done:
             connection.port.round.log.stranger(connection.port.number, connection.source)
         self._open.pop(connection.sock.fileno(), None)
         # Inherited SO_LINGER 0: a reset, unless the peer closed first.
         connection.sock.close()
 
-    def _drop_oldest(self):
-        # type: () -> None
+    def _drop_oldest(self) -> None:
         for connection in self._open.values():
             self._end(connection)
             return
 
-    def _sweep(self):
-        # type: () -> None
+    def _sweep(self) -> None:
         now = self._loop.now()
-        late = []  # type: List[Connection]
+        late: List[Connection] = []
         for connection in self._open.values():
             if connection.deadline < now:
                 late.append(connection)

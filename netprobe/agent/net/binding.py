@@ -14,20 +14,17 @@ BACKLOG = 1024
 LINGER_RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"
 
 
-def family_of(address):
-    # type: (str) -> int
+def family_of(address: str) -> int:
     """The family of an IP address in text."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-def wildcard(address):
-    # type: (str) -> str
+def wildcard(address: str) -> str:
     """The wildcard of an address's family."""
     return "::" if ":" in address else "0.0.0.0"
 
 
-def has_address(address):
-    # type: (str) -> bool
+def has_address(address: str) -> bool:
     """Whether this host has the address now (a NAT address it has not)."""
     sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
     try:
@@ -41,8 +38,7 @@ def has_address(address):
     return True
 
 
-def bind_tcp(address, port, reuse):
-    # type: (str, int, bool) -> socket.socket
+def bind_tcp(address: str, port: int, reuse: bool) -> socket.socket:
     """A TCP listener. ``reuse`` only where nothing but old connections keeps the port."""
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     try:
@@ -57,8 +53,7 @@ def bind_tcp(address, port, reuse):
     return sock
 
 
-def bind_udp(address, port):
-    # type: (str, int) -> socket.socket
+def bind_udp(address: str, port: int) -> socket.socket:
     """A UDP listener; on a wildcard it learns which address was asked."""
     sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
     try:
@@ -73,8 +68,7 @@ def bind_udp(address, port):
     return sock
 
 
-def bind_raw(address, number):
-    # type: (str, int) -> socket.socket
+def bind_raw(address: str, number: int) -> socket.socket:
     """A raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
     sock = socket.socket(family_of(address), socket.SOCK_RAW, number)
     try:
@@ -85,8 +79,7 @@ def bind_raw(address, number):
     return sock
 
 
-def _bind(sock, address, port):
-    # type: (socket.socket, str, int) -> None
+def _bind(sock: socket.socket, address: str, port: int) -> None:
     # A raw socket has its "port" from birth, and then the kernel refuses V6ONLY with EINVAL.
     if sock.family == socket.AF_INET6 and sock.type != socket.SOCK_RAW:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -94,7 +87,6 @@ def _bind(sock, address, port):
     sock.setblocking(False)
 
 
-def peer(address):
-    # type: (Tuple[Any, ...]) -> str
+def peer(address: Tuple[Any, ...]) -> str:
     """The text of a peer's address as ``accept`` and ``recvfrom`` give it, without a scope."""
     return str(address[0]).partition("%")[0]

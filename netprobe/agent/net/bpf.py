@@ -45,14 +45,13 @@ class Wanted(NamedTuple):
     outgoing: bool
 
 
-def program(wanted):
-    # type: (Wanted) -> bytes
+def program(wanted: Wanted) -> bytes:
     """The filter. The packet starts at its network header (SOCK_DGRAM).
 
     Ports are held against their outermost ends only; the exact look is Python's.
     """
     v4, v6 = _numbers(wanted.proto, wanted.number)
-    steps = [
+    steps: List[Step] = [
         (LD_WORD, ABOUT_PACKET_TYPE, None, None),
         (EQUAL, PACKET_OUTGOING if wanted.outgoing else PACKET_HOST, None, "no"),
         (LD_WORD, ABOUT_PROTOCOL, None, None),
@@ -70,23 +69,21 @@ def program(wanted):
         (EQUAL, v6, None, "no"),
         (LDX_CONSTANT, IPV6_HEADER, None, None),
         ("transport", 0, None, None),
-    ]  # type: List[Step]
+    ]
     steps += _transport(wanted)
     steps += [(RETURN, WHOLE_PACKET, None, None), ("no", 0, None, None), (RETURN, 0, None, None)]
     return _assemble(steps)
 
 
-def _numbers(proto, number):
-    # type: (str, Optional[int]) -> Tuple[int, int]
+def _numbers(proto: str, number: Optional[int]) -> Tuple[int, int]:
     if proto == "icmp":
         return socket.IPPROTO_ICMP, socket.IPPROTO_ICMPV6
     known = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP, "ipproto": number or 0}[proto]
     return known, known
 
 
-def _transport(wanted):
-    # type: (Wanted) -> List[Step]
-    steps = []  # type: List[Step]
+def _transport(wanted: Wanted) -> List[Step]:
+    steps: List[Step] = []
     if wanted.proto == "icmp":
         steps = [
             (LD_BYTE_AT_X, 0, None, None),
@@ -112,10 +109,9 @@ def _transport(wanted):
     return steps
 
 
-def _assemble(steps):
-    # type: (List[Step]) -> bytes
-    places = {}  # type: Dict[str, int]
-    code = []  # type: List[Step]
+def _assemble(steps: List[Step]) -> bytes:
+    places: Dict[str, int] = {}
+    code: List[Step] = []
     for step in steps:
         if isinstance(step[0], str):
             places[step[0]] = len(code)
@@ -128,8 +124,7 @@ def _assemble(steps):
     return out
 
 
-def attach(sock, instructions):
-    # type: (socket.socket, bytes) -> None
+def attach(sock: socket.socket, instructions: bytes) -> None:
     """Put a filter on a socket; the kernel copies it, so the array need not live longer."""
     memory = array.array("B", instructions)
     address, length = memory.buffer_info()

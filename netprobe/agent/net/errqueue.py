@@ -32,7 +32,7 @@ ORIGIN_ICMP6 = 3
 
 ANCILLARY_BYTES = 512
 _ANCILLARY, _NAME = itemgetter(1), itemgetter(3)
-_recvmsg = socket.SocketType.recvmsg  # type: Any
+_recvmsg: Any = socket.SocketType.recvmsg
 
 
 class QueuedError(NamedTuple):
@@ -55,13 +55,11 @@ class QueuedError(NamedTuple):
     data: bytes
 
     @property
-    def is_icmp(self):
-        # type: () -> bool
+    def is_icmp(self) -> bool:
         """Whether a host said this; else our own kernel did without any packet."""
         return self.origin in (ORIGIN_ICMP, ORIGIN_ICMP6) and self.offender is not None
 
-    def fact(self):
-        # type: () -> Optional[IcmpFact]
+    def fact(self) -> "Optional[IcmpFact]":
         """The error as it goes over the wire."""
         if not self.is_icmp or self.offender is None:
             return None
@@ -71,8 +69,7 @@ class QueuedError(NamedTuple):
 IcmpFact = Tuple[int, int, str, Optional[int]]
 
 
-def listen_for_errors(sock):
-    # type: (socket.socket) -> None
+def listen_for_errors(sock: socket.socket) -> None:
     """Ask the kernel to keep ICMP errors of this socket, and the TTL of what arrives."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
@@ -82,10 +79,9 @@ def listen_for_errors(sock):
         sock.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
 
 
-def drain(sock, room=512):
-    # type: (socket.socket, int) -> List[QueuedError]
+def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
     """Everything that is in the error queue now; empties it."""
-    errors = []  # type: List[QueuedError]
+    errors: List[QueuedError] = []
     while True:
         try:
             data, ancillary, _, name = sock.recvmsg(room, ANCILLARY_BYTES, MSG_ERRQUEUE)
@@ -98,8 +94,7 @@ def drain(sock, room=512):
             errors.append(error)
 
 
-def about(errors, to, port):
-    # type: (List[QueuedError], str, Optional[int]) -> Optional[QueuedError]
+def about(errors: List[QueuedError], to: str, port: Optional[int]) -> Optional[QueuedError]:
     """The first error that is about a packet of ours to this destination, ICMP before local.
 
     The destination is checked because a reused socket, and any raw socket, also holds the errors
@@ -119,8 +114,7 @@ def about(errors, to, port):
 Cause = Tuple[int, Optional[IcmpFact]]
 
 
-def next_cause(sock, to):
-    # type: (socket.socket, Tuple[Any, ...]) -> Optional[Cause]
+def next_cause(sock: socket.socket, to: Tuple[Any, ...]) -> Optional[Cause]:
     """Why our packet to this socket address failed, by the queue as it is now; ICMP before local.
 
     Reads no further than it must: what stays is about other flows, and is passed over later.
@@ -128,8 +122,9 @@ def next_cause(sock, to):
     return _cause_in(None, sock, to)
 
 
-def next_causes(socks, addresses):
-    # type: (Sequence[Any], Sequence[Tuple[Any, ...]]) -> List[Optional[Cause]]
+def next_causes(
+    socks: Sequence[Any], addresses: Sequence[Tuple[Any, ...]]
+) -> List[Optional[Cause]]:
     """``next_cause`` of many sockets and the addresses that they went to."""
     # An empty queue ends this; that one and those behind it are read one by one.
     heard = until_error(
@@ -146,8 +141,9 @@ def next_causes(socks, addresses):
     ]
 
 
-def _cause_in(heard, sock, to):
-    # type: (Optional[Tuple[Any, ...]], socket.socket, Tuple[Any, ...]) -> Optional[Cause]
+def _cause_in(
+    heard: Optional[Tuple[Any, ...]], sock: socket.socket, to: Tuple[Any, ...]
+) -> Optional[Cause]:
     """``next_cause`` where one entry of the queue may have been read already."""
     local = None
     while True:
@@ -165,22 +161,19 @@ def _cause_in(heard, sock, to):
         local = local or cause
 
 
-def _plain(address):
-    # type: (Tuple[Any, ...]) -> Tuple[str, int]
+def _plain(address: Tuple[Any, ...]) -> Tuple[str, int]:
     """Address and port without the scope, which Python 3.6 writes behind the address."""
     return address[0].partition("%")[0], address[1]
 
 
 @lru_cache(maxsize=256)
-def _cause(ancillary):
-    # type: (Tuple[Tuple[int, int, bytes], ...]) -> Optional[Cause]
+def _cause(ancillary: Tuple[Tuple[int, int, bytes], ...]) -> Optional[Cause]:
     # One host that rejects a thousand connects says the same thousand times.
     error = _read(b"", ancillary, None)
     return None if error is None else (error.errno, error.fact())
 
 
-def ttl_of(ancillary):
-    # type: (Sequence[Tuple[int, int, bytes]]) -> Optional[int]
+def ttl_of(ancillary: Sequence[Tuple[int, int, bytes]]) -> Optional[int]:
     """The TTL or hop limit that the kernel put beside a received packet."""
     for level, kind, data in ancillary:
         if (level == socket.IPPROTO_IP and kind == IP_TTL) or (
@@ -190,8 +183,9 @@ def ttl_of(ancillary):
     return None
 
 
-def _read(data, ancillary, name):
-    # type: (bytes, Sequence[Tuple[int, int, bytes]], Optional[Tuple[str, int]]) -> Optional[QueuedError]
+def _read(
+    data: bytes, ancillary: Sequence[Tuple[int, int, bytes]], name: Optional[Tuple[str, int]]
+) -> Optional[QueuedError]:
     for level, kind, body in ancillary:
         if (level == socket.IPPROTO_IP and kind == IP_RECVERR) or (
             level == socket.IPPROTO_IPV6 and kind == IPV6_RECVERR
@@ -207,8 +201,7 @@ def _read(data, ancillary, name):
 
 
 @lru_cache(maxsize=256)
-def _offender(sockaddr):
-    # type: (bytes) -> Optional[str]
+def _offender(sockaddr: bytes) -> Optional[str]:
     if len(sockaddr) < 8:
         return None
     (family,) = struct.unpack_from("=H", sockaddr)

@@ -8,12 +8,12 @@ from typing import Dict, NamedTuple, Optional
 from .sockets import Target, open_probe
 
 # linux/icmp.h, linux/icmpv6.h; RFC 792 and RFC 4443.
-ECHO_REQUEST = {socket.AF_INET: 8, socket.AF_INET6: 128}  # type: Dict[int, int]
-ECHO_REPLY = {socket.AF_INET: 0, socket.AF_INET6: 129}  # type: Dict[int, int]
-PROTOCOL = {
+ECHO_REQUEST: Dict[int, int] = {socket.AF_INET: 8, socket.AF_INET6: 128}
+ECHO_REPLY: Dict[int, int] = {socket.AF_INET: 0, socket.AF_INET6: 129}
+PROTOCOL: Dict[int, int] = {
     socket.AF_INET: socket.IPPROTO_ICMP,
     socket.AF_INET6: socket.IPPROTO_ICMPV6,
-}  # type: Dict[int, int]
+}
 _HEADER = struct.Struct(">BBHHH")
 HEADER_BYTES = 8
 # SOL_RAW, ICMP_FILTER: a set bit is a type that is not delivered.
@@ -33,8 +33,7 @@ class EchoSocket(NamedTuple):
     number: int
 
 
-def open_echo(target, many=False):
-    # type: (Target, bool) -> EchoSocket
+def open_echo(target: Target, many: bool = False) -> EchoSocket:
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
@@ -52,22 +51,19 @@ def open_echo(target, many=False):
         return _open_raw(target)
 
 
-def _open_datagram(target):
-    # type: (Target) -> EchoSocket
+def _open_datagram(target: Target) -> EchoSocket:
     sock = open_probe(target, socket.SOCK_DGRAM, PROTOCOL[target.family])
     return EchoSocket(sock, DATAGRAM, 0)
 
 
-def _open_raw(target):
-    # type: (Target) -> EchoSocket
+def _open_raw(target: Target) -> EchoSocket:
     sock = open_probe(target, socket.SOCK_RAW, PROTOCOL[target.family])
     _only_replies(sock)
     # Other raw sockets of this host hear our replies and we theirs: the nonce tells them apart.
     return EchoSocket(sock, RAW, os.getpid() & 0xFFFF)
 
 
-def _only_replies(sock):
-    # type: (socket.socket) -> None
+def _only_replies(sock: socket.socket) -> None:
     reply = ECHO_REPLY[sock.family]
     if sock.family == socket.AF_INET6:
         words = [0xFFFFFFFF] * 8
@@ -77,8 +73,7 @@ def _only_replies(sock):
         sock.setsockopt(_SOL_RAW, _FILTER, struct.pack("=I", ~(1 << reply) & 0xFFFFFFFF))
 
 
-def echo_request(family, number, sequence, payload):
-    # type: (int, int, int, bytes) -> bytes
+def echo_request(family: int, number: int, sequence: int, payload: bytes) -> bytes:
     """An echo request; the kernel fills in a datagram socket's identifier and IPv6's checksum."""
     kind = ECHO_REQUEST[family]
     bare = _HEADER.pack(kind, 0, 0, number, sequence) + payload
@@ -87,8 +82,7 @@ def echo_request(family, number, sequence, payload):
     return _HEADER.pack(kind, 0, checksum(bare), number, sequence) + payload
 
 
-def checksum(data):
-    # type: (bytes) -> int
+def checksum(data: bytes) -> int:
     """The Internet checksum of RFC 1071."""
     if len(data) % 2:
         data += b"\0"
@@ -99,8 +93,7 @@ def checksum(data):
     return ~total & 0xFFFF
 
 
-def echo_payload(family, kind, data):
-    # type: (int, str, bytes) -> Optional[bytes]
+def echo_payload(family: int, kind: str, data: bytes) -> Optional[bytes]:
     """The payload of an echo reply as the socket delivered it, None where it is none.
 
     Raw IPv4 sockets deliver the IP header too.
@@ -112,8 +105,7 @@ def echo_payload(family, kind, data):
     return data[HEADER_BYTES:]
 
 
-def quoted_sequence(data):
-    # type: (bytes) -> Optional[int]
+def quoted_sequence(data: bytes) -> Optional[int]:
     """The sequence number of our own request, as an ICMP error quotes it."""
     if len(data) < HEADER_BYTES:
         return None

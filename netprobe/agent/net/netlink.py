@@ -13,20 +13,17 @@ _NLMSGHDR = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 
 
-def ask(kind, body):
-    # type: (int, bytes) -> bytes
+def ask(kind: int, body: bytes) -> bytes:
     """The body of the only answer. Raises OSError with the kernel's errno."""
     return next(_answers(kind, NLM_F_REQUEST, body))
 
 
-def dump(kind, body):
-    # type: (int, bytes) -> Iterator[bytes]
+def dump(kind: int, body: bytes) -> Iterator[bytes]:
     """The bodies of all entries. Raises OSError with the kernel's errno."""
     return _answers(kind, NLM_F_REQUEST | NLM_F_DUMP, body)
 
 
-def _answers(kind, flags, body):
-    # type: (int, int, bytes) -> Iterator[bytes]
+def _answers(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
     try:
         sock.bind((0, 0))
@@ -47,14 +44,12 @@ def _answers(kind, flags, body):
         sock.close()
 
 
-def attribute(kind, value):
-    # type: (int, bytes) -> bytes
+def attribute(kind: int, value: bytes) -> bytes:
     """One attribute as requests carry it."""
     return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value
 
 
-def attributes(data):
-    # type: (bytes) -> Iterator[Tuple[int, bytes]]
+def attributes(data: bytes) -> Iterator[Tuple[int, bytes]]:
     """Kind and value of every attribute."""
     at = 0
     while at + _ATTRIBUTE.size <= len(data):

@@ -17,7 +17,7 @@ IPV6_MINHOPCOUNT = 73
 IP_MTU_DISCOVER = 10
 IPV6_MTU_DISCOVER = 23
 PMTUDISC_PROBE = 3
-IP_HEADER = {socket.AF_INET: 20, socket.AF_INET6: 40}  # type: Dict[int, int]
+IP_HEADER: Dict[int, int] = {socket.AF_INET: 20, socket.AF_INET6: 40}
 UDP_HEADER = 8
 
 # The listeners of this agent, its pipes and the other engines need descriptors as well.
@@ -39,30 +39,26 @@ class Target(NamedTuple):
     scope: int
     source: Optional[str]
 
-    def sockaddr(self, port):
-        # type: (int) -> Tuple[Any, ...]
+    def sockaddr(self, port: int) -> Tuple[Any, ...]:
         """The address of one port, as the socket module wants it."""
         if self.family == socket.AF_INET6:
             return (self.address, port, 0, self.scope)
         return (self.address, port)
 
-    def source_sockaddr(self, port):
-        # type: (int) -> Tuple[Any, ...]
+    def source_sockaddr(self, port: int) -> Tuple[Any, ...]:
         """The source address with a port of our own; 0: any."""
         if self.family == socket.AF_INET6:
             return (self.source, port, 0, self.scope)
         return (self.source, port)
 
-    def addresses(self, ports):
-        # type: (Sequence[int]) -> List[Tuple[Any, ...]]
+    def addresses(self, ports: Sequence[int]) -> List[Tuple[Any, ...]]:
         """The addresses of many ports."""
         if self.family == socket.AF_INET6:
             return list(zip(repeat(self.address), ports, repeat(0), repeat(self.scope)))
         return list(zip(repeat(self.address), ports))
 
 
-def target_of(destination, source):
-    # type: (str, Optional[str]) -> Target
+def target_of(destination: str, source: Optional[str]) -> Target:
     """The target of literal addresses; raises OSError where one is none."""
     # As bytes: for text Python would first load its IDNA tables.
     literal = destination.encode("ascii")
@@ -72,8 +68,9 @@ def target_of(destination, source):
     return Target(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
 
 
-def open_probe(target, kind, protocol=0, min_ttl=None, port=0):
-    # type: (Target, int, int, Optional[int], int) -> socket.socket
+def open_probe(
+    target: Target, kind: int, protocol: int = 0, min_ttl: Optional[int] = None, port: int = 0
+) -> socket.socket:
     """A non-blocking socket with an error queue, bound to the source address where one is given.
 
     ``port``: our own port, which the socket then keeps; 0: each connect gets one.
@@ -82,7 +79,7 @@ def open_probe(target, kind, protocol=0, min_ttl=None, port=0):
     with an address error.
     """
     # The class in C beneath socket.socket, whose wrappers (enums, close) cost as much as the calls.
-    sock = socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK, protocol)  # type: Any
+    sock: Any = socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK, protocol)
     try:
         listen_for_errors(sock)
         if min_ttl is not None:
@@ -95,11 +92,10 @@ def open_probe(target, kind, protocol=0, min_ttl=None, port=0):
     return sock  # type: ignore[no-any-return]
 
 
-def is_own(target):
-    # type: (Target) -> bool
+def is_own(target: Target) -> bool:
     """Whether the destination is an address of this host; True where that is not certain."""
     try:
-        sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+        sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
     except OSError:
         return True  # no descriptor is left to find out with
     try:
@@ -111,8 +107,7 @@ def is_own(target):
     return True
 
 
-def bind_source(sock, target, port=0):
-    # type: (socket.socket, Target, int) -> None
+def bind_source(sock: socket.socket, target: Target, port: int = 0) -> None:
     """Bind the source address, and the port or leave that to connect(): then none is used up."""
     if sock.type & socket.SOCK_STREAM and not port:
         try:
@@ -122,8 +117,7 @@ def bind_source(sock, target, port=0):
     sock.bind(target.source_sockaddr(port))
 
 
-def set_min_ttl(sock, min_ttl):
-    # type: (socket.socket, int) -> None
+def set_min_ttl(sock: socket.socket, min_ttl: int) -> None:
     """Let the kernel ignore segments that arrive with a lower TTL (a reset from farther away)."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MINHOPCOUNT, min_ttl)
@@ -131,8 +125,7 @@ def set_min_ttl(sock, min_ttl):
         sock.setsockopt(socket.IPPROTO_IP, IP_MINTTL, min_ttl)
 
 
-def forbid_fragments(sock):
-    # type: (socket.socket) -> None
+def forbid_fragments(sock: socket.socket) -> None:
     """Set DF and ignore what the kernel believes of the path's MTU (network-facts section 8)."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
@@ -140,14 +133,12 @@ def forbid_fragments(sock):
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
 
 
-def padded(request, family, size, header):
-    # type: (bytes, int, int, int) -> bytes
+def padded(request: bytes, family: int, size: int, header: int) -> bytes:
     """The request with zeros behind it, so that the IP packet has ``size`` bytes in all."""
     return request + bytes(max(0, size - IP_HEADER[family] - header - len(request)))
 
 
-def set_ttl(sock, ttl):
-    # type: (socket.socket, int) -> None
+def set_ttl(sock: socket.socket, ttl: int) -> None:
     """How many routers the packets of this socket may pass."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, ttl)
@@ -155,8 +146,7 @@ def set_ttl(sock, ttl):
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
 
 
-def close_with_reset(sock):
-    # type: (socket.socket) -> None
+def close_with_reset(sock: socket.socket) -> None:
     """Close a connection by a reset: no TIME_WAIT stays on either end."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
@@ -165,8 +155,7 @@ def close_with_reset(sock):
     sock.close()
 
 
-def tcp_socket_limit():
-    # type: () -> int
+def tcp_socket_limit() -> int:
     """How many sockets the TCP engine may hold, out of the soft limit as it is now."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
@@ -187,8 +176,7 @@ class SynState(NamedTuple):
     left: Optional[bool]
 
 
-def syn_state(sock):
-    # type: (socket.socket) -> SynState
+def syn_state(sock: socket.socket) -> SynState:
     """Read TCP_INFO of a connecting socket.
 
     tcpi_total_retrans counts before the packet is handed down, so it also grows while our own
@@ -209,21 +197,18 @@ class Disconnect:
     distributions split it off) the caller closes the socket instead.
     """
 
-    def __init__(self):
-        # type: () -> None
-        self._connect = None  # type: Any
+    def __init__(self) -> None:
+        self._connect: Any = None
         self._loaded = False
-        self._thorough = None  # type: Optional[bool]
+        self._thorough: Optional[bool] = None
         # struct sockaddr with family 0, at least as long as a sockaddr_in.
         self._nowhere = bytes(16)
 
-    def __call__(self, sock):
-        # type: (socket.socket) -> bool
+    def __call__(self, sock: socket.socket) -> bool:
         """Whether the socket is as good as new; if not, it must be closed."""
         return self.many([sock.fileno()]) == [0]
 
-    def many(self, fds):
-        # type: (List[int]) -> List[int]
+    def many(self, fds: List[int]) -> List[int]:
         """For each of these sockets: 0 where it is as good as new."""
         if not self._loaded:
             self._load()
@@ -233,15 +218,13 @@ class Disconnect:
         return list(map(self._connect, fds, repeat(self._nowhere), repeat(16)))
 
     @property
-    def is_thorough(self):
-        # type: () -> bool
+    def is_thorough(self) -> bool:
         """Whether the socket also forgets its retransmissions: since Linux 5.6."""
         if self._thorough is None:
             self._thorough = _kernel() >= (5, 6)
         return self._thorough
 
-    def _load(self):
-        # type: () -> None
+    def _load(self) -> None:
         self._loaded = True
         try:
             import ctypes
@@ -251,15 +234,13 @@ class Disconnect:
             pass  # then every connection ends by closing its socket
 
 
-def _kernel():
-    # type: () -> Tuple[int, ...]
+def _kernel() -> Tuple[int, ...]:
     """The first two numbers of the kernel's version."""
     numbers = os.uname().release.split("-")[0].split(".")[:2]
     return tuple(int(number) if number.isdigit() else 0 for number in numbers)
 
 
-def widen(sock):
-    # type: (socket.socket) -> None
+def widen(sock: socket.socket) -> None:
     """Make room for the answers and errors of a whole window; the kernel caps it at rmem_max."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)

@@ -4,9 +4,9 @@ from collections import deque
 from itertools import chain
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .outcomes import Outcomes
 from ..net.sockets import Target, target_of
 from ..wire.frames import Template
+from .outcomes import Outcomes
 
 
 class Part(NamedTuple):
@@ -29,33 +29,31 @@ class Order:
     A flow is (part, port, look); looks count from 1.
     """
 
-    def __init__(self, agent, message):
-        # type: (Any, Dict[str, Any]) -> None
-        self.id = message["id"]  # type: int
-        self.target = target_of(message["dst"], message.get("src"))  # type: Target
-        self.host = message.get("host")  # type: Optional[int]
+    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
+        self.id: int = message["id"]
+        self.target: Target = target_of(message["dst"], message.get("src"))
+        self.host: Optional[int] = message.get("host")
         self.looks = max(1, int(message.get("looks") or 1))
-        self.first_ms = message.get("first_ms")  # type: Optional[int]
+        self.first_ms: Optional[int] = message.get("first_ms")
         self.look_ms = int(message["look_ms"])
         self.look_s = self.look_ms / 1000.0
-        self.pace = message.get("pace")  # type: Optional[Tuple[int, float]]
-        self.min_ttl = message.get("min_ttl")  # type: Optional[int]
-        self.ttl = message.get("ttl")  # type: Optional[int]
+        self.pace: Optional[Tuple[int, float]] = message.get("pace")
+        self.min_ttl: Optional[int] = message.get("min_ttl")
+        self.ttl: Optional[int] = message.get("ttl")
         self.outcomes = Outcomes(agent.send, self.id)
         self.flushed_at = agent.loop.now()
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
-        self.again = deque()  # type: Deque[Flow]
+        self.again: Deque[Flow] = deque()
         # (part, first, last): ranges that nobody has asked yet.
-        self._fresh = deque(self._ranges(agent, message["blocks"]))  # type: Deque[Range]
+        self._fresh: Deque[Range] = deque(self._ranges(agent, message["blocks"]))
         # A block without ports (ICMP echo, raw protocols) is one flow.
         self.pending = sum(
             sum(last - first + 1 for first, last in block["ports"]) or 1
             for block in message["blocks"]
         )
 
-    def _ranges(self, agent, blocks):
-        # type: (Any, List[Dict[str, Any]]) -> Iterator[Range]
+    def _ranges(self, agent: Any, blocks: List[Dict[str, Any]]) -> Iterator[Range]:
         for block in blocks:
             # Templates are looked up now: a later order may bring other ones under the same id.
             template = agent.templates[block["template"]] if block.get("template") else None
@@ -63,10 +61,9 @@ class Order:
             for first, last in block["ports"] or ((0, 0),):
                 yield part, first, last
 
-    def take(self, count):
-        # type: (int) -> List[Flow]
+    def take(self, count: int) -> List[Flow]:
         """Up to ``count`` flows to start: those never asked first, then those asked again."""
-        flows = []  # type: List[Flow]
+        flows: List[Flow] = []
         fresh = self._fresh
         while fresh and len(flows) < count:
             part, first, last = fresh.popleft()
@@ -78,8 +75,7 @@ class Order:
             flows.append(self.again.popleft())
         return flows
 
-    def take_alike(self, count):
-        # type: (int) -> Optional[Turn]
+    def take_alike(self, count: int) -> Optional[Turn]:
         """Up to ``count`` flows of one part and look; None where there is nothing to start."""
         if self._fresh:
             part = self._fresh[0][0]
@@ -89,9 +85,8 @@ class Order:
             return part, look, list(self._again_ports(part, look, count))
         return None
 
-    def _fresh_ports(self, part, count):
-        # type: (Part, int) -> Sequence[int]
-        taken = []  # type: List[Sequence[int]]
+    def _fresh_ports(self, part: Part, count: int) -> Sequence[int]:
+        taken: List[Sequence[int]] = []
         while count and self._fresh and self._fresh[0][0] is part:
             _, first, last = self._fresh.popleft()
             end = min(last, first + count - 1)
@@ -101,18 +96,15 @@ class Order:
             count -= len(taken[-1])
         return taken[0] if len(taken) == 1 else list(chain(*taken))
 
-    def _again_ports(self, part, look, count):
-        # type: (Part, int, int) -> Iterator[int]
+    def _again_ports(self, part: Part, look: int, count: int) -> Iterator[int]:
         while count and self.again and self.again[0][0] is part and self.again[0][2] == look:
             yield self.again.popleft()[1]
             count -= 1
 
-    def is_taken(self):
-        # type: () -> bool
+    def is_taken(self) -> bool:
         """Whether there is nothing to start just now."""
         return not self._fresh and not self.again
 
-    def put_back(self, flow):
-        # type: (Flow) -> None
+    def put_back(self, flow: Flow) -> None:
         """A flow that could not be started for want of something of our own."""
         self.again.append(flow)

@@ -29,10 +29,17 @@ _FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
 
 
 def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
-    op, failure=None, icmp=None, left=None, answer=None, by=None, data=None, ttl=None,
-    elapsed_ms=None, mtu=None,
-):  # fmt: skip
-    # type: (str, Optional[str], Optional[IcmpFact], Optional[bool], Optional[str], Optional[int], Optional[str], Optional[int], Optional[int], Optional[int]) -> Kind
+    op: str,
+    failure: Optional[str] = None,
+    icmp: Optional[IcmpFact] = None,
+    left: Optional[bool] = None,
+    answer: Optional[str] = None,
+    by: Optional[int] = None,
+    data: Optional[str] = None,
+    ttl: Optional[int] = None,
+    elapsed_ms: Optional[int] = None,
+    mtu: Optional[int] = None,
+) -> Kind:
     """One kind of outcome; the keys are those of the wire document."""
     return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
 
@@ -40,23 +47,27 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
 class Outcomes:
     """The outcomes of one order that have not been sent yet."""
 
-    def __init__(self, send, order_id):
-        # type: (Callable[[Dict[str, Any]], None], int) -> None
+    def __init__(self, send: Callable[[Dict[str, Any]], None], order_id: int) -> None:
         self._send = send
         self._id = order_id
         # The own UDP port: it tells an answer that a capture sees from others' datagrams.
-        self.own_port = None  # type: Optional[int]
-        self._kinds = {}  # type: Dict[Kind, int]
-        self._syns = {}  # type: Dict[int, int]
-        self._spans = []  # type: List[Span]
+        self.own_port: Optional[int] = None
+        self._kinds: Dict[Kind, int] = {}
+        self._syns: Dict[int, int] = {}
+        self._spans: List[Span] = []
         self._ports = 0
 
-    def __len__(self):
-        # type: () -> int
+    def __len__(self) -> int:
         return self._ports
 
-    def add(self, port, what, rtt_s, attempts, syns=None):
-        # type: (int, Kind, Optional[float], int, Optional[int]) -> None
+    def add(
+        self,
+        port: int,
+        what: Kind,
+        rtt_s: Optional[float],
+        attempts: int,
+        syns: Optional[int] = None,
+    ) -> None:
         """One port's final outcome. ``rtt_s`` None: nothing was measured."""
         index = self._kinds.setdefault(what, len(self._kinds))
         if syns is not None:
@@ -68,8 +79,9 @@ class Outcomes:
         if self._ports >= FLUSH_PORTS:
             self.flush()
 
-    def add_many(self, ports, what, rtt_s, looks):
-        # type: (Sequence[int], Kind, Optional[float], int) -> None
+    def add_many(
+        self, ports: Sequence[int], what: Kind, rtt_s: Optional[float], looks: int
+    ) -> None:
         """Many ports' final outcome, which is the same for all. A ``range`` stays one."""
         index = self._kinds.setdefault(what, len(self._kinds))
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
@@ -79,22 +91,20 @@ class Outcomes:
             self._spans += [(port, port, index, rtt_us, looks) for port in ports]
         self._ports += len(ports)
 
-    def flush(self):
-        # type: () -> None
+    def flush(self) -> None:
         """Send what there is."""
         if not self._spans:
             return
         kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
         runs = fold(self._spans)
         self._kinds, self._syns, self._spans, self._ports = {}, {}, [], 0
-        frame = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}  # type: Dict[str, Any]
+        frame: Dict[str, Any] = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}
         if self.own_port is not None:
             frame["sport"] = self.own_port
         self._send(frame)
 
 
-def kind_json(what, syns):
-    # type: (Kind, Optional[int]) -> Dict[str, Any]
+def kind_json(what: Kind, syns: Optional[int]) -> Dict[str, Any]:
     """A kind as it crosses the wire."""
     op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu = what
     return {
@@ -112,15 +122,14 @@ def kind_json(what, syns):
     }
 
 
-def fold(spans):
-    # type: (List[Span]) -> List[Run]
+def fold(spans: List[Span]) -> List[Run]:
     """Neighbouring ports of one kind as [first, last, kind, median rtt in µs or null, looks]."""
     spans = sorted(spans)
     if not spans:
         return []
     if _is_one_run(spans):
         return [_run(spans)]
-    runs = []  # type: List[Run]
+    runs: List[Run] = []
     begun = 0
     for at in range(1, len(spans) + 1):
         last = spans[at - 1]
@@ -131,23 +140,20 @@ def fold(spans):
     return runs
 
 
-def _is_one_run(spans):
-    # type: (List[Span]) -> bool
+def _is_one_run(spans: List[Span]) -> bool:
     """Whether they are all neighbours of one kind: the usual case, and told quickly."""
     nexts = [span[1] + 1 for span in spans]
     return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
 
-def _run(spans):
-    # type: (List[Span]) -> Run
+def _run(spans: List[Span]) -> Run:
     """Neighbours of one kind as a run."""
     first, last = spans[0], spans[-1]
     rtts = sorted((span[3], span[1] - span[0] + 1) for span in spans if span[3] >= 0)
     return [first[0], last[1], first[2], _median(rtts), max(map(_LOOKS, spans))]
 
 
-def _median(rtts):
-    # type: (List[Tuple[int, int]]) -> Optional[int]
+def _median(rtts: List[Tuple[int, int]]) -> Optional[int]:
     """The middle one of sorted (round trip, how often)."""
     ports = sum(count for _, count in rtts) // 2
     for rtt_us, count in rtts:

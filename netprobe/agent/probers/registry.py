@@ -3,29 +3,25 @@
 from typing import Any
 
 
-def _tcp():
-    # type: () -> Any
+def _tcp() -> Any:
     from .tcp.engine import TcpEngine
 
     return TcpEngine
 
 
-def _udp():
-    # type: () -> Any
+def _udp() -> Any:
     from .datagram.udp import UdpEngine
 
     return UdpEngine
 
 
-def _icmp():
-    # type: () -> Any
+def _icmp() -> Any:
     from .echo.engine import EchoEngine
 
     return EchoEngine
 
 
-def _ipproto():
-    # type: () -> Any
+def _ipproto() -> Any:
     from .datagram.rawip import RawEngine
 
     return RawEngine

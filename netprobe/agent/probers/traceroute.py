@@ -8,12 +8,12 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
-from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
-from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
-from ..net.icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
 from ..core.loop import READ, WRITE
 from ..core.pace import Pacer
+from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
+from ..net.icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
 from ..net.sockets import Target, open_probe, set_ttl, target_of
+from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
 from ..wire.frames import Template, pack_nonce
 
 # A Linux router answers 6 at once, then one a second; one is left for somebody else's traceroute.
@@ -33,12 +33,11 @@ KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 class Hop:
     """One TTL of a walk: its socket while it waits, its answer when it came."""
 
-    def __init__(self, ttl):
-        # type: (int) -> None
+    def __init__(self, ttl: int) -> None:
         self.ttl = ttl
-        self.sock = None  # type: Optional[socket.socket]
-        self.echo = None  # type: Optional[EchoSocket]
-        self.address = None  # type: Optional[str]
+        self.sock: Optional[socket.socket] = None
+        self.echo: Optional[EchoSocket] = None
+        self.address: Optional[str] = None
         self.reached = False
         self.refused = False
         self.tries = 0
@@ -47,22 +46,20 @@ class Hop:
 class Walk:
     """One walk as it is ordered and as far as it has come."""
 
-    def __init__(self, agent, message):
-        # type: (Any, Dict[str, Any]) -> None
-        self.id = message["id"]  # type: int
-        self.proto = message["proto"]  # type: str
-        self.target = target_of(message["dst"], message.get("src"))  # type: Target
+    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
+        self.id: int = message["id"]
+        self.proto: str = message["proto"]
+        self.target: Target = target_of(message["dst"], message.get("src"))
         self.port = int(message.get("port") or 0)
         self.most = min(MOST_TTL, int(message.get("max_ttl") or MOST_TTL))
         template = message.get("template")
-        self.template = agent.templates[template] if template else None  # type: Optional[Template]
-        self.hops = []  # type: List[Hop]
-        self.wave = []  # type: List[Hop]
-        self.failure = None  # type: Optional[str]
-        self.timers = []  # type: List[Any]
+        self.template: Optional[Template] = agent.templates[template] if template else None
+        self.hops: List[Hop] = []
+        self.wave: List[Hop] = []
+        self.failure: Optional[str] = None
+        self.timers: List[Any] = []
 
-    def end(self):
-        # type: () -> Optional[Hop]
+    def end(self) -> Optional[Hop]:
         """The nearest TTL that reached the destination or was refused: nothing lies behind it."""
         for hop in self.hops:
             if hop.reached or hop.refused:
@@ -73,23 +70,20 @@ class Walk:
 class Walker:
     """All TTL walks of the agent."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._loop = agent.loop
         self._pacer = Pacer(WALKS_AT_ONCE, WALK_EVERY_S)
-        self._waiting = deque()  # type: Deque[Walk]
-        self._walks = {}  # type: Dict[int, Walk]
-        self._timer = None  # type: Any
+        self._waiting: Deque[Walk] = deque()
+        self._walks: Dict[int, Walk] = {}
+        self._timer: Any = None
 
-    def submit(self, message):
-        # type: (Dict[str, Any]) -> None
+    def submit(self, message: Dict[str, Any]) -> None:
         """Start a walk when its turn comes; ``walked`` follows."""
         self._waiting.append(Walk(self._agent, message))
         self._start()
 
-    def cancel(self, walk_id):
-        # type: (int) -> bool
+    def cancel(self, walk_id: int) -> bool:
         """Forget a walk; whether it was known. It is not answered."""
         for walk in list(self._waiting):
             if walk.id == walk_id:
@@ -100,8 +94,7 @@ class Walker:
             self._close_wave(known)
         return known is not None
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close every socket."""
         self._waiting.clear()
         for walk in self._walks.values():
@@ -110,8 +103,7 @@ class Walker:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _start(self):
-        # type: () -> None
+    def _start(self) -> None:
         while self._waiting and self._pacer.take(self._loop.now()):
             walk = self._waiting.popleft()
             self._walks[walk.id] = walk
@@ -122,8 +114,7 @@ class Walker:
             wait_s = self._pacer.wait_s(self._loop.now()) + 0.01
             self._timer = self._loop.call_later(wait_s, self._start)
 
-    def _send_wave(self, walk):
-        # type: (Walk) -> None
+    def _send_wave(self, walk: Walk) -> None:
         """Ask the next hops, all at once: each is another router with a bucket of its own."""
         first = len(walk.hops) + 1
         walk.wave = [Hop(ttl) for ttl in range(first, min(walk.most, first + WAVE - 1) + 1)]
@@ -146,14 +137,12 @@ class Walker:
         else:
             self._check(walk)
 
-    def _failure(self, walk, error):
-        # type: (Walk, OSError) -> str
+    def _failure(self, walk: Walk, error: OSError) -> str:
         if walk.proto == "icmp" and walk.hops[0].sock is None and not walk.hops[0].tries:
             return NO_PERMISSION  # not even the first socket could be opened
         return name_of(error.errno)
 
-    def _open(self, walk, hop):
-        # type: (Walk, Hop) -> None
+    def _open(self, walk: Walk, hop: Hop) -> None:
         if walk.proto == "icmp":
             hop.echo = open_echo(walk.target)
             hop.sock = hop.echo.sock
@@ -163,8 +152,7 @@ class Walker:
         events = READ | WRITE if walk.proto == "tcp" else READ
         self._loop.watch(hop.sock.fileno(), events, lambda _: self._hear(walk, hop))
 
-    def _ask(self, walk, hop):
-        # type: (Walk, Hop) -> None
+    def _ask(self, walk: Walk, hop: Hop) -> None:
         assert hop.sock is not None
         hop.tries += 1
         if walk.proto == "tcp":
@@ -180,8 +168,7 @@ class Walker:
         request = b"" if walk.template is None else walk.template.fill(self._agent.key, nonce)
         hop.sock.sendto(request, walk.target.sockaddr(walk.port))
 
-    def _again(self, walk):
-        # type: (Walk) -> None
+    def _again(self, walk: Walk) -> None:
         if walk.proto == "tcp":
             return  # the kernel has just sent its second SYN
         for hop in walk.wave:
@@ -194,8 +181,7 @@ class Walker:
 
     # Hearing
 
-    def _hear(self, walk, hop):
-        # type: (Walk, Hop) -> None
+    def _hear(self, walk: Walk, hop: Hop) -> None:
         if hop.sock is None:
             return
         for error in drain(hop.sock):
@@ -209,8 +195,7 @@ class Walker:
             self._close_hop(hop)
             self._check(walk)
 
-    def _is_ours(self, walk, hop, error):
-        # type: (Walk, Hop, QueuedError) -> bool
+    def _is_ours(self, walk: Walk, hop: Hop, error: QueuedError) -> bool:
         if not error.is_icmp or error.to != walk.target.address:
             return False
         if hop.echo is not None:
@@ -218,8 +203,7 @@ class Walker:
             return sequence is not None and sequence >> 8 == hop.ttl
         return error.port == walk.port
 
-    def _hear_answer(self, walk, hop):
-        # type: (Walk, Hop) -> None
+    def _hear_answer(self, walk: Walk, hop: Hop) -> None:
         """Whether the destination itself answered: a handshake, a reset, a datagram, an echo."""
         assert hop.sock is not None
         if walk.proto == "tcp":
@@ -240,8 +224,7 @@ class Walker:
             return
         hop.address, hop.reached = walk.target.address, True
 
-    def _hear_handshake(self, walk, hop, sock):
-        # type: (Walk, Hop, socket.socket) -> None
+    def _hear_handshake(self, walk: Walk, hop: Hop, sock: socket.socket) -> None:
         code = sock.connect_ex(walk.target.sockaddr(walk.port))
         if code == 0 or code in ENDED_AFTER_OPEN or name_of(code) == REFUSED:
             hop.address, hop.reached = walk.target.address, True
@@ -252,8 +235,7 @@ class Walker:
 
     # Ending
 
-    def _check(self, walk):
-        # type: (Walk) -> None
+    def _check(self, walk: Walk) -> None:
         """End the walk as soon as nothing that is still out can tell more."""
         if walk.id not in self._walks:
             return
@@ -263,16 +245,14 @@ class Walker:
             return
         self._wave_over(walk)
 
-    def _time_over(self, walk, wave):
-        # type: (Walk, List[Hop]) -> None
+    def _time_over(self, walk: Walk, wave: List[Hop]) -> None:
         for hop in wave:
             # Ask once more: this process may not have run for a while.
             self._hear(walk, hop)
         if walk.wave is wave:
             self._wave_over(walk)
 
-    def _wave_over(self, walk):
-        # type: (Walk) -> None
+    def _wave_over(self, walk: Walk) -> None:
         """Go on behind the last router that answered, or end the walk."""
         if self._walks.get(walk.id) is not walk:
             return
@@ -283,8 +263,7 @@ class Walker:
         else:
             self._finish(walk)
 
-    def _finish(self, walk):
-        # type: (Walk) -> None
+    def _finish(self, walk: Walk) -> None:
         self._close_wave(walk)
         self._walks.pop(walk.id, None)
         end = walk.end()
@@ -298,22 +277,19 @@ class Walker:
         })  # fmt: skip
         self._start()
 
-    def _close_wave(self, walk):
-        # type: (Walk) -> None
+    def _close_wave(self, walk: Walk) -> None:
         for timer in walk.timers:
             timer.cancel()
         walk.timers = []
         for hop in walk.wave:
             self._close_hop(hop)
 
-    def _close_hop(self, hop):
-        # type: (Hop) -> None
+    def _close_hop(self, hop: Hop) -> None:
         if hop.sock is not None:
             self._loop.unwatch(hop.sock.fileno())
             hop.sock.close()
             hop.sock = None
 
 
-def _sequence(hop):
-    # type: (Hop) -> int
+def _sequence(hop: Hop) -> int:
     return hop.ttl << 8 | hop.tries

@@ -10,7 +10,10 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Callable, Deque, Dict, Optional
 
+from ..core.loop import READ, WRITE, Timer
 from ..net.errqueue import IcmpFact, QueuedError, about, drain
+from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
+from ..net.tcpinfo import ALIVE, tcp_facts
 from ..wire.failures import (
     BROKEN_PIPE,
     IN_PROGRESS,
@@ -19,9 +22,6 @@ from ..wire.failures import (
     TIMED_OUT,
     name_of,
 )
-from ..core.loop import READ, WRITE, Timer
-from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
-from ..net.tcpinfo import ALIVE, tcp_facts
 
 CREDIT_BYTES = 64 * 1024
 PIECE_BYTES = 16 * 1024
@@ -34,36 +34,36 @@ ENDS = {RESET: "reset", BROKEN_PIPE: "reset", TIMED_OUT: "timeout"}
 class Stream:
     """A TCP connection that an order opened. ``forget`` is called with its id when it is over."""
 
-    def __init__(self, agent, message, forget):
-        # type: (Any, Dict[str, Any], Callable[[int], None]) -> None
-        self.id = message["id"]  # type: int
+    def __init__(self, agent: Any, message: Dict[str, Any], forget: Callable[[int], None]) -> None:
+        self.id: int = message["id"]
         self._agent = agent
         self._loop = agent.loop
         self._forget = forget
         self._target = target_of(message["dst"], message.get("src"))
         self._to = self._target.sockaddr(message["port"])
-        self._options = message.get("sockopts") or {}  # type: Dict[str, Any]
+        self._options: Dict[str, Any] = message.get("sockopts") or {}
         self._limit_s = float(message.get("timeout_ms") or CONNECT_S * 1000) / 1000.0
-        self._sock = None  # type: Optional[socket.socket]
+        self._sock: Optional[socket.socket] = None
         self._watched = 0
         self._open = False
         self._credit = CREDIT_BYTES
-        self._waiting = deque()  # type: Deque[memoryview]
+        self._waiting: Deque[memoryview] = deque()
         self._queued = 0
         self._shutting = False
         self._hears = True
         # The first bytes after a send are an answer: what TCP knows then belongs to it.
         self._answered = False
-        self._timer = None  # type: Optional[Timer]
-        self._icmp = None  # type: Optional[IcmpFact]
-        self._soft = None  # type: Optional[str]
+        self._timer: Optional[Timer] = None
+        self._icmp: Optional[IcmpFact] = None
+        self._soft: Optional[str] = None
         self._started = self._loop.now()
-        self._opened_at = self._sent_at = self._received_at = None  # type: Optional[float]
+        self._opened_at: Optional[float] = None
+        self._sent_at: Optional[float] = None
+        self._received_at: Optional[float] = None
 
     # Opening
 
-    def connect(self):
-        # type: () -> None
+    def connect(self) -> None:
         """Begin to connect; ``opened`` follows in any case."""
         try:
             self._sock = self._socket()
@@ -80,8 +80,7 @@ class Stream:
             # Our own kernel refused: no packet left the host, unless an ICMP error says otherwise.
             self._refused(code, about(drain(self._sock), self._to[0], self._to[1]), False)
 
-    def _socket(self):
-        # type: () -> socket.socket
+    def _socket(self) -> socket.socket:
         sock = open_probe(self._target, socket.SOCK_STREAM)
         try:
             # What is sent as one is to leave as one: the size of the first flight is a fact.
@@ -94,8 +93,7 @@ class Stream:
             raise
         return sock
 
-    def _connecting(self, sock):
-        # type: (socket.socket) -> None
+    def _connecting(self, sock: socket.socket) -> None:
         code = sock.connect_ex(self._to)
         if code == 0:
             self._opened()
@@ -107,14 +105,14 @@ class Stream:
         else:
             self._refused(code, about(drain(sock), self._to[0], self._to[1]))
 
-    def _refused(self, code, error, left=None):
-        # type: (int, Optional[QueuedError], Optional[bool]) -> None
+    def _refused(
+        self, code: int, error: Optional[QueuedError], left: Optional[bool] = None
+    ) -> None:
         if error is not None:
             self._icmp = error.fact()
         self._not_opened(name_of(code), left if self._icmp is None else None)
 
-    def _unanswered(self):
-        # type: () -> None
+    def _unanswered(self) -> None:
         sock = self._sock
         assert sock is not None
         code = sock.connect_ex(self._to)
@@ -126,13 +124,11 @@ class Stream:
             state = syn_state(sock)
             self._not_opened(NO_ANSWER, state.left, state.asked)
 
-    def _not_opened(self, failure, left, syns=None):
-        # type: (str, Optional[bool], Optional[int]) -> None
+    def _not_opened(self, failure: str, left: Optional[bool], syns: Optional[int] = None) -> None:
         self._agent.send(self._facts("opened", failure=failure, left=left, syns=syns))
         self._end()
 
-    def _opened(self):
-        # type: () -> None
+    def _opened(self) -> None:
         sock = self._sock
         assert sock is not None
         self._cancel()
@@ -152,8 +148,7 @@ class Stream:
 
     # Orders
 
-    def send(self, data):
-        # type: (bytes) -> None
+    def send(self, data: bytes) -> None:
         """Send bytes; credit for them is returned once the kernel has taken them."""
         if self._queued + len(data) > CREDIT_BYTES:
             raise ValueError("stream %d: more than %d bytes wait" % (self.id, CREDIT_BYTES))
@@ -163,27 +158,23 @@ class Stream:
         if self._open:
             self._flush()
 
-    def grant(self, count):
-        # type: (int) -> None
+    def grant(self, count: int) -> None:
         """The coordinator has taken so many bytes: as many more may be read."""
         self._credit += count
         self._rewatch()
 
-    def wait_for(self, limit_s):
-        # type: (float) -> None
+    def wait_for(self, limit_s: float) -> None:
         """Report ``timeout`` if no byte and no end comes within this time; the stream lives on."""
         self._cancel()
         self._timer = self._loop.call_later(limit_s, lambda: self.report("timeout"))
 
-    def shut(self):
-        # type: () -> None
+    def shut(self) -> None:
         """Send a FIN after what waits; the other direction stays open."""
         self._shutting = True
         if self._open:
             self._flush()
 
-    def drop(self, reset):
-        # type: (bool) -> None
+    def drop(self, reset: bool) -> None:
         """Close the connection now, by a FIN or by a reset; nothing more is reported."""
         sock = self._sock
         if reset and sock is not None:
@@ -192,15 +183,13 @@ class Stream:
             self._sock = None
         self._end()
 
-    def report(self, what):
-        # type: (str) -> None
+    def report(self, what: str) -> None:
         """Send the facts of this moment."""
         self._agent.send(self._facts(what))
 
     # The open connection
 
-    def _ready(self, events):
-        # type: (int) -> None
+    def _ready(self, events: int) -> None:
         sock = self._sock
         if sock is None:
             return
@@ -212,8 +201,7 @@ class Stream:
         if events & ~WRITE and self._sock is not None:
             self._read(sock)
 
-    def _read(self, sock):
-        # type: (socket.socket) -> None
+    def _read(self, sock: socket.socket) -> None:
         self._note_errors(sock)
         while self._credit > 0 and self._hears and self._sock is not None:
             try:
@@ -225,8 +213,7 @@ class Stream:
                 return
             self._heard(data)
 
-    def _heard(self, data):
-        # type: (bytes) -> None
+    def _heard(self, data: bytes) -> None:
         self._cancel()
         if not data:
             self._hears = False
@@ -241,8 +228,7 @@ class Stream:
         if self._credit <= 0:
             self._rewatch()
 
-    def _flush(self):
-        # type: () -> None
+    def _flush(self) -> None:
         sock = self._sock
         while self._waiting and sock is not None:
             piece = self._waiting[0]
@@ -260,8 +246,7 @@ class Stream:
                 sock.shutdown(socket.SHUT_WR)
         self._rewatch()
 
-    def _sent(self, piece, count):
-        # type: (memoryview, int) -> None
+    def _sent(self, piece: memoryview, count: int) -> None:
         self._sent_at = self._loop.now()
         self._answered = False
         self._queued -= count
@@ -271,14 +256,12 @@ class Stream:
         else:
             self._waiting[0] = piece[count:]
 
-    def _note_errors(self, sock):
-        # type: (socket.socket) -> None
+    def _note_errors(self, sock: socket.socket) -> None:
         error = about(drain(sock), self._to[0], self._to[1])
         if error is not None and self._icmp is None:
             self._icmp = error.fact()
 
-    def _broken(self, sock, number):
-        # type: (socket.socket, Optional[int]) -> None
+    def _broken(self, sock: socket.socket, number: Optional[int]) -> None:
         """An operation failed. With IP_RECVERR an ICMP error is an errno too, and ends nothing."""
         self._note_errors(sock)
         name = name_of(number)
@@ -290,8 +273,7 @@ class Stream:
 
     # Facts, watching, the end
 
-    def _facts(self, what, **more):
-        # type: (str, **Any) -> Dict[str, Any]
+    def _facts(self, what: str, **more: Any) -> Dict[str, Any]:
         now = self._loop.now()
         begin = self._started if self._opened_at is None else self._opened_at
         facts = {
@@ -308,16 +290,14 @@ class Stream:
         facts.update(more)
         return facts
 
-    def _rewatch(self):
-        # type: () -> None
+    def _rewatch(self) -> None:
         """Watch for what can be used now: epoll would report an end that nobody reads for ever."""
         if not self._open or self._sock is None:
             return
         reading = READ if self._hears and self._credit > 0 else 0
         self._watch(reading | (WRITE if self._waiting else 0))
 
-    def _watch(self, events):
-        # type: (int) -> None
+    def _watch(self, events: int) -> None:
         if self._sock is None or events == self._watched:
             return
         if not events:
@@ -329,20 +309,17 @@ class Stream:
             self._loop.watch(self._sock.fileno(), events, self._ready)
         self._watched = events
 
-    def _unwatch(self):
-        # type: () -> None
+    def _unwatch(self) -> None:
         if self._watched and self._sock is not None:
             self._loop.unwatch(self._sock.fileno())
         self._watched = 0
 
-    def _cancel(self):
-        # type: () -> None
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end(self):
-        # type: () -> None
+    def _end(self) -> None:
         self._cancel()
         self._unwatch()
         if self._sock is not None:
@@ -353,6 +330,5 @@ class Stream:
         self._forget(self.id)
 
 
-def _ms(now, then):
-    # type: (float, Optional[float]) -> Optional[float]
+def _ms(now: float, then: Optional[float]) -> Optional[float]:
     return None if then is None else round((now - then) * 1000, 3)

@@ -15,13 +15,11 @@ Message = Dict[str, Any]
 class Streams:
     """Every open stream of this agent, by its id."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
-        self._streams = {}  # type: Dict[int, Stream]
+        self._streams: Dict[int, Stream] = {}
 
-    def order(self, message):
-        # type: (Message) -> None
+    def order(self, message: Message) -> None:
         """Carry out one order; one for a stream that has ended is no error, it crossed the end."""
         identity = message["id"]
         if message["t"] == "open":
@@ -32,22 +30,20 @@ class Streams:
         elif message["t"] == "info":
             self._agent.send({"t": "info", "id": identity, "tcp": None})
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close all of them; nobody is there to be told."""
         for stream in list(self._streams.values()):
             stream.drop(False)
 
-    def _forget(self, identity):
-        # type: (int) -> None
+    def _forget(self, identity: int) -> None:
         self._streams.pop(identity, None)
 
 
-_ORDERS = {
+_ORDERS: Dict[str, Callable[[Stream, Message], None]] = {
     "data": lambda stream, message: stream.send(b64decode(message["data"])),
     "credit": lambda stream, message: stream.grant(message["bytes"]),
     "await": lambda stream, message: stream.wait_for(message["ms"] / 1000.0),
     "info": lambda stream, message: stream.report("info"),
     "shut": lambda stream, message: stream.shut(),
     "drop": lambda stream, message: stream.drop(bool(message.get("reset"))),
-}  # type: Dict[str, Callable[[Stream, Message], None]]
+}

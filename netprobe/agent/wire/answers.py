@@ -32,8 +32,7 @@ class Question(NamedTuple):
     host: Optional[int]
 
 
-def read_reply(question, data):
-    # type: (Question, bytes) -> Tuple[str, Optional[int]]
+def read_reply(question: Question, data: bytes) -> Tuple[str, Optional[int]]:
     """Tell a complete message apart: the answer word, and which host of ours sent it."""
     template = question.template
     by = template.answering_host(question.key, question.nonce, data)
@@ -45,8 +44,7 @@ def read_reply(question, data):
     return GARBLED, None
 
 
-def read_stream(question, data):
-    # type: (Question, bytes) -> Optional[Tuple[str, Optional[int]]]
+def read_stream(question: Question, data: bytes) -> Optional[Tuple[str, Optional[int]]]:
     """As ``read_reply`` for a stream so far; None while more may still make sense of it."""
     answer, by = read_reply(question, data)
     if answer != GARBLED:
@@ -59,7 +57,6 @@ def read_stream(question, data):
     return answer, by
 
 
-def encode(data):
-    # type: (bytes) -> str
+def encode(data: bytes) -> str:
     """Bytes as they cross the wire in ``data``."""
     return b64encode(data[:MOST_BYTES]).decode("ascii")

@@ -100,8 +100,7 @@ SHORT_OF = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 PERMISSION = frozenset((errno.EPERM, errno.EACCES))
 
 
-def name_of(number):
-    # type: (Optional[int]) -> str
+def name_of(number: Optional[int]) -> str:
     """The failure that an errno stands for; what we do not know keeps the errno's own name."""
     known = ERRNO_NAMES.get(number)  # type: ignore[arg-type]  # None is no key and is unknown
     if known is not None:
@@ -109,16 +108,14 @@ def name_of(number):
     return UNKNOWN_PREFIX + errno.errorcode.get(number or 0, str(number))
 
 
-def is_transient(number):
-    # type: (Optional[int]) -> bool
+def is_transient(number: Optional[int]) -> bool:
     """Whether an errno only says that our own host is short of something just now."""
     return number in SHORT_OF or number == errno.EAGAIN
 
 
-def until_error(results):
-    # type: (Iterator[Any]) -> List[Any]
+def until_error(results: Iterator[Any]) -> List[Any]:
     """What an iterator gives before it raises OSError: ``map`` of a system call, say."""
-    done = []  # type: List[Any]
+    done: List[Any] = []
     try:
         for each in results:
             done.append(each)

@@ -48,8 +48,7 @@ class Nonce(NamedTuple):
     attempt: int
 
 
-def encode_frame(message):
-    # type: (Dict[str, Any]) -> bytes
+def encode_frame(message: Dict[str, Any]) -> bytes:
     """One message as its length and its JSON."""
     body = _ENCODER.encode(message).encode("utf-8")
     return _LENGTH.pack(len(body)) + body
@@ -58,12 +57,10 @@ def encode_frame(message):
 class FrameReader:
     """Cut a stream of bytes into messages, whatever pieces it arrives in."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data):
-        # type: (bytes) -> List[Dict[str, Any]]
+    def feed(self, data: bytes) -> List[Dict[str, Any]]:
         """Take more bytes and give every message that is now complete.
 
         Raises ValueError where a length cannot be true or the JSON is none.
@@ -84,26 +81,22 @@ class FrameReader:
         return messages
 
 
-def pack_nonce(order, port, attempt):
-    # type: (int, int, int) -> bytes
+def pack_nonce(order: int, port: int, attempt: int) -> bytes:
     """8 bytes, unique per flow and attempt, because order ids are unique in a run."""
     return _NONCE.pack(order, port, attempt & 0xFFFF)
 
 
-def read_nonce(nonce):
-    # type: (bytes) -> Nonce
+def read_nonce(nonce: bytes) -> Nonce:
     """The order, port and attempt that a nonce was made of."""
     return Nonce(*_NONCE.unpack(nonce))
 
 
-def request_mac(key, nonce):
-    # type: (bytes, bytes) -> bytes
+def request_mac(key: bytes, nonce: bytes) -> bytes:
     """The MAC that a request carries, so that listeners answer only this run's probes."""
     return blake2b(b"q" + nonce, key=key, digest_size=MAC_BYTES).digest()
 
 
-def answer_mac(key, nonce, host, port):
-    # type: (bytes, bytes, int, int) -> bytes
+def answer_mac(key: bytes, nonce: bytes, host: int, port: int) -> bytes:
     """The MAC of an answer: over run key, nonce, answering host and the port that its listener is
     bound to; no reflector can make it."""
     data = b"a" + nonce + _ANSWERER.pack(host, port)
@@ -119,19 +112,17 @@ class Template:
     __slots__ = ("answer", "answer_copies", "answer_host_at", "answer_mac_at", "answer_nonce_at",
                  "mac_at", "nonce_at", "request")  # fmt: skip
 
-    def __init__(self, request, nonce_at, mac_at):
-        # type: (bytes, Optional[int], Optional[int]) -> None
+    def __init__(self, request: bytes, nonce_at: Optional[int], mac_at: Optional[int]) -> None:
         self.request = request
         self.nonce_at = nonce_at
         self.mac_at = mac_at
-        self.answer = None  # type: Optional[bytes]
-        self.answer_copies = ()  # type: Tuple[Tuple[int, int, int], ...]
+        self.answer: Optional[bytes] = None
+        self.answer_copies: Tuple[Tuple[int, int, int], ...] = ()
         self.answer_nonce_at = 0
         self.answer_host_at = 0
         self.answer_mac_at = 0
 
-    def fill(self, key, nonce):
-        # type: (bytes, bytes) -> bytes
+    def fill(self, key: bytes, nonce: bytes) -> bytes:
         """The request for one nonce, as it goes out."""
         if self.nonce_at is None:
             return self.request
@@ -141,8 +132,7 @@ class Template:
             out[self.mac_at : self.mac_at + MAC_BYTES] = request_mac(key, nonce)
         return bytes(out)
 
-    def recognise(self, key, data):
-        # type: (bytes, bytes) -> Optional[bytes]
+    def recognise(self, key: bytes, data: bytes) -> Optional[bytes]:
         """The nonce of a request that is genuine, else None. A listener answers nothing else."""
         if self.nonce_at is None or len(data) < len(self.request):
             return None
@@ -156,8 +146,7 @@ class Template:
             return None
         return nonce
 
-    def reply(self, key, nonce, host, port, request):
-        # type: (bytes, bytes, int, int, bytes) -> bytes
+    def reply(self, key: bytes, nonce: bytes, host: int, port: int, request: bytes) -> bytes:
         """The answer to a genuine request at a port; only where the template has one."""
         assert self.answer is not None
         out = bytearray(self.answer)
@@ -169,8 +158,7 @@ class Template:
         out[self.answer_mac_at : self.answer_mac_at + MAC_BYTES] = mac
         return bytes(out)
 
-    def answering_host(self, key, nonce, data):
-        # type: (bytes, bytes, bytes) -> Optional[int]
+    def answering_host(self, key: bytes, nonce: bytes, data: bytes) -> Optional[int]:
         """Which host answered this nonce with a true MAC; None: nobody of ours did, at the port
         that was asked."""
         if self.answer is None or len(data) < len(self.answer):
@@ -183,8 +171,7 @@ class Template:
         return host if compare_digest(mac, genuine) else None
 
 
-def template_to_json(template):
-    # type: (Template) -> Dict[str, Any]
+def template_to_json(template: Template) -> Dict[str, Any]:
     """A template as it crosses the wire."""
     answer = None
     if template.answer is not None:
@@ -203,8 +190,7 @@ def template_to_json(template):
     }
 
 
-def template_from_json(item):
-    # type: (Dict[str, Any]) -> Template
+def template_from_json(item: Dict[str, Any]) -> Template:
     """The template that ``template_to_json`` wrote."""
     template = Template(b64decode(item["request"]), item["nonce_at"], item["mac_at"])
     answer = item["answer"]

@@ -12,7 +12,7 @@ from netprobe.load.inventory.discover import is_ansible, load_inventory
 from netprobe.load.request import load_request
 from netprobe.model.inventory import Address, Ssh, Vantage
 
-GOOD = Path(__file__).parent / "good" / "inventory.yaml"
+GOOD = Path(__file__).parents[1] / "good" / "inventory.yaml"
 HEAD = "schema: netprobe.inventory/1\n"
 INI = """\
 [masters]

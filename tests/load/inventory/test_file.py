@@ -13,7 +13,7 @@ from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.inventory.file import read_inventory
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
 
-GOOD = Path(__file__).parent / "good" / "inventory.yaml"
+GOOD = Path(__file__).parents[1] / "good" / "inventory.yaml"
 
 
 def read(path: Path) -> Inventory:

@@ -14,7 +14,7 @@ from netprobe.load.request import load_request
 from netprobe.model.inventory import Address, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix
 
-GOOD = Path(__file__).parent / "good"
+GOOD = Path(__file__).parents[1] / "good"
 BASE = str(GOOD / "base.yaml")
 
 

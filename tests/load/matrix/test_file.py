@@ -20,7 +20,7 @@ from netprobe.model.matrix import (
     Warn,
 )
 
-BASE = Path(__file__).parent / "good" / "base.yaml"
+BASE = Path(__file__).parents[1] / "good" / "base.yaml"
 
 
 def load(path: Path, text: str | None = None) -> Matrix:

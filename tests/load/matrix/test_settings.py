@@ -13,7 +13,7 @@ from netprobe.load.matrix.file import load_matrices
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, SettingValue
 
-BASE = Path(__file__).parent / "good" / "base.yaml"
+BASE = Path(__file__).parents[1] / "good" / "base.yaml"
 HOST = "hosts: {n: {address: 10.0.0.1, roles: [node]}}\n"
 
 

@@ -12,7 +12,7 @@ from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.probe.checks import late_refusals
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.flows.prober import Sighting
-from tests.probe.test_captures import silent
+from tests.probe.checks.test_captures import silent
 
 PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.9.1", "router"))
 SILENT = silent("tcp", None, "unknown")

@@ -9,13 +9,13 @@ import resource
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
-from .orders import REPEAT_AT, Ask, AskOrder
+from ...core.pace import answers_of
+from ...core.pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 from ...net.errqueue import QueuedError
 from ...wire.failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transient, name_of
 from ..orders import Flow
 from ..outcomes import FLUSH_S, Kind, kind
-from ...core.pace import answers_of
-from ...core.pump import SHORT_FOR_S, SHORT_S, SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
+from .orders import REPEAT_AT, Ask, AskOrder
 
 WINDOW = 256
 CHUNK = 64
@@ -38,23 +38,21 @@ class AskEngine:
     ``_release(order)`` gives the socket back.
     """
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self.agent = agent
         self.now = agent.loop.now
         self._answers = answers_of(agent)
-        self.orders = {}  # type: Dict[int, AskOrder]
-        self._queue = deque()  # type: Deque[AskOrder]
-        self._backlog = deque()  # type: Deque[Dict[str, Any]]
+        self.orders: Dict[int, AskOrder] = {}
+        self._queue: Deque[AskOrder] = deque()
+        self._backlog: Deque[Dict[str, Any]] = deque()
         self._pump = Pump(agent.loop, self.run)
         self._window = Window(WINDOW)
         self._pause_until = 0.0
-        self._no_socket_since = None  # type: Optional[float]
+        self._no_socket_since: Optional[float] = None
 
     # Orders
 
-    def submit(self, message):
-        # type: (Dict[str, Any]) -> None
+    def submit(self, message: Dict[str, Any]) -> None:
         """Start an order; its outcomes and ``done`` follow."""
         if len(self.orders) >= most_orders():
             self._backlog.append(message)
@@ -81,22 +79,19 @@ class AskEngine:
         self._enqueue(order)
         self._pump.wake(0.0)
 
-    def _no_socket_for_long(self):
-        # type: () -> bool
+    def _no_socket_for_long(self) -> bool:
         """Whether this host has been short of descriptors for too long to wait on."""
-        now = self.now()  # type: float
+        now: float = self.now()
         if self._no_socket_since is None:
             self._no_socket_since = now
         return now - self._no_socket_since > SHORT_FOR_S
 
-    def _enqueue(self, order):
-        # type: (AskOrder) -> None
+    def _enqueue(self, order: AskOrder) -> None:
         if not order.queued:
             order.queued = True
             self._queue.append(order)
 
-    def _leave_queue(self, order):
-        # type: (AskOrder) -> None
+    def _leave_queue(self, order: AskOrder) -> None:
         if not order.queued:
             return
         order.queued = False
@@ -106,18 +101,15 @@ class AskEngine:
         else:
             self._queue.remove(order)
 
-    def open_failure(self, error):
-        # type: (OSError) -> str
+    def open_failure(self, error: OSError) -> str:
         """The failure of an order whose socket could not be opened."""
         return name_of(error.errno)
 
-    def one_way(self, ask):
-        # type: (Ask) -> bool
+    def one_way(self, ask: Ask) -> bool:
         """Whether no answer is expected: then silence is no failure."""
         return ask.part.mode == "send"
 
-    def _refuse(self, order, what):
-        # type: (AskOrder, Kind) -> None
+    def _refuse(self, order: AskOrder, what: Kind) -> None:
         """Nothing of this order can be asked: every port has the same outcome."""
         while True:
             flows = order.take(CHUNK)
@@ -127,8 +119,7 @@ class AskEngine:
                 order.outcomes.add(port, what, None, look)
         self._finish(order)
 
-    def cancel(self, order_id):
-        # type: (int) -> bool
+    def cancel(self, order_id: int) -> bool:
         """End an order early; whether it was one of this engine."""
         for message in self._backlog:
             if message["id"] == order_id:
@@ -143,14 +134,12 @@ class AskEngine:
         self._finish(order, True)
         return True
 
-    def resume(self):
-        # type: () -> None
+    def resume(self) -> None:
         """The agent's output has drained: new probes may start again."""
         if self._queue:
             self._pump.wake(0.0)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close every socket; outcomes of what was out are lost."""
         for order in list(self.orders.values()):
             self._release(order)
@@ -159,8 +148,7 @@ class AskEngine:
         self._backlog.clear()
         self._pump.stop()
 
-    def _finish(self, order, cancelled=False):
-        # type: (AskOrder, bool) -> None
+    def _finish(self, order: AskOrder, cancelled: bool = False) -> None:
         order.outcomes.flush()
         self._leave_queue(order)
         self._release(order)
@@ -169,26 +157,21 @@ class AskEngine:
         if self._backlog and len(self.orders) < most_orders():
             self.submit(self._backlog.popleft())
 
-    def _open(self, order):
-        # type: (AskOrder) -> None
+    def _open(self, order: AskOrder) -> None:
         raise NotImplementedError
 
-    def _release(self, order):
-        # type: (AskOrder) -> None
+    def _release(self, order: AskOrder) -> None:
         raise NotImplementedError
 
-    def _transmit(self, order, ask):
-        # type: (AskOrder, Ask) -> None
+    def _transmit(self, order: AskOrder, ask: Ask) -> None:
         raise NotImplementedError
 
-    def _hear(self, order):
-        # type: (AskOrder) -> None
+    def _hear(self, order: AskOrder) -> None:
         raise NotImplementedError
 
     # The pump
 
-    def run(self):
-        # type: () -> None
+    def run(self) -> None:
         """Start what may start, repeat what is due, end what has waited long enough."""
         if self._no_socket_since is not None and self._backlog:
             self.submit(self._backlog.popleft())
@@ -209,8 +192,7 @@ class AskEngine:
         if self.orders:
             self._pump.wake(TICK_S)
 
-    def _launch(self):
-        # type: () -> int
+    def _launch(self) -> int:
         """Start the next chunk of one order; 0 where nothing may start now."""
         room = self._window.room()
         now = self.now()
@@ -230,15 +212,14 @@ class AskEngine:
                 return 1
         return 0
 
-    def _take(self, order, count, now):
-        # type: (AskOrder, int, float) -> List[Flow]
+    def _take(self, order: AskOrder, count: int, now: float) -> List[Flow]:
         """The next flows of an order; it leaves the queue when it has none."""
         if order.pacer is None:
             flows = order.take(count)
             if len(flows) < count:
                 self._leave_queue(order)
             return flows
-        paced = []  # type: List[Flow]
+        paced: List[Flow] = []
         while len(paced) < count and order.pacer.wait_s(now) == 0.0:
             flows = order.take(1)
             if not flows:
@@ -248,9 +229,8 @@ class AskEngine:
             paced += flows
         return paced
 
-    def _start(self, order, flows, now):
-        # type: (AskOrder, List[Flow], float) -> None
-        batch = [0, 1]  # type: Batch
+    def _start(self, order: AskOrder, flows: List[Flow], now: float) -> None:
+        batch: Batch = [0, 1]
         self._window.add(batch, now)
         for index, flow in enumerate(flows):
             port = flow[1]
@@ -269,10 +249,9 @@ class AskEngine:
         if order.id in self.orders:
             self._hear(order)
 
-    def _send(self, order, ask):
-        # type: (AskOrder, Ask) -> bool
+    def _send(self, order: AskOrder, ask: Ask) -> bool:
         """Send one packet; False where our own host has no room for more just now."""
-        number = None  # type: Optional[int]
+        number: Optional[int] = None
         for _ in range(SEND_TRIES):
             try:
                 ask.sent_at = self.now()
@@ -300,22 +279,19 @@ class AskEngine:
         self.end(order, ask, kind("send", name_of(number), None, False))
         return True
 
-    def ask_later(self, order, flow):
-        # type: (AskOrder, Flow) -> None
+    def ask_later(self, order: AskOrder, flow: Flow) -> None:
         """Ask again when its turn comes."""
         order.put_back(flow)
         self._enqueue(order)
 
     # Repetition and silence
 
-    def _look_s(self, order, late):
-        # type: (AskOrder, int) -> float
+    def _look_s(self, order: AskOrder, late: int) -> float:
         if late:
             return order.look_s
         return self._answers.first_look_s(order.target.address, order.first_ms, order.look_ms)
 
-    def _repeat(self, order, now):
-        # type: (AskOrder, float) -> None
+    def _repeat(self, order: AskOrder, now: float) -> None:
         for late in (0, 1):
             look_s = self._look_s(order, late)
             for number, share in enumerate(REPEAT_AT):
@@ -325,8 +301,9 @@ class AskEngine:
                 ):
                     queue.popleft()
 
-    def _repeat_one(self, order, ask, late, number, now, after_s):
-        # type: (AskOrder, Ask, int, int, float, float) -> bool
+    def _repeat_one(
+        self, order: AskOrder, ask: Ask, late: int, number: int, now: float, after_s: float
+    ) -> bool:
         """Send packet ``number + 2`` of a look if it is due; False where it is not."""
         if order.out.get(ask.port) is not ask:
             return True
@@ -341,8 +318,7 @@ class AskEngine:
             order.repeats[late][number + 1].append(ask)
         return True
 
-    def _expire(self, order, now):
-        # type: (AskOrder, float) -> None
+    def _expire(self, order: AskOrder, now: float) -> None:
         for late, queue in enumerate((order.first, order.later)):
             limit_s = self._look_s(order, late)
             while queue and (order.out.get(queue[0].port) is not queue[0]
@@ -354,8 +330,7 @@ class AskEngine:
                 if order.out.get(ask.port) is ask:
                     self._silent(order, ask)
 
-    def _silent(self, order, ask):
-        # type: (AskOrder, Ask) -> None
+    def _silent(self, order: AskOrder, ask: Ask) -> None:
         if ask.look < order.looks:
             self._forget(order, ask)
             order.attempts[ask.port] = ask.attempt
@@ -367,15 +342,13 @@ class AskEngine:
 
     # What the subclasses report
 
-    def answer(self, order, ask, what):
-        # type: (AskOrder, Ask, Kind) -> None
+    def answer(self, order: AskOrder, ask: Ask, what: Kind) -> None:
         """A genuine sign of life from the destination on this flow."""
         rtt_s = self.now() - ask.sent_at
         self._learn(order, rtt_s)
         self.end(order, ask, what, rtt_s)
 
-    def error(self, order, ask, error):
-        # type: (AskOrder, Ask, QueuedError) -> None
+    def error(self, order: AskOrder, ask: Ask, error: QueuedError) -> None:
         """An ICMP error (or one of our own kernel) about a packet of this flow."""
         now = self.now()
         name = name_of(error.errno)
@@ -394,13 +367,18 @@ class AskEngine:
             return
         self.end(order, ask, what, now - ask.sent_at if at_host else None)
 
-    def _learn(self, order, rtt_s):
-        # type: (AskOrder, float) -> None
+    def _learn(self, order: AskOrder, rtt_s: float) -> None:
         order.answered = True
         self._answers.learn(order.target.address, rtt_s)
 
-    def end(self, order, ask, what, rtt_s=None, packets=None):
-        # type: (AskOrder, Ask, Kind, Optional[float], Optional[int]) -> None
+    def end(
+        self,
+        order: AskOrder,
+        ask: Ask,
+        what: Kind,
+        rtt_s: Optional[float] = None,
+        packets: Optional[int] = None,
+    ) -> None:
         """The final outcome of one flow."""
         self._forget(order, ask)
         order.dead.pop(ask.port, None)
@@ -409,14 +387,12 @@ class AskEngine:
         if not order.pending:
             self._finish(order)
 
-    def _forget(self, order, ask):
-        # type: (AskOrder, Ask) -> None
+    def _forget(self, order: AskOrder, ask: Ask) -> None:
         del order.out[ask.port]
         self._window.answered(ask.batch)
 
 
-def waited_s(now, since, sent_at):
-    # type: (float, float, float) -> float
+def waited_s(now: float, since: float, sent_at: float) -> float:
     """How long an error kept us waiting, given the look's first packet and the latest one.
 
     A router whose bucket of answers was empty refuses a later packet of a look at once; one that
@@ -425,8 +401,7 @@ def waited_s(now, since, sent_at):
     return now - sent_at if now - sent_at < QUICK_S else now - since
 
 
-def most_orders():
-    # type: () -> int
+def most_orders() -> int:
     """How many orders, each with a socket, may be worked on at once: a part of the soft limit."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:

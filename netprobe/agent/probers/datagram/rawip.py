@@ -3,15 +3,15 @@
 import socket
 from typing import Optional
 
+from ...core.loop import READ
+from ...net.errqueue import drain, ttl_of
+from ...net.sockets import forbid_fragments, open_probe, padded, widen
 from ...wire import answers as replies
+from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
+from ...wire.frames import NONCE_BYTES, pack_nonce
+from ..outcomes import kind
 from .engine import AskEngine
 from .orders import Ask, AskOrder
-from ...net.errqueue import drain, ttl_of
-from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ...core.loop import READ
-from ..outcomes import kind
-from ...net.sockets import forbid_fragments, open_probe, padded, widen
-from ...wire.frames import NONCE_BYTES, pack_nonce
 
 MOST_DATAGRAM = 65535
 ANCILLARY_BYTES = 64
@@ -20,18 +20,15 @@ ANCILLARY_BYTES = 64
 class RawEngine(AskEngine):
     """All raw protocol orders of the agent; needs CAP_NET_RAW."""
 
-    def open_failure(self, error):
-        # type: (OSError) -> str
+    def open_failure(self, error: OSError) -> str:
         """No raw socket is no permission, never silence."""
         return NO_PERMISSION if error.errno in PERMISSION else name_of(error.errno)
 
-    def one_way(self, ask):
-        # type: (Ask) -> bool
+    def one_way(self, ask: Ask) -> bool:
         """Nothing is expected back: a host that handles the protocol stays silent."""
         return True
 
-    def _open(self, order):
-        # type: (AskOrder) -> None
+    def _open(self, order: AskOrder) -> None:
         assert order.number is not None
         sock = open_probe(order.target, socket.SOCK_RAW, order.number)
         widen(sock)
@@ -40,21 +37,18 @@ class RawEngine(AskEngine):
         order.sock = sock
         self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
 
-    def _release(self, order):
-        # type: (AskOrder) -> None
+    def _release(self, order: AskOrder) -> None:
         if order.sock is not None:
             self.agent.loop.unwatch(order.sock.fileno())
             order.sock.close()
             order.sock = None
 
-    def _ready(self, order):
-        # type: (AskOrder) -> None
+    def _ready(self, order: AskOrder) -> None:
         self._hear(order)
         if self._queue:
             self.run()
 
-    def _transmit(self, order, ask):
-        # type: (AskOrder, Ask) -> None
+    def _transmit(self, order: AskOrder, ask: Ask) -> None:
         assert order.sock is not None
         template = ask.part.template
         request = b""
@@ -66,8 +60,7 @@ class RawEngine(AskEngine):
         # The kernel adds the IP header; IPv6 wants port 0 in the address.
         order.sock.sendto(request, order.target.sockaddr(0))
 
-    def _hear(self, order):
-        # type: (AskOrder) -> None
+    def _hear(self, order: AskOrder) -> None:
         if order.sock is None:
             return
         self._hear_errors(order)
@@ -82,8 +75,7 @@ class RawEngine(AskEngine):
             if sender[0].partition("%")[0] == order.target.address:
                 self._packet(order, data, ttl_of(ancillary))
 
-    def _hear_errors(self, order):
-        # type: (AskOrder) -> None
+    def _hear_errors(self, order: AskOrder) -> None:
         if order.sock is None:
             return
         for error in drain(order.sock):
@@ -92,8 +84,7 @@ class RawEngine(AskEngine):
             if ask is not None and error.to == order.target.address:
                 self.error(order, ask, error)
 
-    def _packet(self, order, data, ttl):
-        # type: (AskOrder, bytes, Optional[int]) -> None
+    def _packet(self, order: AskOrder, data: bytes, ttl: Optional[int]) -> None:
         """A packet of this protocol from the destination: only our own nonce makes it an answer."""
         ask = order.out.get(0)
         if ask is None or ask.part.template is None or ask.part.template.answer is None:

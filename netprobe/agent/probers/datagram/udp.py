@@ -3,14 +3,14 @@
 import socket
 from typing import Any, Optional, Tuple
 
+from ...core.loop import READ
+from ...net.errqueue import drain, ttl_of
+from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
 from ...wire import answers as replies
+from ...wire.frames import NONCE_BYTES, pack_nonce, read_nonce
+from ..outcomes import kind
 from .engine import AskEngine
 from .orders import Ask, AskOrder
-from ...net.errqueue import drain, ttl_of
-from ...core.loop import READ
-from ..outcomes import kind
-from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
-from ...wire.frames import NONCE_BYTES, pack_nonce, read_nonce
 
 MOST_DATAGRAM = 65535
 ANCILLARY_BYTES = 64
@@ -19,8 +19,7 @@ ANCILLARY_BYTES = 64
 class UdpEngine(AskEngine):
     """All UDP orders of the agent."""
 
-    def _open(self, order):
-        # type: (AskOrder) -> None
+    def _open(self, order: AskOrder) -> None:
         sock = open_probe(order.target, socket.SOCK_DGRAM)
         widen(sock)
         if order.size is not None:
@@ -31,25 +30,21 @@ class UdpEngine(AskEngine):
         order.own_port = order.outcomes.own_port = sock.getsockname()[1]
         self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
 
-    def _release(self, order):
-        # type: (AskOrder) -> None
+    def _release(self, order: AskOrder) -> None:
         self._close(order.sock)
         order.sock = None
 
-    def _close(self, sock):
-        # type: (Optional[socket.socket]) -> None
+    def _close(self, sock: Optional[socket.socket]) -> None:
         if sock is not None:
             self.agent.loop.unwatch(sock.fileno())
             sock.close()
 
-    def _ready(self, order):
-        # type: (AskOrder) -> None
+    def _ready(self, order: AskOrder) -> None:
         self._hear(order)
         if self._queue:
             self.run()
 
-    def _transmit(self, order, ask):
-        # type: (AskOrder, Ask) -> None
+    def _transmit(self, order: AskOrder, ask: Ask) -> None:
         if ask.port == order.own_port:
             # On one's own host that port would answer with our own packet. What is out on the old
             # socket is sent again by the schedule.
@@ -69,8 +64,7 @@ class UdpEngine(AskEngine):
             request = padded(request, order.target.family, order.size, UDP_HEADER)
         order.sock.sendto(request, order.target.sockaddr(ask.port))
 
-    def _hear(self, order):
-        # type: (AskOrder) -> None
+    def _hear(self, order: AskOrder) -> None:
         """Errors first: reading data would return them as errno, without saying whose they are."""
         if order.sock is None:
             return
@@ -86,8 +80,7 @@ class UdpEngine(AskEngine):
                 continue
             self._datagram(order, data, ttl_of(ancillary), sender)
 
-    def _hear_errors(self, order):
-        # type: (AskOrder) -> None
+    def _hear_errors(self, order: AskOrder) -> None:
         if order.sock is None:
             return
         for error in drain(order.sock):
@@ -97,8 +90,9 @@ class UdpEngine(AskEngine):
             if ask is not None:
                 self.error(order, ask, error)
 
-    def _datagram(self, order, data, ttl, sender):
-        # type: (AskOrder, bytes, Optional[int], Tuple[Any, ...]) -> None
+    def _datagram(
+        self, order: AskOrder, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
+    ) -> None:
         """One datagram; from another address or port it answers nothing that we asked."""
         ask = order.out.get(sender[1])
         if ask is None or sender[0].partition("%")[0] != order.target.address:
@@ -112,8 +106,7 @@ class UdpEngine(AskEngine):
         genuine_ttl = ttl if answer == replies.NONCE else None
         self.answer(order, ask, kind("answer", answer=answer, by=by, ttl=genuine_ttl))
 
-    def _read(self, order, ask, data):
-        # type: (AskOrder, Ask, bytes) -> Tuple[str, Optional[int]]
+    def _read(self, order: AskOrder, ask: Ask, data: bytes) -> Tuple[str, Optional[int]]:
         """Hold a datagram against every attempt of this flow that has been sent so far."""
         template = ask.part.template
         if template is None:

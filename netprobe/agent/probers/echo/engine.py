@@ -10,11 +10,11 @@ from collections import deque
 from functools import lru_cache
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from ...wire import answers as replies
-from ..datagram.engine import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
-from ..datagram.orders import REPEAT_AT, TRIES
-from .sockets import WIDE_CHUNK, Heard, Shared, Sockets, read_raw
+from ...core.pace import answers_of
+from ...core.pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 from ...net.errqueue import QueuedError, drain
+from ...net.icmp import ECHO_REPLY, quoted_sequence
+from ...wire import answers as replies
 from ...wire.failures import (
     HOST_UNREACHABLE,
     MESSAGE_TOO_LONG,
@@ -23,12 +23,12 @@ from ...wire.failures import (
     is_transient,
     name_of,
 )
-from ...net.icmp import ECHO_REPLY, quoted_sequence
+from ..datagram.engine import DEAD_AFTER_S, PAUSE_S, SEND_TRIES, WINDOW, waited_s
+from ..datagram.orders import REPEAT_AT, TRIES
 from ..outcomes import Kind, kind
-from ...core.pace import answers_of
-from .ping_program import PingProgram, find
-from ...core.pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 from .orders import Sweep, Volley, pick
+from .ping_program import PingProgram, find
+from .sockets import WIDE_CHUNK, Heard, Shared, Sockets, read_raw
 
 CHUNK = 32
 # A chunk that took longer to send was interrupted by other processes.
@@ -41,13 +41,12 @@ ADDRESS_ERRORS = frozenset(("address-not-available", "family-not-supported"))
 class EchoEngine:
     """All echo orders of the agent."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self.agent = agent
         self.now = agent.loop.now
         self._answers = answers_of(agent)
-        self._orders = {}  # type: Dict[int, Sweep]
-        self._queue = deque()  # type: Deque[Sweep]
+        self._orders: Dict[int, Sweep] = {}
+        self._queue: Deque[Sweep] = deque()
         self._pump = Pump(agent.loop, self._run)
         self._window = Window(WINDOW)
         self._pause_until = 0.0
@@ -56,8 +55,7 @@ class EchoEngine:
 
     # Orders
 
-    def submit(self, message):
-        # type: (Dict[str, Any]) -> None
+    def submit(self, message: Dict[str, Any]) -> None:
         """Start an order; by the ``ping`` program where this process may open no socket."""
         sweep = Sweep(self.agent, message)
         self._orders[sweep.id] = sweep
@@ -69,8 +67,7 @@ class EchoEngine:
             return
         self._enqueue(sweep)
 
-    def cancel(self, order_id):
-        # type: (int) -> bool
+    def cancel(self, order_id: int) -> bool:
         """End an order early; whether it was one of this engine."""
         sweep = self._orders.get(order_id)
         if sweep is None:
@@ -81,15 +78,13 @@ class EchoEngine:
         self._finish(sweep, True)
         return True
 
-    def resume(self):
-        # type: () -> None
+    def resume(self) -> None:
         """The agent's output has drained: new probes may start again."""
         if self._queue:
             self._pump.wake(0.0)
         self._program.resume()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close every socket and end every process of ours; what was out is lost."""
         self._orders = {}
         self._queue.clear()
@@ -97,8 +92,7 @@ class EchoEngine:
         self._program.close()
         self._sockets.close()
 
-    def _without_socket(self, sweep, error):
-        # type: (Sweep, OSError) -> None
+    def _without_socket(self, sweep: Sweep, error: OSError) -> None:
         name = name_of(error.errno)
         if name not in ADDRESS_ERRORS and not is_transient(error.errno):
             if find("ping") is not None:
@@ -108,8 +102,7 @@ class EchoEngine:
         for place in range(len(sweep.addresses)):
             self._end(sweep, place, kind("bind", name))
 
-    def _finish(self, sweep, cancelled=False):
-        # type: (Sweep, bool) -> None
+    def _finish(self, sweep: Sweep, cancelled: bool = False) -> None:
         sweep.outcomes.flush()
         if sweep.queued:
             sweep.queued = False
@@ -118,16 +111,14 @@ class EchoEngine:
         del self._orders[sweep.id]
         self.agent.send({"t": "done", "id": sweep.id, "cancelled": cancelled})
 
-    def _enqueue(self, sweep):
-        # type: (Sweep) -> None
+    def _enqueue(self, sweep: Sweep) -> None:
         if not sweep.queued:
             sweep.queued = True
             self._queue.append(sweep)
 
     # Sending
 
-    def _run(self):
-        # type: () -> None
+    def _run(self) -> None:
         """Ask whom there is to ask, ask silence again, end what has waited long enough."""
         if not self._launch_all():
             self._pump.wake(0.0)
@@ -146,8 +137,7 @@ class EchoEngine:
         if self._orders:
             self._pump.wake(TICK_S)
 
-    def _launch_all(self):
-        # type: () -> bool
+    def _launch_all(self) -> bool:
         """Start what may start; False where this turn's time is over before that."""
         until = self.now() + SLICE_S
         while self._launch():
@@ -155,8 +145,7 @@ class EchoEngine:
                 return False
         return True
 
-    def _launch(self):
-        # type: () -> bool
+    def _launch(self) -> bool:
         """Start the next few destinations of one order; False where nothing may start now."""
         room = self._window.room()
         now = self.now()
@@ -174,10 +163,9 @@ class EchoEngine:
             self._start(sweep, places, now)
         return bool(count)
 
-    def _start(self, sweep, places, now):
-        # type: (Sweep, Sequence[int], float) -> None
+    def _start(self, sweep: Sweep, places: Sequence[int], now: float) -> None:
         """The first packet of a look for some destinations."""
-        batch = [len(places), 1]  # type: Batch
+        batch: Batch = [len(places), 1]
         self._window.add(batch, now)
         sweep.begin(places, batch, now)
         shared = sweep.shared
@@ -188,8 +176,7 @@ class EchoEngine:
                 self._ask_again(sweep, place)
         self._read(shared)
 
-    def _send_all(self, sweep, shared, places):
-        # type: (Sweep, Shared, Sequence[int]) -> int
+    def _send_all(self, sweep: Sweep, shared: Shared, places: Sequence[int]) -> int:
         """One packet for each; how many before our own host had no room for more."""
         first = shared.numbers(len(places))
         requests = sweep.requests(places, shared.number, first)
@@ -206,8 +193,7 @@ class EchoEngine:
             return self._send_each(shared, volley, sent)
         return sent
 
-    def _send_each(self, shared, volley, sent):
-        # type: (Shared, Volley, int) -> int
+    def _send_each(self, shared: Shared, volley: Volley, sent: int) -> int:
         """As ``_send_all``, one by one, because one of them had an error."""
         sweep = volley.sweep
         for at, place in enumerate(volley.places[sent:], sent):
@@ -220,11 +206,10 @@ class EchoEngine:
                 return at
         return len(volley.places)
 
-    def _send(self, shared, single):
-        # type: (Shared, Volley) -> bool
+    def _send(self, shared: Shared, single: Volley) -> bool:
         """Send one packet; False where our own host has no room for more just now."""
         sweep, place, (packet,) = single.sweep, single.places[0], single.packets()
-        number = None  # type: Optional[int]
+        number: Optional[int] = None
         for _ in range(SEND_TRIES):
             try:
                 shared.sock.sendto(packet, sweep.sockaddr(place))
@@ -246,8 +231,7 @@ class EchoEngine:
         self._end(sweep, place, kind("send", name_of(number), None, False))
         return True
 
-    def _ask_again(self, sweep, place):
-        # type: (Sweep, int) -> None
+    def _ask_again(self, sweep: Sweep, place: int) -> None:
         """Ask when its turn comes."""
         self._leave(sweep, place)
         sweep.again.append(place)
@@ -255,8 +239,7 @@ class EchoEngine:
 
     # Repetition and silence
 
-    def _look_after(self, sweep, place, now, may_expire):
-        # type: (Sweep, int, float, bool) -> None
+    def _look_after(self, sweep: Sweep, place: int, now: float, may_expire: bool) -> None:
         """Send the next packet of a look if it is due, or end the look."""
         if place not in sweep.out:
             return
@@ -271,14 +254,12 @@ class EchoEngine:
             sweep.attempt[place] += 1
             self._send_all(sweep, sweep.shared, [place])
 
-    def _look_s(self, sweep, place):
-        # type: (Sweep, int) -> float
+    def _look_s(self, sweep: Sweep, place: int) -> float:
         if sweep.look[place] > 1:
             return sweep.look_ms / 1000.0
         return self._answers.first_look_s(sweep.addresses[place], sweep.first_ms, sweep.look_ms)
 
-    def _silent(self, sweep, place):
-        # type: (Sweep, int) -> None
+    def _silent(self, sweep: Sweep, place: int) -> None:
         if sweep.look[place] < sweep.looks:
             sweep.look[place] += 1
             self._ask_again(sweep, place)
@@ -289,26 +270,23 @@ class EchoEngine:
 
     # Hearing
 
-    def _ready(self, shared):
-        # type: (Shared) -> None
+    def _ready(self, shared: Shared) -> None:
         self._read_errors(shared)
         self._read(shared)
         if self._queue and not self._launch_all():
             self._pump.wake(0.0)
 
-    def _read(self, shared):
-        # type: (Shared) -> None
+    def _read(self, shared: Shared) -> None:
         complete = shared.mmsg is not None and self._read_many(shared)
         while not complete:
-            heard = []  # type: List[Heard]
+            heard: List[Heard] = []
             complete = shared.hear(heard)
             self._take(shared, heard)
             if not complete:
                 # The errno of an error that is in the queue; reading it here has cleared it.
                 self._read_errors(shared)
 
-    def _read_many(self, shared):
-        # type: (Shared) -> bool
+    def _read_many(self, shared: Shared) -> bool:
         """By one system call; False where there may be more, or an error."""
         count = shared.mmsg.hear()
         if not count:
@@ -318,8 +296,7 @@ class EchoEngine:
             self._take(shared, list(read_raw(shared.mmsg.packets(count))))
         return bool(count <= WIDE_CHUNK)
 
-    def _take_whole(self, volley, ttl):
-        # type: (Volley, Optional[int]) -> bool
+    def _take_whole(self, volley: Volley, ttl: Optional[int]) -> bool:
         """Note that a volley has been answered with this TTL, if it was; False where its
         destinations no longer wait together."""
         places = volley.places
@@ -333,13 +310,12 @@ class EchoEngine:
         self._echoed(volley.sweep, ttl, places, rtts_s)
         return True
 
-    def _take(self, shared, heard):
-        # type: (Shared, List[Heard]) -> None
+    def _take(self, shared: Shared, heard: List[Heard]) -> None:
         """Note whose replies these are."""
         now = self.now()
         reply, volleys = ECHO_REPLY[shared.sock.family], shared.volleys
         known = len(volleys)
-        echoes = {}  # type: Dict[Tuple[Sweep, Optional[int]], Tuple[List[int], List[float]]]
+        echoes: Dict[Tuple[Sweep, Optional[int]], Tuple[List[int], List[float]]] = {}
         for ttl, sender, type_, sequence, payload in heard:
             # Another program's reply, one to an older packet with this number, or somebody else's
             # word.
@@ -359,16 +335,16 @@ class EchoEngine:
         for (sweep, ttl), (places, rtts_s) in echoes.items():
             self._echoed(sweep, ttl, places, rtts_s)
 
-    def _echoed(self, sweep, ttl, places, rtts_s):
-        # type: (Sweep, Optional[int], Sequence[int], List[float]) -> None
+    def _echoed(
+        self, sweep: Sweep, ttl: Optional[int], places: Sequence[int], rtts_s: List[float]
+    ) -> None:
         """These answered, with this TTL."""
         self._answers.learn_many(pick(sweep.addresses, places), rtts_s)
         sweep.end_many(places, _echo(ttl), rtts_s)
         if not sweep.pending:
             self._finish(sweep)
 
-    def _read_errors(self, shared):
-        # type: (Shared) -> None
+    def _read_errors(self, shared: Shared) -> None:
         for error in drain(shared.sock):
             # A raw socket hears the errors of every ping of this host: both the quoted sequence
             # and the destination must be ours.
@@ -380,8 +356,7 @@ class EchoEngine:
             if error.to == sweep.addresses[place] and place in sweep.out:
                 self._error(sweep, place, error, volley.sent_at(sequence))
 
-    def _error(self, sweep, place, error, sent_at):
-        # type: (Sweep, int, QueuedError, float) -> None
+    def _error(self, sweep: Sweep, place: int, error: QueuedError, sent_at: float) -> None:
         """An ICMP error (or one of our own kernel) about a packet of ours."""
         now = self.now()
         name = name_of(error.errno)
@@ -403,8 +378,14 @@ class EchoEngine:
 
     # Ending
 
-    def _end(self, sweep, place, what, rtt_s=None, packets=None):
-        # type: (Sweep, int, Kind, Optional[float], Optional[int]) -> None
+    def _end(
+        self,
+        sweep: Sweep,
+        place: int,
+        what: Kind,
+        rtt_s: Optional[float] = None,
+        packets: Optional[int] = None,
+    ) -> None:
         """The final outcome of one destination."""
         batch = sweep.out.pop(place, None)
         if batch is not None:
@@ -413,14 +394,12 @@ class EchoEngine:
         if not sweep.pending:
             self._finish(sweep)
 
-    def _leave(self, sweep, place):
-        # type: (Sweep, int) -> None
+    def _leave(self, sweep: Sweep, place: int) -> None:
         batch = sweep.out.pop(place, None)
         if batch is not None:
             self._window.answered(batch)
 
 
 @lru_cache(maxsize=256)
-def _echo(ttl):
-    # type: (Optional[int]) -> Kind
+def _echo(ttl: Optional[int]) -> Kind:
     return kind("answer", answer=replies.ECHO, ttl=ttl)

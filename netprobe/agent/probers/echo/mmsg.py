@@ -10,9 +10,9 @@ import socket
 import struct
 from typing import Any, List, Optional
 
-from .sockets import WIDE_CHUNK
 from ...net.icmp import HEADER_BYTES
 from .orders import REQUEST_BYTES, Volley, pick
+from .sockets import WIDE_CHUNK
 
 # One more than are sent: where fewer than that are heard, they are all that there are.
 _ROOM = WIDE_CHUNK + 1
@@ -32,9 +32,8 @@ _REST_BYTES = 40
 class Mmsg:
     """Sends and hears over one socket; raises where this Python or system cannot."""
 
-    def __init__(self, sock):
-        # type: (socket.socket) -> None
-        libc = ctypes.CDLL(None)  # type: Any
+    def __init__(self, sock: socket.socket) -> None:
+        libc: Any = ctypes.CDLL(None)
         self._sendmmsg, self._recvmmsg = libc.sendmmsg, libc.recvmmsg
         self._sock = sock
         self._names, self._requests = _Rows(len(_NAME)), _Rows(REQUEST_BYTES)
@@ -49,8 +48,7 @@ class Mmsg:
         self._lengths = self._heard.column(_LENGTH_AT)
         self._senders = self._ip.column(_SENDER_AT)
 
-    def send(self, volley):
-        # type: (Volley) -> int
+    def send(self, volley: Volley) -> int:
         """How many were sent before there was an error, maybe that of another packet."""
         addresses = b"".join(pick(volley.sweep.packed, volley.places))
         count = len(volley.places)
@@ -60,18 +58,15 @@ class Mmsg:
         self._requests.data[: len(volley.requests)] = volley.requests
         return max(0, int(self._sendmmsg(self._sock.fileno(), self._sent.memory, count, 0)))
 
-    def hear(self):
-        # type: () -> int
+    def hear(self) -> int:
         """Read what there is; how many packets; 0 may be an error."""
         return max(0, int(self._recvmmsg(self._sock.fileno(), self._heard.memory, _ROOM, 0, None)))
 
-    def sequence(self):
-        # type: () -> int
+    def sequence(self) -> int:
         """The number of the first packet."""
         return int.from_bytes(self._icmp.data[HEADER_BYTES - 2 : HEADER_BYTES], "big")
 
-    def ttl_of_all(self, count, volley):
-        # type: (int, Volley) -> Optional[int]
+    def ttl_of_all(self, count: int, volley: Volley) -> Optional[int]:
         """The TTL of these packets, where they are the replies to a volley, in order, with one TTL
         and no IP options; else None."""
         heads, end = self._ip.data, _IP_BYTES * count
@@ -90,8 +85,7 @@ class Mmsg:
             replies[byte::REQUEST_BYTES] = volley.requests[byte::REQUEST_BYTES]
         return ttls[0] if replies == volley.requests else None
 
-    def packets(self, count):
-        # type: (int) -> List[bytes]
+    def packets(self, count: int) -> List[bytes]:
         """These packets as ``recv`` gives them."""
         parts = (self._ip, self._icmp, self._rest)
         return [
@@ -103,29 +97,25 @@ class Mmsg:
 class _Rows:
     """Memory that the kernel reads and writes: rows of one size, one a packet."""
 
-    def __init__(self, size):
-        # type: (int) -> None
+    def __init__(self, size: int) -> None:
         self.size = size
         # What its pointers point to.
-        self.uses = None  # type: Optional[_Rows]
+        self.uses: Optional[_Rows] = None
         self.data = bytearray(size * _ROOM)
         self.memory = (ctypes.c_char * len(self.data)).from_buffer(self.data)
         first = ctypes.addressof(self.memory)
         self.addresses = range(first, first + len(self.data), size)
 
-    def row(self, number):
-        # type: (int) -> bytearray
+    def row(self, number: int) -> bytearray:
         """What is in one."""
         return self.data[self.size * number : self.size * (number + 1)]
 
-    def column(self, at):
-        # type: (int) -> memoryview
+    def column(self, at: int) -> memoryview:
         """The four bytes at this place of each, as numbers of this machine."""
         return memoryview(self.data).cast("I")[at // 4 :: self.size // 4]
 
 
-def _messages(parts, names=None):
-    # type: (List[_Rows], Optional[_Rows]) -> _Rows
+def _messages(parts: List[_Rows], names: Optional[_Rows] = None) -> _Rows:
     """A ``struct mmsghdr`` a row, of packets whose parts are rows of these."""
     vectors, messages = _Rows(_PART.size * len(parts)), _Rows(_MESSAGE.size)
     for number in range(_ROOM):

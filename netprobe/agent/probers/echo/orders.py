@@ -13,11 +13,11 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from ...net.icmp import ECHO_REQUEST, HEADER_BYTES
-from ..outcomes import Kind, Outcomes, kind_json
 from ...core.pump import Batch
+from ...net.icmp import ECHO_REQUEST, HEADER_BYTES
 from ...net.sockets import Target, padded, target_of
 from ...wire.frames import NONCE_BYTES
+from ..outcomes import Kind, Outcomes, kind_json
 
 # What nobody can guess, and its complement: so tokens do not change the sum of a packet's words.
 SECRET_BYTES = 8
@@ -44,13 +44,12 @@ class Sweep:
     """The destinations of one order. Frames and nonces number them from 1; 0 is the only one of
     an order that names no list."""
 
-    def __init__(self, agent, message):
-        # type: (Any, Dict[str, Any]) -> None
-        self.id = message["id"]  # type: int
+    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
+        self.id: int = message["id"]
         many = message.get("dsts")
         names = [message["dst"]] if many is None else many
         # What its socket needs to know: of the first, whose family and scope all of them have.
-        self.target = target_of(names[0], message.get("src"))  # type: Target
+        self.target: Target = target_of(names[0], message.get("src"))
         family, scope = self.target.family, self.target.scope
         # Raises OSError where one is no address of the family.
         bare = names if family == socket.AF_INET else [name.partition("%")[0] for name in names]
@@ -59,50 +58,47 @@ class Sweep:
         if family == socket.AF_INET6:
             self.addresses = [socket.inet_ntop(family, packed) for packed in self.packed]
         # What a socket address has behind the address.
-        self._rest = (0,) if family == socket.AF_INET else (0, 0, scope)  # type: Tuple[int, ...]
+        self._rest: Tuple[int, ...] = (0,) if family == socket.AF_INET else (0, 0, scope)
         self.looks = max(1, int(message.get("looks") or 1))
-        self.first_ms = message.get("first_ms")  # type: Optional[int]
+        self.first_ms: Optional[int] = message.get("first_ms")
         self.look_ms = int(message["look_ms"])
         # How long the whole IP packet is to be; it then must not be fragmented.
-        self.size = message.get("size")  # type: Optional[int]
-        outcomes = Outcomes if many is None else Many  # type: Any
+        self.size: Optional[int] = message.get("size")
+        outcomes: Any = Outcomes if many is None else Many
         self.outcomes = outcomes(agent.send, self.id)
         self._first_number = 0 if many is None else 1
         self._key = agent.key
         # Words that all its requests have: type and code, and its number in two.
         self._same = (ECHO_REQUEST[family] << 8, self.id >> 16, self.id & 0xFFFF)
-        self._requests = {}  # type: Dict[int, array[int]]
+        self._requests: Dict[int, "array[int]"] = {}
         count = len(names)
         self.pending = count
         # Those that wait for an answer, with the batch that they were started in.
-        self.out = {}  # type: Dict[int, Batch]
+        self.out: Dict[int, Batch] = {}
         self.look = [1] * count
         self.tries = [0] * count
         # How many packets went, over all looks: what the last nonce says.
         self.attempt = [0] * count
         self.since = [0.0] * count
-        self.dead = {}  # type: Dict[int, Kind]
-        self.again = deque()  # type: Deque[int]
+        self.dead: Dict[int, Kind] = {}
+        self.again: Deque[int] = deque()
         self._fresh = 0
         # Since when our own host has had no room for any packet.
-        self.short_since = None  # type: Optional[float]
+        self.short_since: Optional[float] = None
         self.queued = False
         # The socket that it has a share in.
-        self.shared = None  # type: Any
+        self.shared: Any = None
 
-    def sockaddr(self, place):
-        # type: (int) -> Tuple[Any, ...]
+    def sockaddr(self, place: int) -> Tuple[Any, ...]:
         """Where a destination's packets go."""
         return (self.addresses[place], *self._rest)
 
-    def sockaddrs(self, places):
-        # type: (Sequence[int]) -> List[Tuple[Any, ...]]
+    def sockaddrs(self, places: Sequence[int]) -> List[Tuple[Any, ...]]:
         """Where the packets to these go."""
         rest = self._rest
         return [(address, *rest) for address in pick(self.addresses, places)]
 
-    def take(self, count):
-        # type: (int) -> Sequence[int]
+    def take(self, count: int) -> Sequence[int]:
         """Up to ``count`` destinations to ask: all once before any a second time. A range is of
         such as were never asked."""
         fresh = range(self._fresh, min(len(self.addresses), self._fresh + count))
@@ -110,8 +106,7 @@ class Sweep:
         more = min(count - len(fresh), len(self.again))
         return [*fresh, *(self.again.popleft() for _ in range(more))] if more else fresh
 
-    def begin(self, places, batch, now):
-        # type: (Sequence[int], Batch, float) -> None
+    def begin(self, places: Sequence[int], batch: Batch, now: float) -> None:
         """A look at some destinations starts."""
         self.out.update(dict.fromkeys(places, batch))
         if isinstance(places, range):
@@ -124,8 +119,7 @@ class Sweep:
             self.tries[place] = 1
             self.attempt[place] += 1
 
-    def requests(self, places, number, first):
-        # type: (Sequence[int], int, int) -> bytes
+    def requests(self, places: Sequence[int], number: int, first: int) -> bytes:
         """A packet for each, numbered from ``first``: its nonce, which says its present attempt,
         and a token that nobody can guess."""
         if isinstance(places, range):  # never asked before
@@ -146,8 +140,7 @@ class Sweep:
             ])  # fmt: skip
         return words.tobytes()
 
-    def _unnumbered(self, attempt, number):
-        # type: (int, int) -> array[int]
+    def _unnumbered(self, attempt: int, number: int) -> "array[int]":
         """The requests of one attempt to all destinations, but for sequence numbers and checksums.
 
         All at once; and one hash, because a keyed one for each packet would cost as much as
@@ -169,14 +162,14 @@ class Sweep:
                     words[at::_WORDS] = column[word::_SECRET_WORDS]
         return words
 
-    def end(self, place, what, rtt_s, packets=None):
-        # type: (int, Kind, Optional[float], Optional[int]) -> None
+    def end(
+        self, place: int, what: Kind, rtt_s: Optional[float], packets: Optional[int] = None
+    ) -> None:
         """The final outcome of one destination."""
         self.outcomes.add(place + self._first_number, what, rtt_s, self.look[place], packets)
         self.pending -= 1
 
-    def end_many(self, places, what, rtts_s):
-        # type: (Sequence[int], Kind, List[float]) -> None
+    def end_many(self, places: Sequence[int], what: Kind, rtts_s: List[float]) -> None:
         """The final outcomes of destinations that answered alike; a range's since the same look."""
         self.pending -= len(places)
         if isinstance(places, range):
@@ -187,14 +180,12 @@ class Sweep:
             self.outcomes.add(place + self._first_number, what, rtt_s, self.look[place])
 
 
-def _words(values):
-    # type: (Sequence[int]) -> array[int]
+def _words(values: Sequence[int]) -> "array[int]":
     """These numbers in network order; an array makes one of numbers far more slowly."""
     return array("H", struct.pack(">%dH" % len(values), *values))
 
 
-def pick(column, places):
-    # type: (List[Any], Sequence[int]) -> List[Any]
+def pick(column: List[Any], places: Sequence[int]) -> List[Any]:
     """A column's part for these places."""
     if isinstance(places, range):
         return column[places.start : places.stop]
@@ -216,8 +207,9 @@ class Volley:
         "whole",
     )
 
-    def __init__(self, sweep, first, places, requests, begun):
-        # type: (Sweep, int, Sequence[int], bytes, float) -> None
+    def __init__(
+        self, sweep: Sweep, first: int, places: Sequence[int], requests: bytes, begun: float
+    ) -> None:
         self.sweep = sweep
         self.first = first
         self.places = places
@@ -226,37 +218,32 @@ class Volley:
         self.batch = sweep.out[places[0]]
         # Whether it is that chunk, all of it, and went in one go.
         self.whole = False
-        self._carried = None  # type: Optional[List[bytes]]
+        self._carried: Optional[List[bytes]] = None
         # When the first one went, and how long each took.
         self.begun = begun
         self.step_s = 0.0
 
-    def place(self, sequence):
-        # type: (int) -> int
+    def place(self, sequence: int) -> int:
         """Whom the packet with this number asks."""
         return self.places[sequence - self.first]
 
-    def request(self, sequence):
-        # type: (int) -> bytes
+    def request(self, sequence: int) -> bytes:
         """That packet, without what only makes it longer."""
         at = REQUEST_BYTES * (sequence - self.first)
         return self.requests[at : at + REQUEST_BYTES]
 
-    def sent_at(self, sequence):
-        # type: (int) -> float
+    def sent_at(self, sequence: int) -> float:
         """When it went."""
         return self.begun + self.step_s * (sequence - self.first)
 
-    def packets(self):
-        # type: () -> List[bytes]
+    def packets(self) -> List[bytes]:
         """All as they are sent."""
         found = list(map(_FIRST, _REQUEST.iter_unpack(self.requests)))
         size, family = self.sweep.size, self.sweep.target.family
         return found if size is None else [padded(one, family, size, 0) for one in found]
 
     @property
-    def carried(self):
-        # type: () -> List[bytes]
+    def carried(self) -> List[bytes]:
         """The payload of each, which its reply has too."""
         if self._carried is None:
             self._carried = list(map(_FIRST, _CARRIED.iter_unpack(self.requests)))
@@ -269,35 +256,38 @@ class Many:
     As ``Outcomes``, but every destination keeps its own round trip and its own count of packets.
     """
 
-    def __init__(self, send, order_id):
-        # type: (Any, int) -> None
+    def __init__(self, send: Any, order_id: int) -> None:
         self._send = send
         self._id = order_id
-        self._entries = []  # type: List[Entry]
+        self._entries: List[Entry] = []
 
-    def add(self, number, what, rtt_s, attempts, syns=None):
-        # type: (int, Kind, Optional[float], int, Optional[int]) -> None
+    def add(
+        self,
+        number: int,
+        what: Kind,
+        rtt_s: Optional[float],
+        attempts: int,
+        syns: Optional[int] = None,
+    ) -> None:
         """One destination's final outcome. ``rtt_s`` None: nothing was measured."""
         rtt_us = None if rtt_s is None else int(rtt_s * 1000000)
         self._entries.append((number, (what, syns, attempts), [rtt_us]))
 
-    def add_row(self, first, what, rtts_s, attempts):
-        # type: (int, Kind, List[float], int) -> None
+    def add_row(self, first: int, what: Kind, rtts_s: List[float], attempts: int) -> None:
         """The same of destinations whose numbers follow each other."""
-        rtts_us = [int(rtt_s * 1000000) for rtt_s in rtts_s]  # type: List[Optional[int]]
+        rtts_us: List[Optional[int]] = [int(rtt_s * 1000000) for rtt_s in rtts_s]
         self._entries.append((first, (what, None, attempts), rtts_us))
 
-    def flush(self):
-        # type: () -> None
+    def flush(self) -> None:
         """Send what there is."""
         if not self._entries:
             return
         entries, self._entries = sorted(self._entries, key=_number), []
-        kinds = {}  # type: Dict[Tuple[Kind, Optional[int]], int]
-        runs = []  # type: List[List[Any]]
-        rtts_us = []  # type: List[Optional[int]]
+        kinds: Dict[Tuple[Kind, Optional[int]], int] = {}
+        runs: List[List[Any]] = []
+        rtts_us: List[Optional[int]] = []
         due = 0
-        same = None  # type: Optional[Alike]
+        same: Optional[Alike] = None
         for number, alike, some_us in entries:
             if number != due or alike != same:
                 what, packets, attempts = same = alike
@@ -311,6 +301,5 @@ class Many:
         self._send({"t": "outcomes", "id": self._id, "kinds": said, "runs": runs})
 
 
-def _number(entry):
-    # type: (Entry) -> int
+def _number(entry: Entry) -> int:
     return entry[0]

@@ -9,10 +9,10 @@ import socket
 from collections import deque
 from typing import Any, Callable, Deque, List, Optional
 
-from ...wire import answers as replies
-from ..datagram.orders import TRIES
-from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
 from ...core.loop import READ
+from ...wire import answers as replies
+from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
+from ..datagram.orders import TRIES
 from ..outcomes import Kind, kind
 from .orders import Sweep
 
@@ -26,12 +26,11 @@ DISCARD = 9
 class Run:
     """One destination of an order and its present ping process."""
 
-    def __init__(self, sweep, place):
-        # type: (Sweep, int) -> None
+    def __init__(self, sweep: Sweep, place: int) -> None:
         self.sweep = sweep
         self.place = place
         self.tries = 0
-        self.process = None  # type: Any
+        self.process: Any = None
 
 
 class PingProgram:
@@ -40,21 +39,18 @@ class PingProgram:
     ``end(order, place, outcome)`` is told what became of a destination.
     """
 
-    def __init__(self, agent, end):
-        # type: (Any, Callable[[Sweep, int, Kind], None]) -> None
+    def __init__(self, agent: Any, end: Callable[[Sweep, int, Kind], None]) -> None:
         self._agent = agent
         self._tell = end
-        self._waiting = deque()  # type: Deque[Run]
-        self._running = []  # type: List[Run]
+        self._waiting: Deque[Run] = deque()
+        self._running: List[Run] = []
 
-    def submit(self, sweep):
-        # type: (Sweep) -> None
+    def submit(self, sweep: Sweep) -> None:
         """Ask every destination by ``ping``."""
         self._waiting.extend(Run(sweep, place) for place in range(len(sweep.addresses)))
         self.resume()
 
-    def cancel(self, sweep):
-        # type: (Sweep) -> None
+    def cancel(self, sweep: Sweep) -> None:
         """Forget an order, which may be none of ours."""
         self._waiting = deque(run for run in self._waiting if run.sweep is not sweep)
         for run in [run for run in self._running if run.sweep is sweep]:
@@ -62,24 +58,21 @@ class PingProgram:
             self._reap(run, True)
         self.resume()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End every process of ours."""
         self._waiting.clear()
         for run in self._running:
             self._reap(run, True)
         self._running = []
 
-    def resume(self):
-        # type: () -> None
+    def resume(self) -> None:
         """Start what may start now."""
         while self._waiting and len(self._running) < MOST_AT_ONCE and self._agent.may_start():
             run = self._waiting.popleft()
             self._running.append(run)
             self._spawn(run)
 
-    def _spawn(self, run):
-        # type: (Run) -> None
+    def _spawn(self, run: Run) -> None:
         import subprocess  # most hosts never need it, and it is slow to import
 
         run.tries += 1
@@ -97,8 +90,7 @@ class PingProgram:
             return
         self._agent.loop.watch(run.process.stdout.fileno(), READ, lambda events: self._heard(run))
 
-    def _heard(self, run):
-        # type: (Run) -> None
+    def _heard(self, run: Run) -> None:
         if os.read(run.process.stdout.fileno(), 4096):
             return
         status = self._reap(run, False)
@@ -112,8 +104,7 @@ class PingProgram:
             self._end(run, kind("answer", NO_ANSWER))
         self.resume()
 
-    def _refusal(self, sweep, place):
-        # type: (Sweep, int) -> Kind
+    def _refusal(self, sweep: Sweep, place: int) -> Kind:
         """ping could not even send: our own routing table says so to anybody, else it may not."""
         with socket.socket(sweep.target.family, socket.SOCK_DGRAM) as sock:
             try:
@@ -122,8 +113,7 @@ class PingProgram:
                 return kind("send", name_of(error.errno), None, False)
         return kind("bind", NO_PERMISSION)
 
-    def _reap(self, run, kill):
-        # type: (Run, bool) -> int
+    def _reap(self, run: Run, kill: bool) -> int:
         process, run.process = run.process, None
         if process is None:
             return NOT_ANSWERED
@@ -136,15 +126,13 @@ class PingProgram:
         process.stdout.close()
         return int(process.wait())
 
-    def _end(self, run, what):
-        # type: (Run, Kind) -> None
+    def _end(self, run: Run, what: Kind) -> None:
         self._running.remove(run)
         run.sweep.look[run.place] = math.ceil(run.tries / float(TRIES))
         self._tell(run.sweep, run.place, what)
 
 
-def command(sweep, place):
-    # type: (Sweep, int) -> Optional[List[str]]
+def command(sweep: Sweep, place: int) -> Optional[List[str]]:
     """The argv of one echo request, None where there is no ping program."""
     wait_s = str(math.ceil(sweep.look_ms / 1000.0 / TRIES))
     options = ["-c", "1", "-W", wait_s, "-q"]
@@ -161,8 +149,7 @@ def command(sweep, place):
     return [path, *options, sweep.addresses[place]]
 
 
-def find(name):
-    # type: (str) -> Optional[str]
+def find(name: str) -> Optional[str]:
     """The program's path, wherever a distribution puts it."""
     for folder in FOLDERS:
         path = os.path.join(folder, name)

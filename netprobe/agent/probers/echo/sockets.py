@@ -4,9 +4,9 @@ import socket
 import struct
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from ...core.loop import READ
 from ...net.errqueue import ttl_of
 from ...net.icmp import HEADER_BYTES, RAW, EchoSocket, open_echo
-from ...core.loop import READ
 from ...net.sockets import forbid_fragments, widen
 from .orders import PAYLOAD_BYTES, Sweep, Volley
 
@@ -34,30 +34,27 @@ _NO_OPTIONS = 0x45
 class Shared:
     """A socket and how many orders use it; it knows its packets by their sequence numbers."""
 
-    def __init__(self, opened, many):
-        # type: (EchoSocket, bool) -> None
+    def __init__(self, opened: EchoSocket, many: bool) -> None:
         self.sock, kind, self.number = opened
         raw = kind == RAW and self.sock.family == socket.AF_INET
         # Reads all there is; False where it ended at an error.
-        self.hear = self._hear_raw if raw else self._hear  # type: Callable[[List[Heard]], bool]
+        self.hear: Callable[[List[Heard]], bool] = self._hear_raw if raw else self._hear
         # A ``mmsg.Mmsg`` that serves whole chunks, or None.
-        self.mmsg = _mmsg(self.sock) if many and raw else None  # type: Any
+        self.mmsg: Any = _mmsg(self.sock) if many and raw else None
         self.users = 0
-        self.volleys = []  # type: List[Volley]
+        self.volleys: List[Volley] = []
         self._next = 0
 
-    def numbers(self, many):
-        # type: (int) -> int
+    def numbers(self, many: int) -> int:
         """The first of so many sequence numbers in a row."""
         first = self._next if self._next + many <= 1 << 16 else 0
         self._next = first + many
         return first
 
-    def send(self, volley):
-        # type: (Volley) -> int
+    def send(self, volley: Volley) -> int:
         """How many of these were sent before there was an error, maybe that of another packet."""
         if self.mmsg is not None and isinstance(volley.places, range):
-            sent = self.mmsg.send(volley)  # type: int
+            sent: int = self.mmsg.send(volley)
             volley.whole = sent == len(volley.places)
             return sent
         sent = 0
@@ -68,21 +65,19 @@ class Shared:
             pass
         return sent
 
-    def note(self, volley):
-        # type: (Volley) -> None
+    def note(self, volley: Volley) -> None:
         """Know the answers to these packets."""
         count = len(volley.places)
         self.volleys[volley.first : volley.first + count] = [volley] * count
 
-    def volley_of(self, sequence):
-        # type: (int) -> Optional[Volley]
+    def volley_of(self, sequence: int) -> Optional[Volley]:
         """What the packet with this number went with; None where none had it."""
         return self.volleys[sequence] if sequence < len(self.volleys) else None
 
-    def _hear_raw(self, heard):
-        # type: (List[Heard]) -> bool
+    def _hear_raw(self, heard: List[Heard]) -> bool:
         """A raw IPv4 socket passes the header on, which has the sender and the TTL."""
-        receive, packets = self.sock.recv, []  # type: Any, List[bytes]
+        receive = self.sock.recv
+        packets: List[bytes] = []
         try:
             while True:
                 packets.append(receive(HEARD_BYTES))
@@ -93,10 +88,10 @@ class Shared:
         finally:
             heard += read_raw(packets)
 
-    def _hear(self, heard):
-        # type: (List[Heard]) -> bool
+    def _hear(self, heard: List[Heard]) -> bool:
         family, receive = self.sock.family, self.sock.recvmsg
-        beside, ttl = [], None  # type: List[Tuple[int, int, bytes]], Optional[int]
+        beside: List[Tuple[int, int, bytes]] = []
+        ttl: Optional[int] = None
         try:
             while True:
                 data, ancillary, _, name = receive(HEARD_BYTES, ANCILLARY_BYTES)
@@ -113,8 +108,7 @@ class Shared:
             return False
 
 
-def read_raw(packets):
-    # type: (List[bytes]) -> Iterator[Heard]
+def read_raw(packets: List[bytes]) -> Iterator[Heard]:
     """What packets with IPv4 headers say, as far as they can be echo replies of ours."""
     for packet in packets:
         bare = packet
@@ -124,8 +118,7 @@ def read_raw(packets):
             yield _IP_ICMP.unpack_from(bare)
 
 
-def _mmsg(sock):
-    # type: (socket.socket) -> Any
+def _mmsg(sock: socket.socket) -> Any:
     """A ``Mmsg``, or None without ctypes, which some distributions split off."""
     try:
         from .mmsg import Mmsg
@@ -138,19 +131,16 @@ def _mmsg(sock):
 class Sockets:
     """Opens them when they are needed; ``ready(shared)`` is called when one has something."""
 
-    def __init__(self, loop, ready):
-        # type: (Any, Callable[[Shared], None]) -> None
+    def __init__(self, loop: Any, ready: Callable[[Shared], None]) -> None:
         self._loop = loop
         self._ready = ready
-        self._shared = {}  # type: Dict[Key, Shared]
+        self._shared: Dict[Key, Shared] = {}
 
-    def all(self):
-        # type: () -> Tuple[Shared, ...]
+    def all(self) -> Tuple[Shared, ...]:
         """Every one that is open."""
         return tuple(self._shared.values())
 
-    def share(self, sweep):
-        # type: (Sweep) -> None
+    def share(self, sweep: Sweep) -> None:
         """Give an order its share. Raises OSError."""
         key = _key(sweep)
         shared = self._shared.get(key)
@@ -165,8 +155,7 @@ class Sockets:
         shared.users += 1
         sweep.shared = shared
 
-    def release(self, sweep):
-        # type: (Sweep) -> None
+    def release(self, sweep: Sweep) -> None:
         """The order needs it no more; it may have had none."""
         shared, sweep.shared = sweep.shared, None
         if shared is None:
@@ -176,27 +165,23 @@ class Sockets:
             key = _key(sweep)
             self._loop.call_later(IDLE_S, lambda: self._close_idle(key))
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close all."""
         for key in list(self._shared):
             self._close(key)
 
-    def _close_idle(self, key):
-        # type: (Key) -> None
+    def _close_idle(self, key: Key) -> None:
         shared = self._shared.get(key)
         if shared is not None and not shared.users:
             self._close(key)
 
-    def _close(self, key):
-        # type: (Key) -> None
+    def _close(self, key: Key) -> None:
         shared = self._shared.pop(key)
         self._loop.unwatch(shared.sock.fileno())
         shared.sock.close()
 
 
-def _key(sweep):
-    # type: (Sweep) -> Key
+def _key(sweep: Sweep) -> Key:
     target, sized = sweep.target, sweep.size is not None
     many = len(sweep.addresses) >= MANY and target.family == socket.AF_INET and not sized
     return (target.family, target.source, target.scope, sized, many)

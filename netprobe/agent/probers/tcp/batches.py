@@ -4,11 +4,11 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
+from ...core.pump import Batch
+from ...net.sockets import SynState, is_own
 from ..orders import Order, Part
 from ..outcomes import Kind
 from .socket_pool import Pool
-from ...core.pump import Batch
-from ...net.sockets import SynState, is_own
 
 # One connect that is out: its volley, and its place there.
 Flight = Tuple["Volley", int]
@@ -32,24 +32,23 @@ class Volley:
         "socks",
     )  # fmt: skip
 
-    def __init__(self, part, look, ports, socks):
-        # type: (Part, int, Sequence[int], List[socket.socket]) -> None
+    def __init__(
+        self, part: Part, look: int, ports: Sequence[int], socks: List[socket.socket]
+    ) -> None:
         self.part = part
         self.look = look
         self.ports = ports
         self.socks = socks
-        self.addresses = part.order.target.addresses(ports)  # type: List[Tuple[Any, ...]]
+        self.addresses: List[Tuple[Any, ...]] = part.order.target.addresses(ports)
         self.fds = list(map(fileno, socks))
-        self.batch = [len(socks), 1]  # type: Batch
+        self.batch: Batch = [len(socks), 1]
         self._started = self._step_s = 0.0
-        self._indices = None  # type: Optional[Dict[int, int]]
+        self._indices: Optional[Dict[int, int]] = None
 
-    def __len__(self):
-        # type: () -> int
+    def __len__(self) -> int:
         return len(self.fds)
 
-    def spread(self, begun, ended):
-        # type: (float, float) -> None
+    def spread(self, begun: float, ended: float) -> None:
         """They were started between these two looks at the clock.
 
         Where the process stood still meanwhile nobody knows which went late: then all did, so that
@@ -59,13 +58,11 @@ class Volley:
         self._started = begun if steady else ended
         self._step_s = (ended - begun) / len(self.fds) if steady else 0.0
 
-    def started(self, index):
-        # type: (float) -> float
+    def started(self, index: float) -> float:
         """When one went out, in seconds of ``Loop.now``."""
         return self._started + self._step_s * index
 
-    def indices(self, fds):
-        # type: (Sequence[int]) -> Sequence[int]
+    def indices(self, fds: Sequence[int]) -> Sequence[int]:
         """Which ones have these descriptors, each of which is named once; in order."""
         if len(fds) == len(self.fds):
             return range(len(fds))
@@ -75,8 +72,7 @@ class Volley:
         return sorted(found[fd] for fd in fds)
 
 
-def pick(column, indices):
-    # type: (Any, Sequence[int]) -> Any
+def pick(column: Any, indices: Sequence[int]) -> Any:
     """A column's part for these, which are in order."""
     return column if len(indices) == len(column) else [column[index] for index in indices]
 
@@ -84,31 +80,28 @@ def pick(column, indices):
 class TcpOrder(Order):
     """A TCP order; each deque is in the order of its deadlines."""
 
-    def __init__(self, agent, message, pool):
-        # type: (Any, Dict[str, Any], Pool) -> None
+    def __init__(self, agent: Any, message: Dict[str, Any], pool: Pool) -> None:
         Order.__init__(self, agent, message)
-        self.first = deque()  # type: Deque[Volley]
-        self.later = deque()  # type: Deque[Volley]
+        self.first: Deque[Volley] = deque()
+        self.later: Deque[Volley] = deque()
         # Host-unreachable that came once, by port; it is asked again.
-        self.dead = {}  # type: Dict[int, Kind]
-        self._silent = {}  # type: Dict[int, Tuple[int, Optional[bool]]]
-        self._own = None  # type: Optional[bool]
+        self.dead: Dict[int, Kind] = {}
+        self._silent: Dict[int, Tuple[int, Optional[bool]]] = {}
+        self._own: Optional[bool] = None
         self.hold_until = 0.0
         self.slowest_s = 0.0
-        self.short_since = None  # type: Optional[float]
+        self.short_since: Optional[float] = None
         self.bound = pool.bound(self)
         # One list for all orders that take the same sockets; it stays the same object.
         self.shelf = pool.shelf(self, self.bound)
 
-    def may_meet_itself(self):
-        # type: () -> bool
+    def may_meet_itself(self) -> bool:
         """Whether a connect may meet its own socket: only where the destination is this host."""
         if self._own is None:
             self._own = is_own(self.target)
         return self._own
 
-    def note_silence(self, port, state, more):
-        # type: (int, SynState, bool) -> Tuple[int, Optional[bool]]
+    def note_silence(self, port: int, state: SynState, more: bool) -> Tuple[int, Optional[bool]]:
         """Add one silent look; SYNs of all looks, and whether any of them left this host.
 
         ``more``: another look follows, so remember it.

@@ -11,8 +11,8 @@ import struct
 from typing import Any, Optional, Set
 
 from ...net.netlink import attributes, dump
-from ..orders import Order
 from ...net.sockets import Target, open_probe
+from ..orders import Order
 
 # An order of fewer ports is not worth it.
 FROM_PORTS = 256
@@ -34,21 +34,18 @@ _DISCARD = 9
 class BoundSockets:
     """Opens and counts them; ``sharers``: how many processes divide the source ports there are."""
 
-    def __init__(self, sharers):
-        # type: (int) -> None
+    def __init__(self, sharers: int) -> None:
         self._sharers = sharers
         self._room = 0
-        self._fds = set()  # type: Set[int]
-        self._plain = None  # type: Optional[bool]
+        self._fds: Set[int] = set()
+        self._plain: Optional[bool] = None
 
-    def measure(self):
-        # type: () -> None
+    def measure(self) -> None:
         """Look at the host's settings as they are now."""
         self._room = _most_ports(self._sharers)
         self._plain = None
 
-    def target(self, order):
-        # type: (Order) -> Optional[Target]
+    def target(self, order: Order) -> Optional[Target]:
         """Where an order goes, with the source address that its sockets may be bound to."""
         target = order.target
         if order.pending < FROM_PORTS:
@@ -63,8 +60,7 @@ class BoundSockets:
         # An own address connects from itself, and might meet itself.
         return None if source in (None, target.address) else target._replace(source=source)
 
-    def open(self, target, min_ttl):
-        # type: (Target, Optional[int]) -> Optional[socket.socket]
+    def open(self, target: Target, min_ttl: Optional[int]) -> Optional[socket.socket]:
         """A bound socket; None where there is no port for it."""
         if len(self._fds) >= self._room:
             return None
@@ -75,21 +71,18 @@ class BoundSockets:
         self._fds.add(sock.fileno())
         return sock
 
-    def has(self, sock):
-        # type: (socket.socket) -> bool
+    def has(self, sock: socket.socket) -> bool:
         """Whether this is one of them."""
         return sock.fileno() in self._fds
 
-    def forget(self, sock):
-        # type: (socket.socket) -> None
+    def forget(self, sock: socket.socket) -> None:
         """A socket is about to be closed; it need not be one of them."""
         self._fds.discard(sock.fileno())
 
 
-def _free_port(target):
-    # type: (Target) -> int
+def _free_port(target: Target) -> int:
     """A port that nobody has. The kernel chooses; only one that bind() names stays the socket's."""
-    scout = socket.SocketType(target.family, socket.SOCK_STREAM)  # type: Any
+    scout: Any = socket.SocketType(target.family, socket.SOCK_STREAM)
     try:
         scout.bind(target.source_sockaddr(0))
         return int(scout.getsockname()[1])
@@ -97,11 +90,10 @@ def _free_port(target):
         scout.close()
 
 
-def _source(target):
-    # type: (Target) -> Optional[str]
+def _source(target: Target) -> Optional[str]:
     """The address that a connect to this target would have."""
     try:
-        sock = socket.SocketType(target.family, socket.SOCK_DGRAM)  # type: Any
+        sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
     except OSError:
         return None
     try:
@@ -113,8 +105,7 @@ def _source(target):
         sock.close()
 
 
-def _is_plain():
-    # type: () -> bool
+def _is_plain() -> bool:
     """Whether an IPv4 connect's source address depends on nothing but its destination's address."""
     try:
         with open(HASH_POLICY) as file:
@@ -127,8 +118,7 @@ def _is_plain():
     return not any(_BY_PORT.intersection(rule) for rule in rules)
 
 
-def _most_ports(sharers):
-    # type: (int) -> int
+def _most_ports(sharers: int) -> int:
     try:
         with open(PORT_RANGE) as file:
             first, last = map(int, file.read().split())

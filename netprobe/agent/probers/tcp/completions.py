@@ -13,8 +13,9 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ...wire import answers as replies
+from ...core.pump import Window
 from ...net.errqueue import Cause, IcmpFact, next_causes
+from ...wire import answers as replies
 from ...wire.failures import (
     ENDED_AFTER_OPEN,
     HOST_UNREACHABLE,
@@ -23,10 +24,9 @@ from ...wire.failures import (
     name_of,
     until_error,
 )
-from .batches import Volley, connect_ex, pick
 from ..outcomes import Kind, kind
+from .batches import Volley, connect_ex, pick
 from .socket_pool import Pool
-from ...core.pump import Window
 
 # A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
 # did not clear that counter, so such a socket is not used again.
@@ -47,15 +47,13 @@ Group = Tuple[Volley, Sequence[int]]
 class Arrivals:
     """Notes what is the same for many connects; ``owner`` sees to the others one by one."""
 
-    def __init__(self, owner, pool, live, window):
-        # type: (Any, Pool, Dict[int, Volley], Window) -> None
+    def __init__(self, owner: Any, pool: Pool, live: Dict[int, Volley], window: Window) -> None:
         self._owner = owner
         self._pool = pool
         self._live = live
         self._window = window
 
-    def take(self, events, now):
-        # type: (List[Event], float) -> List[Group]
+    def take(self, events: List[Event], now: float) -> List[Group]:
         """Handle what these events are about; gives what was refused, for ``sort``."""
         masks = set(map(_MASK, events))
         if select.EPOLLERR in masks:
@@ -68,13 +66,12 @@ class Arrivals:
             ready, events = _apart(events, select.EPOLLOUT)
             for volley, indices in self._groups(ready):
                 self._opened(volley, indices, now)
-        refused = []  # type: List[Group]
+        refused: List[Group] = []
         for volley, indices in self._groups(events):
             refused += self._ended(volley, indices, now)
         return refused
 
-    def sort(self, refused, events, now):
-        # type: (List[Group], List[Event], float) -> None
+    def sort(self, refused: List[Group], events: List[Event], now: float) -> None:
         """Tell resets from rejects: EPOLLERR is left only where something is in the error queue.
 
         Asking a connect for its result has woken its descriptor once more, so a reset costs no
@@ -94,8 +91,7 @@ class Arrivals:
             rest = [index for index in indices if volley.fds[index] not in clean]
             self._failed(volley, rest, [errno.ECONNREFUSED] * len(rest), now)
 
-    def _groups(self, events):
-        # type: (List[Event]) -> List[Group]
+    def _groups(self, events: List[Event]) -> List[Group]:
         """The connects that these events are about, by volley."""
         if not events:
             return []
@@ -103,15 +99,14 @@ class Arrivals:
         volleys = set(map(self._live.get, fds))
         if len(volleys) == 1:
             return [(each, each.indices(fds)) for each in volleys if each is not None]
-        groups = {}  # type: Dict[Volley, List[int]]
+        groups: Dict[Volley, List[int]] = {}
         for fd in fds:
             volley = self._live.get(fd)
             if volley is not None:
                 groups.setdefault(volley, []).append(fd)
         return [(volley, volley.indices(some)) for volley, some in groups.items()]
 
-    def _ended(self, volley, indices, now):
-        # type: (Volley, Sequence[int], float) -> List[Group]
+    def _ended(self, volley: Volley, indices: Sequence[int], now: float) -> List[Group]:
         """Ask for results; gives what was refused."""
         socks, addresses = pick(volley.socks, indices), pick(volley.addresses, indices)
         codes = list(map(connect_ex, socks, addresses))
@@ -121,7 +116,7 @@ class Arrivals:
         opened = [index for index, code in both if code == 0]
         if opened:
             self._opened(volley, opened, now)
-        failed = []  # type: List[Tuple[int, int]]
+        failed: List[Tuple[int, int]] = []
         for index, code in both:
             if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
                 self._owner.news((volley, index), code)
@@ -131,33 +126,38 @@ class Arrivals:
         refused = [index for index, code in both if code == errno.ECONNREFUSED]
         return [(volley, refused)] if refused else []
 
-    def _queued(self, volley, indices, now):
-        # type: (Volley, Sequence[int], float) -> None
+    def _queued(self, volley: Volley, indices: Sequence[int], now: float) -> None:
         """Connects that are out and have an error waiting."""
         causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
         first = causes[0]
         if first is not None and causes.count(first) == len(causes):
             self._end_alike(volley, indices, first[0], first, now, True)
             return
-        groups = {}  # type: Dict[Cause, List[int]]
+        groups: Dict[Cause, List[int]] = {}
         for index, cause in zip(indices, causes):
             if cause is not None:
                 groups.setdefault(cause, []).append(index)
         for cause, some in groups.items():
             self._end_alike(volley, some, cause[0], cause, now, True)
 
-    def _failed(self, volley, indices, codes, now):
-        # type: (Volley, Sequence[int], List[int], float) -> None
+    def _failed(self, volley: Volley, indices: Sequence[int], codes: List[int], now: float) -> None:
         """Connects that something ended; those that the same ended go together."""
-        alike = {}  # type: Dict[Tuple[int, Optional[Cause]], List[int]]
+        alike: Dict[Tuple[int, Optional[Cause]], List[int]] = {}
         causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
         for index, code, cause in zip(indices, codes, causes):
             alike.setdefault((code, cause), []).append(index)
         for (code, cause), some in alike.items():
             self._end_alike(volley, some, code, cause, now, False)
 
-    def _end_alike(self, volley, indices, code, cause, now, still_out):
-        # type: (Volley, Sequence[int], int, Optional[Cause], float, bool) -> None
+    def _end_alike(
+        self,
+        volley: Volley,
+        indices: Sequence[int],
+        code: int,
+        cause: Optional[Cause],
+        now: float,
+        still_out: bool,
+    ) -> None:
         """Connects that the same error ended; ``still_out``: not yet as far as the kernel goes."""
         elapsed_s = now - volley.started(indices[0])
         if elapsed_s > SWIFT_S:
@@ -175,8 +175,7 @@ class Arrivals:
         at_host = is_at_host(what, volley.addresses[0][0])
         self._note(volley, indices, what, now, at_host)
 
-    def _reset(self, volley, indices, now):
-        # type: (Volley, Sequence[int], float) -> None
+    def _reset(self, volley: Volley, indices: Sequence[int], now: float) -> None:
         if now - volley.started(indices[0]) > SWIFT_S:
             for index in indices:
                 self._owner.refused((volley, index), None, errno.ECONNREFUSED)
@@ -185,8 +184,7 @@ class Arrivals:
         volley.part.order.shelf.extend(pick(volley.socks, indices))
         self._note(volley, indices, RESET_BY_PEER, now, True)
 
-    def _call_off(self, shelf, socks):
-        # type: (List[socket.socket], List[socket.socket]) -> None
+    def _call_off(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
         """End connects that are out, so that their sockets can connect again."""
         # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
         done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
@@ -195,8 +193,7 @@ class Arrivals:
             self._pool.drop(socks[done])
             self._call_off(shelf, socks[done + 1 :])
 
-    def _opened(self, volley, indices, now):
-        # type: (Volley, Sequence[int], float) -> None
+    def _opened(self, volley: Volley, indices: Sequence[int], now: float) -> None:
         order = volley.part.order
         if volley.part.mode != "connect" or order.may_meet_itself():
             for index in indices:
@@ -207,19 +204,19 @@ class Arrivals:
         self._pool.part(order.shelf, pick(volley.socks, indices), now)
         self._note(volley, indices, OPEN, now, True)
 
-    def _land(self, volley, indices):
-        # type: (Volley, Sequence[int]) -> None
+    def _land(self, volley: Volley, indices: Sequence[int]) -> None:
         """These connects are no longer out."""
         live = self._live
         for fd in pick(volley.fds, indices):
             del live[fd]
         self._window.answered(volley.batch, len(indices))
 
-    def _note(self, volley, indices, what, now, at_host):
-        # type: (Volley, Sequence[int], Kind, float, bool) -> None
+    def _note(
+        self, volley: Volley, indices: Sequence[int], what: Kind, now: float, at_host: bool
+    ) -> None:
         """The outcome of these; ``at_host``: the destination itself answered."""
         order = volley.part.order
-        rtt_s = None  # type: Optional[float]
+        rtt_s: Optional[float] = None
         if at_host:
             rtt_s = now - volley.started(sum(indices) / len(indices))
             self._owner.answered(order, now - volley.started(indices[0]))
@@ -227,28 +224,24 @@ class Arrivals:
         self._owner.settle(order, len(indices))
 
 
-def is_at_host(what, address):
-    # type: (Kind, str) -> bool
+def is_at_host(what: Kind, address: str) -> bool:
     """Whether the destination itself said this: a reset, or an ICMP error of its own."""
     failure, fact = what[1], what[2]
     return fact[2] == address if fact is not None else failure == REFUSED
 
 
 @lru_cache(maxsize=256)
-def failure_kind(code, fact, elapsed_ms):
-    # type: (int, Optional[IcmpFact], Optional[int]) -> Kind
+def failure_kind(code: int, fact: Optional[IcmpFact], elapsed_ms: Optional[int]) -> Kind:
     """The outcome of a connect that failed."""
     return kind("connect", name_of(code), fact, elapsed_ms=elapsed_ms)
 
 
-def elapsed_of(code, elapsed_s):
-    # type: (int, float) -> Optional[int]
+def elapsed_of(code: int, elapsed_s: float) -> Optional[int]:
     """What an outcome says of time: of "host unreachable" only, rounded to 100 ms."""
     return round(elapsed_s * 10) * 100 if name_of(code) == HOST_UNREACHABLE else None
 
 
-def _apart(events, mask):
-    # type: (List[Event], int) -> Tuple[List[Event], List[Event]]
+def _apart(events: List[Event], mask: int) -> Tuple[List[Event], List[Event]]:
     """The events with exactly this mask, and all others."""
     those = [event for event in events if event[1] == mask]
     if len(those) == len(events):

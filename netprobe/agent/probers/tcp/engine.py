@@ -9,19 +9,19 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, Optional, Tuple
 
-from ...wire import answers as replies
-from .completions import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
+from ...core.pace import answers_of
+from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import Cause, next_cause
+from ...net.sockets import SynState, syn_state
+from ...wire import answers as replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
-from .batches import Flight, TcpOrder, Volley, connect_ex
-from .scheduler import Launcher
 from ..orders import Part
 from ..outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
-from ...core.pace import answers_of
-from .socket_pool import Pool
-from ...core.pump import SLICE_S, TICK_S, Pump
-from ...net.sockets import SynState, syn_state
+from .batches import Flight, TcpOrder, Volley, connect_ex
+from .completions import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
 from .exchanges import Talks
+from .scheduler import Launcher
+from .socket_pool import Pool
 
 # Where not even one SYN timeout has happened in the kernel by the deadline: ask again, for so long.
 LATE_S = 0.25
@@ -36,8 +36,7 @@ ENDED = kind("answer", answer=replies.RESET)
 class TcpEngine:
     """All TCP orders of the agent."""
 
-    def __init__(self, agent):
-        # type: (Any) -> None
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._now = agent.loop.now
         self._answers = answers_of(agent)
@@ -45,18 +44,17 @@ class TcpEngine:
         agent.loop.watch(self._epoll.fileno(), select.EPOLLIN, lambda events: self._run())
         self._pool = Pool(self._epoll, agent.sharers)
         self._pump = Pump(agent.loop, self._run)
-        self._orders = {}  # type: Dict[int, TcpOrder]
+        self._orders: Dict[int, TcpOrder] = {}
         # Whose connect is out on a descriptor.
-        self._live = {}  # type: Dict[int, Volley]
-        self._late = deque()  # type: Deque[Tuple[float, Flight]]
+        self._live: Dict[int, Volley] = {}
+        self._late: Deque[Tuple[float, Flight]] = deque()
         self._starts = Launcher(agent, self, self._pool, self._live)
         self._arrivals = Arrivals(self, self._pool, self._live, self._starts.window)
         self._talks = Talks(agent, self, self._starts)
 
     # Orders
 
-    def submit(self, message):
-        # type: (Dict[str, Any]) -> None
+    def submit(self, message: Dict[str, Any]) -> None:
         """Start an order; its outcomes and ``done`` follow."""
         if not self._orders:
             self._pool.measure()
@@ -68,8 +66,7 @@ class TcpEngine:
         self._starts.add(order)
         self._pump.wake(0.0)
 
-    def cancel(self, order_id):
-        # type: (int) -> bool
+    def cancel(self, order_id: int) -> bool:
         """End an order early; whether it was one of this engine."""
         order = self._orders.get(order_id)
         if order is None:
@@ -81,14 +78,12 @@ class TcpEngine:
         self._finish(order, True)
         return True
 
-    def resume(self):
-        # type: () -> None
+    def resume(self) -> None:
         """The agent's output has drained: new probes may start again."""
         if self._starts.queue:
             self._pump.wake(0.0)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close every socket; outcomes of what was out are lost."""
         for fd, volley in list(self._live.items()):
             volley.socks[volley.indices((fd,))[0]].close()
@@ -101,8 +96,7 @@ class TcpEngine:
         self._agent.loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def _finish(self, order, cancelled=False):
-        # type: (TcpOrder, bool) -> None
+    def _finish(self, order: TcpOrder, cancelled: bool = False) -> None:
         order.outcomes.flush()
         del self._orders[order.id]
         self._starts.remove(order)
@@ -112,8 +106,7 @@ class TcpEngine:
 
     # The pump: start, serve, look at deadlines
 
-    def _run(self):
-        # type: () -> None
+    def _run(self) -> None:
         now = self._now()
         until = now + SLICE_S
         # Before anything starts: what is no longer young makes room.
@@ -130,8 +123,7 @@ class TcpEngine:
         if self._orders:
             self._pump.wake(0.0 if busy else TICK_S)
 
-    def _flush(self, now):
-        # type: (float) -> None
+    def _flush(self, now: float) -> None:
         for order in self._orders.values():
             if now - order.flushed_at > FLUSH_S or len(order.outcomes) >= FLUSH_PORTS:
                 order.flushed_at = now
@@ -139,8 +131,7 @@ class TcpEngine:
 
     # Serving what came back
 
-    def _serve(self):
-        # type: () -> int
+    def _serve(self) -> int:
         """Handle every connect and conversation that has news; how many there were."""
         total = 0
         poll = self._epoll.poll
@@ -157,8 +148,7 @@ class TcpEngine:
             self._arrivals.sort(refused, events, now)
         return total
 
-    def news(self, flight, code):
-        # type: (Flight, int) -> None
+    def news(self, flight: Flight, code: int) -> None:
         """The result of one connect: opened, still out, or failed."""
         volley, index = flight
         part, to, sock = volley.part, volley.addresses[index], volley.socks[index]
@@ -181,8 +171,7 @@ class TcpEngine:
         else:
             self.refused(flight, next_cause(sock, to), code)
 
-    def refused(self, flight, cause, code):
-        # type: (Flight, Optional[Cause], int) -> None
+    def refused(self, flight: Flight, cause: Optional[Cause], code: int) -> None:
         """A connect failed; the error queue says whether an ICMP error did it, and whose."""
         volley, index = flight
         part, to, look = volley.part, volley.addresses[index], volley.look
@@ -205,8 +194,7 @@ class TcpEngine:
             return
         self.report(order, to[1], what, elapsed_s if at_host else None, look)
 
-    def opened(self, part, port, look, sock, started):
-        # type: (Part, int, int, socket.socket, float) -> None
+    def opened(self, part: Part, port: int, look: int, sock: socket.socket, started: float) -> None:
         rtt_s = self._now() - started
         own = part.order.may_meet_itself()
         if own and sock.getsockname()[:2] == (part.order.target.address, port):
@@ -223,40 +211,42 @@ class TcpEngine:
         self._pool.drop(sock)
         self._open_report(part.order, port, OPEN, rtt_s, look)
 
-    def _open_report(self, order, port, what, rtt_s, look):
-        # type: (TcpOrder, int, Kind, float, int) -> None
+    def _open_report(self, order: TcpOrder, port: int, what: Kind, rtt_s: float, look: int) -> None:
         self.answered(order, rtt_s)
         self.report(order, port, what, rtt_s, look)
 
-    def answered(self, order, rtt_s):
-        # type: (TcpOrder, float) -> None
+    def answered(self, order: TcpOrder, rtt_s: float) -> None:
         """The destination itself answered; of many answers the slowest will do."""
         order.slowest_s = max(order.slowest_s, rtt_s)
         self._answers.learn(order.target.address, rtt_s)
 
-    def report(self, order, port, what, rtt_s, look, syns=None):
-        # type: (TcpOrder, int, Kind, Optional[float], int, Optional[int]) -> None
+    def report(
+        self,
+        order: TcpOrder,
+        port: int,
+        what: Kind,
+        rtt_s: Optional[float],
+        look: int,
+        syns: Optional[int] = None,
+    ) -> None:
         """The final outcome of one port."""
         order.outcomes.add(port, what, rtt_s, look, syns)
         self.settle(order, 1)
 
-    def settle(self, order, count):
-        # type: (TcpOrder, int) -> None
+    def settle(self, order: TcpOrder, count: int) -> None:
         """So many ports have their final outcome."""
         order.pending -= count
         if not order.pending:
             self._finish(order)
 
-    def _forget(self, flight):
-        # type: (Flight) -> socket.socket
+    def _forget(self, flight: Flight) -> socket.socket:
         """A connect is no longer out; gives its socket."""
         volley, index = flight
         del self._live[volley.fds[index]]
         self._starts.window.answered(volley.batch)
         return volley.socks[index]
 
-    def give_back(self, part, sock):
-        # type: (Part, socket.socket) -> None
+    def give_back(self, part: Part, sock: socket.socket) -> None:
         """An open connection is done with.
 
         A real service gets a FIN, as from any polite client; our own listener gets a reset, so that
@@ -269,8 +259,7 @@ class TcpEngine:
 
     # Silence
 
-    def _expire(self, now):
-        # type: (float) -> None
+    def _expire(self, now: float) -> None:
         """Look at what has been out for longer than its look."""
         while self._late and self._late[0][0] <= now:
             self._ask_once_more(self._late.popleft()[1], now)
@@ -281,8 +270,7 @@ class TcpEngine:
             self._expire_queue(order.first, first_s, now)
             self._expire_queue(order.later, order.look_s, now)
 
-    def _expire_queue(self, queue, limit_s, now):
-        # type: (Deque[Volley], float, float) -> None
+    def _expire_queue(self, queue: Deque[Volley], limit_s: float, now: float) -> None:
         while queue:
             volley = queue[0]
             if volley.batch[0]:
@@ -292,8 +280,7 @@ class TcpEngine:
                     self._ask_once_more((volley, index), now)
             queue.popleft()
 
-    def _ask_once_more(self, flight, now):
-        # type: (Flight, float) -> None
+    def _ask_once_more(self, flight: Flight, now: float) -> None:
         """The deadline has passed. Believe the kernel, not our clock: a starved process is late."""
         volley, index = flight
         if not self._is_out(flight):
@@ -310,13 +297,11 @@ class TcpEngine:
         self._pool.drop(self._forget(flight))
         self._silent(volley.part, to[1], volley.look, state)
 
-    def _is_out(self, flight):
-        # type: (Flight) -> bool
+    def _is_out(self, flight: Flight) -> bool:
         volley, index = flight
         return self._live.get(volley.fds[index]) is volley
 
-    def _silent(self, part, port, look, state):
-        # type: (Part, int, int, SynState) -> None
+    def _silent(self, part: Part, port: int, look: int, state: SynState) -> None:
         order = part.order
         more = look < order.looks
         syns, left = order.note_silence(port, state, more)

@@ -4,13 +4,13 @@ import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from ...wire import answers as replies
 from ...net.errqueue import about, drain
+from ...wire import answers as replies
 from ...wire.failures import ENDED_AFTER_OPEN, is_transient, name_of
-from .scheduler import Launcher
+from ...wire.frames import pack_nonce
 from ..orders import Part
 from ..outcomes import kind
-from ...wire.frames import pack_nonce
+from .scheduler import Launcher
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
@@ -27,11 +27,12 @@ class Talk:
 
     __slots__ = ("data", "look", "part", "port", "question", "rtt_s", "since", "sock", "unsent")
 
-    def __init__(self, part, port, look, sock, since, rtt_s):
-        # type: (Part, int, int, socket.socket, float, float) -> None
+    def __init__(
+        self, part: Part, port: int, look: int, sock: socket.socket, since: float, rtt_s: float
+    ) -> None:
         self.part, self.port, self.look = part, port, look
         self.sock, self.since, self.rtt_s = sock, since, rtt_s
-        self.question = None  # type: Optional[replies.Question]
+        self.question: Optional[replies.Question] = None
         self.data = b""
         self.unsent = b""
 
@@ -42,18 +43,16 @@ class Talks:
     ``owner`` takes results and sockets back; ``starts`` takes flows that are to be asked again.
     """
 
-    def __init__(self, agent, owner, starts):
-        # type: (Any, Any, Launcher) -> None
+    def __init__(self, agent: Any, owner: Any, starts: Launcher) -> None:
         self._agent = agent
         self._owner = owner
         self._starts = starts
         self._now = agent.loop.now
-        self._talks = {}  # type: Dict[int, Talk]
-        self._waiting = {}  # type: Dict[float, Deque[Talk]]
-        self._settling = deque()  # type: Deque[Tuple[float, Talk]]
+        self._talks: Dict[int, Talk] = {}
+        self._waiting: Dict[float, Deque[Talk]] = {}
+        self._settling: Deque[Tuple[float, Talk]] = deque()
 
-    def begin(self, part, port, look, sock, rtt_s):
-        # type: (Part, int, int, socket.socket, float) -> None
+    def begin(self, part: Part, port: int, look: int, sock: socket.socket, rtt_s: float) -> None:
         """A connect has opened: send the request and wait for the answer."""
         talk = Talk(part, port, look, sock, self._now(), rtt_s)
         if part.template is not None:
@@ -69,16 +68,14 @@ class Talks:
         # An answer cannot have come yet, but a banner or a reset can, and its event is gone.
         self._hear(talk)
 
-    def hear_all(self, events):
-        # type: (List[Tuple[int, int]]) -> None
+    def hear_all(self, events: List[Tuple[int, int]]) -> None:
         """These descriptors have news; harmless where they are none of ours."""
         for fd, _ in events if self._talks else ():
             talk = self._talks.get(fd)
             if talk is not None:
                 self._hear(talk)
 
-    def expire(self, now):
-        # type: (float) -> None
+    def expire(self, now: float) -> None:
         """End what has waited long enough."""
         while self._settling and self._settling[0][0] <= now:
             talk = self._settling.popleft()[1]
@@ -92,20 +89,17 @@ class Talks:
                 if self._is_open(talk):
                     self._end(talk)
 
-    def drop(self, order):
-        # type: (Any) -> None
+    def drop(self, order: Any) -> None:
         """Close the conversations of one order (None: of all) without a result."""
         for fd, talk in list(self._talks.items()):
             if order is None or talk.part.order is order:
                 del self._talks[fd]
                 self._owner.give_back(talk.part, talk.sock)
 
-    def _is_open(self, talk):
-        # type: (Talk) -> bool
+    def _is_open(self, talk: Talk) -> bool:
         return self._talks.get(talk.sock.fileno()) is talk
 
-    def _hear(self, talk):
-        # type: (Talk) -> None
+    def _hear(self, talk: Talk) -> None:
         """Send what is left of the request, then read until the answer is whole."""
         try:
             if talk.unsent:
@@ -119,8 +113,7 @@ class Talks:
             if self._is_open(talk):
                 self._failed(talk, error.errno)
 
-    def _take(self, talk, piece):
-        # type: (Talk, bytes) -> None
+    def _take(self, talk: Talk, piece: bytes) -> None:
         if not piece:
             self._end(talk, replies.CLOSED)
             return
@@ -139,8 +132,7 @@ class Talks:
         if read is not None:
             self._finish(talk, kind("answer", answer=read[0], by=read[1]))
 
-    def _end(self, talk, how=replies.SILENT):
-        # type: (Talk, str) -> None
+    def _end(self, talk: Talk, how: str = replies.SILENT) -> None:
         """Nothing more will come: by a deadline, or because the peer ended it."""
         if talk.data and talk.part.mode == "bytes":
             self._finish(talk, kind("answer", answer="bytes", data=replies.encode(talk.data)))
@@ -152,8 +144,7 @@ class Talks:
         else:
             self._finish(talk, SAID_NOTHING[how])
 
-    def _failed(self, talk, number):
-        # type: (Talk, Optional[int]) -> None
+    def _failed(self, talk: Talk, number: Optional[int]) -> None:
         """A reset, or an ICMP error on the open connection: a firewall that lets only SYNs pass."""
         if is_transient(number):
             return
@@ -164,12 +155,10 @@ class Talks:
         fact = None if error is None else error.fact()
         self._finish(talk, kind("answer", name_of(number), fact))
 
-    def _finish(self, talk, what):
-        # type: (Talk, Any) -> None
+    def _finish(self, talk: Talk, what: Any) -> None:
         self._let_go(talk)
         self._owner.report(talk.part.order, talk.port, what, talk.rtt_s, talk.look)
 
-    def _let_go(self, talk):
-        # type: (Talk) -> None
+    def _let_go(self, talk: Talk) -> None:
         del self._talks[talk.sock.fileno()]
         self._owner.give_back(talk.part, talk.sock)

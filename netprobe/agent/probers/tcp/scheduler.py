@@ -6,15 +6,15 @@ from collections import deque
 from itertools import repeat
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
+from ...core.pace import answers_of
+from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
 from ...net.errqueue import about, drain
+from ...net.sockets import is_own
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
-from .batches import TcpOrder, Volley, connect_ex
 from ..orders import Flow, Part, Turn
 from ..outcomes import kind
-from ...core.pace import answers_of
+from .batches import TcpOrder, Volley, connect_ex
 from .socket_pool import Pool
-from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
-from ...net.sockets import is_own
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -32,8 +32,7 @@ LEAST_YOUNG_S = 0.025
 class Launcher:
     """The orders that still have something to start. ``owner`` is told of what ended at once."""
 
-    def __init__(self, agent, owner, pool, live):
-        # type: (Any, Any, Pool, Dict[int, Volley]) -> None
+    def __init__(self, agent: Any, owner: Any, pool: Pool, live: Dict[int, Volley]) -> None:
         self._agent = agent
         self._owner = owner
         self._pool = pool
@@ -42,10 +41,9 @@ class Launcher:
         self._answers = answers_of(agent)
         self._pause_until = 0.0
         self.window = Window(WINDOW)
-        self.queue = deque()  # type: Deque[TcpOrder]
+        self.queue: Deque[TcpOrder] = deque()
 
-    def remove(self, order):
-        # type: (TcpOrder) -> None
+    def remove(self, order: TcpOrder) -> None:
         """Start nothing more of an order."""
         if not order.queued:
             return
@@ -56,15 +54,13 @@ class Launcher:
         else:
             self.queue.remove(order)
 
-    def add(self, order):
-        # type: (TcpOrder) -> None
+    def add(self, order: TcpOrder) -> None:
         """Let an order take its turns."""
         if not order.queued:
             order.queued = True
             self.queue.append(order)
 
-    def launch(self):
-        # type: () -> int
+    def launch(self) -> int:
         """Start the next chunk of one order; 0 where nothing may start now."""
         room = min(self.window.room(), self._pool.room())
         now = self._now()
@@ -88,8 +84,7 @@ class Launcher:
             self._connect_all(order, turn, now)
         return 1
 
-    def _next_order(self, now):
-        # type: (float) -> Optional[TcpOrder]
+    def _next_order(self, now: float) -> Optional[TcpOrder]:
         """Orders take turns, so that one large order does not hold up the others."""
         for _ in range(len(self.queue)):
             order = self.queue[0]
@@ -98,8 +93,7 @@ class Launcher:
                 return order
         return None
 
-    def _connect_all(self, order, turn, now):
-        # type: (TcpOrder, Turn, float) -> None
+    def _connect_all(self, order: TcpOrder, turn: Turn, now: float) -> None:
         # The hot half of the engine: whole chunks go through C loops (map, zip), flow by flow only
         # what did not simply go out.
         part, look, ports = turn
@@ -110,7 +104,7 @@ class Launcher:
         begun = self._now()
         codes = list(map(connect_ex, socks, volley.addresses))
         ended = self._now()
-        failed = []  # type: List[Tuple[int, socket.socket, int]]
+        failed: List[Tuple[int, socket.socket, int]] = []
         if codes.count(errno.EINPROGRESS) != len(codes):
             all_of_it = list(zip(ports, socks, codes))
             failed = [each for each in all_of_it if each[2] != errno.EINPROGRESS]
@@ -125,8 +119,7 @@ class Launcher:
         for port, sock, code in failed:
             self._at_once(part, port, look, sock, begun, code)
 
-    def _sockets(self, order, turn):
-        # type: (TcpOrder, Turn) -> List[socket.socket]
+    def _sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
         """One for each flow, used ones first; fewer where there are no more to be had."""
         part, look, ports = turn
         shelf = order.shelf
@@ -143,8 +136,7 @@ class Launcher:
             socks.append(sock)
         return socks
 
-    def _new_socket(self, order, flow):
-        # type: (TcpOrder, Flow) -> Optional[socket.socket]
+    def _new_socket(self, order: TcpOrder, flow: Flow) -> Optional[socket.socket]:
         """A fresh socket, or None where there is none to be had just now."""
         try:
             return self._pool.take(order, order.bound)
@@ -158,20 +150,19 @@ class Launcher:
                 )
             return None
 
-    def ask_later(self, order, flow):
-        # type: (TcpOrder, Flow) -> None
+    def ask_later(self, order: TcpOrder, flow: Flow) -> None:
         order.put_back(flow)
         self.add(order)
 
-    def _short_for_long(self, order):
-        # type: (TcpOrder) -> bool
+    def _short_for_long(self, order: TcpOrder) -> bool:
         """Whether this order has been short of a port or descriptor for too long to wait on."""
         now = self._now()
         self._pause_until = now + SHORT_S
         return short_for_long(order, now) and not self._live
 
-    def _at_once(self, part, port, look, sock, started, code):
-        # type: (Part, int, int, socket.socket, float, int) -> None
+    def _at_once(
+        self, part: Part, port: int, look: int, sock: socket.socket, started: float, code: int
+    ) -> None:
         """connect() ended before it returned: by our own kernel, or (rarely) with success."""
         order = part.order
         if code == 0:
@@ -195,8 +186,7 @@ class Launcher:
         self._owner.report(order, port, what, None, look)
 
 
-def _is_left(order):
-    # type: (TcpOrder) -> bool
+def _is_left(order: TcpOrder) -> bool:
     """Whether this host has lost the source address that it chose for this order."""
     bound = order.bound
     if bound is None or bound.source is None or order.target.source is not None:
@@ -204,8 +194,7 @@ def _is_left(order):
     return not is_own(bound._replace(address=bound.source))
 
 
-def _young_s(order):
-    # type: (TcpOrder) -> float
+def _young_s(order: TcpOrder) -> float:
     """How long a connect counts towards the window."""
     if not order.slowest_s:
         return YOUNG_S

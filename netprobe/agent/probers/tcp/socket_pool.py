@@ -5,8 +5,6 @@ import socket
 from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..orders import Order
-from .bound_sockets import BoundSockets
 from ...net.sockets import (
     Disconnect,
     Target,
@@ -15,6 +13,8 @@ from ...net.sockets import (
     set_ttl,
     tcp_socket_limit,
 )
+from ..orders import Order
+from .bound_sockets import BoundSockets
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait for the peer to end too (and as a share of all sockets), and
@@ -31,31 +31,27 @@ Shelf = List[socket.socket]
 class Pool:
     """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
 
-    def __init__(self, epoll, sharers):
-        # type: (Any, int) -> None
+    def __init__(self, epoll: Any, sharers: int) -> None:
         self._epoll = epoll
         self._disconnect = Disconnect()
         self._bound = BoundSockets(sharers)
-        self._shelves = {}  # type: Dict[Key, Shelf]
+        self._shelves: Dict[Key, Shelf] = {}
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
-        self._parting = OrderedDict()  # type: OrderedDict[int, Tuple[float, Shelf, socket.socket]]
+        self._parting: "OrderedDict[int, Tuple[float, Shelf, socket.socket]]" = OrderedDict()
         self._parted = 0
         self.open = 0
 
-    def measure(self):
-        # type: () -> None
+    def measure(self) -> None:
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
         self._bound.measure()
 
-    def bound(self, order):
-        # type: (Order) -> Optional[Target]
+    def bound(self, order: Order) -> Optional[Target]:
         """The order's target with the source address that its sockets keep; None: they do not."""
         return self._bound.target(order)
 
-    def shelf(self, order, bound):
-        # type: (Order, Optional[Target]) -> Shelf
+    def shelf(self, order: Order, bound: Optional[Target]) -> Shelf:
         """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
         target = bound or order.target
         # Where the kernel chose the address, some sockets are not bound to it.
@@ -63,18 +59,15 @@ class Pool:
         key = (target.family, target.source, chosen, target.scope, order.min_ttl, order.ttl)
         return self._shelves.setdefault(key, [])
 
-    def room(self):
-        # type: () -> int
+    def room(self) -> int:
         """How many more connects may be out."""
         return self._limit - self.open + sum(len(shelf) for shelf in self._shelves.values())
 
-    def shrink(self):
-        # type: () -> None
+    def shrink(self) -> None:
         """The host has no more descriptors: what we have must do."""
         self._limit = max(1, self.open)
 
-    def take(self, order, bound):
-        # type: (Order, Optional[Target]) -> socket.socket
+    def take(self, order: Order, bound: Optional[Target]) -> socket.socket:
         """A fresh socket; it keeps its port where it can. Raises OSError."""
         if self.open >= self._limit:
             # There is room only because the sockets of another source address lie idle.
@@ -91,20 +84,17 @@ class Pool:
         self._epoll.register(sock.fileno(), EVENTS)
         return sock
 
-    def is_bound(self, sock):
-        # type: (socket.socket) -> bool
+    def is_bound(self, sock: socket.socket) -> bool:
         """Whether a socket keeps its port."""
         return self._bound.has(sock)
 
-    def drop(self, sock):
-        # type: (socket.socket) -> None
+    def drop(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a FIN."""
         self.open -= 1
         self._bound.forget(sock)
         sock.close()
 
-    def part(self, shelf, socks, now):
-        # type: (Shelf, List[socket.socket], float) -> None
+    def part(self, shelf: Shelf, socks: List[socket.socket], now: float) -> None:
         """End open connections by a FIN, and keep the sockets once the peer has ended too."""
         parting = self._parting
         most = min(MOST_PARTING, int(self._limit * PARTING_SHARE))
@@ -120,8 +110,7 @@ class Pool:
             else:
                 parting[sock.fileno()] = (now, shelf, sock)
 
-    def hear(self, events):
-        # type: (List[Tuple[int, int]]) -> None
+    def hear(self, events: List[Tuple[int, int]]) -> None:
         """Take back the sockets whose peer has ended the connection too."""
         parting = self._parting
         if not parting:
@@ -134,30 +123,26 @@ class Pool:
             else:
                 shelf.append(sock)
 
-    def age(self, now):
-        # type: (float) -> None
+    def age(self, now: float) -> None:
         """Leave to the kernel what has waited long enough for the peer."""
         parting = self._parting
         while parting and now - next(iter(parting.values()))[0] > PARTING_S:
             self.drop(parting.popitem(last=False)[1][2])
 
-    def reset(self, sock):
-        # type: (socket.socket) -> None
+    def reset(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a reset."""
         self.open -= 1
         self._bound.forget(sock)
         close_with_reset(sock)
 
-    def recycle(self, shelf, sock):
-        # type: (Shelf, socket.socket) -> None
+    def recycle(self, shelf: Shelf, sock: socket.socket) -> None:
         """Reset an open connection and keep its socket, where that can be done."""
         if self._disconnect(sock):
             shelf.append(sock)
         else:
             self.reset(sock)
 
-    def empty(self):
-        # type: () -> None
+    def empty(self) -> None:
         """Close what is idle."""
         while self._parting:
             self.drop(self._parting.popitem()[1][2])

@@ -391,8 +391,8 @@ def test_a_big_order_with_and_without_ctypes(
     its own, and hosts in a row are one run."""
     if not loaded:
         monkeypatch.setitem(sys.modules, "ctypes", None)
-        monkeypatch.delitem(sys.modules, "netprobe.agent.mmsg", raising=False)
-        monkeypatch.delattr("netprobe.agent.mmsg", raising=False)
+        monkeypatch.delitem(sys.modules, "netprobe.agent.probers.echo.mmsg", raising=False)
+        monkeypatch.delattr("netprobe.agent.probers.echo.mmsg", raising=False)
     agent = Agent()
     names = [f"127.1.{net}.{number}" for net in range(6) for number in range(200)]
     with inside(SOURCE):
@@ -405,7 +405,7 @@ def test_a_big_order_with_and_without_ctypes(
     assert sorted(found) == list(range(1, 1201))
     assert {one["answer"] for one in found.values()} == {"echo"}
     assert len({one["rtt_us"] for one in found.values()}) > 20
-    assert ("netprobe.agent.mmsg" in sys.modules) == loaded
+    assert ("netprobe.agent.probers.echo.mmsg" in sys.modules) == loaded
     assert sum(len(one["runs"]) for one in agent.messages if one["t"] == "outcomes") < 20
 
 
