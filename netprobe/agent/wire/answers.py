@@ -1,62 +1,184 @@
-"""What came back on a socket: our listener's answer, another host's, our own bytes, or noise."""
+"""Answers of a run, from the agent to the coordinator."""
 
-from base64 import b64encode
-from typing import NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
-from .frames import Template
-
-MOST_BYTES = 4096
-
-NONCE = "nonce"
-FOREIGN = "foreign"
-REFLECTED = "reflected"
-GARBLED = "garbled"
-SILENT = "silent"
-CLOSED = "closed"
-RESET = "reset"
-BYTES = "bytes"
-ECHO = "echo"
-UNASKED = "unasked"
+from .parts import (
+    CapturedProbe,
+    EchoRun,
+    HalfOpen,
+    ListeningBlock,
+    OrderArrivals,
+    OutcomeKind,
+    OutcomeRun,
+    Stranger,
+    WalkHop,
+)
 
 
-class Question(NamedTuple):
-    """One request that is out: what it needs to know its answer again.
+class HelloLine(NamedTuple):
+    """What an agent can do, as its first line. ``wire``: the version of this page. ``net_raw``,
+    ``low_ports``, ``sees_owners``: raw sockets, ports below 1024, processes of other users.
+    ``nofile``: how many files may be open. ``echo``: by ``datagram``, ``raw`` or ``program``.
+    ``kubelet``: one runs here; then ``node_ports`` is its range."""
 
-    ``host`` is the index of the host that should answer, None where any of ours may.
-    """
-
-    key: bytes
-    template: Template
-    nonce: bytes
-    request: bytes
-    host: Optional[int]
-
-
-def read_reply(question: Question, data: bytes) -> Tuple[str, Optional[int]]:
-    """Tell a complete message apart: the answer word, and which host of ours sent it."""
-    template = question.template
-    by = template.answering_host(question.key, question.nonce, data)
-    if by is not None:
-        genuine = question.host is None or by == question.host
-        return (NONCE if genuine else FOREIGN), by
-    if data and data[: len(question.request)] == question.request:
-        return REFLECTED, None
-    return GARBLED, None
+    wire: int
+    python: str
+    pid: int
+    uid: int
+    user: str
+    hostname: str
+    kernel: str
+    net_raw: bool
+    low_ports: bool
+    sees_owners: bool
+    nofile: int
+    cores: int
+    echo: Optional[str]
+    kubelet: bool
+    node_ports: Optional[Tuple[int, int]]
 
 
-def read_stream(question: Question, data: bytes) -> Optional[Tuple[str, Optional[int]]]:
-    """As ``read_reply`` for a stream so far; None while more may still make sense of it."""
-    answer, by = read_reply(question, data)
-    if answer != GARBLED:
-        return answer, by
-    expected = question.template.answer
-    if expected is not None and len(data) < len(expected):
-        return None
-    if question.request.startswith(data):
-        return None
-    return answer, by
+class Listening(NamedTuple):
+    """A round is open, or (of ``held``) looked at; a block each, in the order's own order."""
+
+    id: int
+    blocks: List[ListeningBlock]
 
 
-def encode(data: bytes) -> str:
-    """Bytes as they cross the wire in ``data``."""
-    return b64encode(data[:MOST_BYTES]).decode("ascii")
+class Closed(NamedTuple):
+    """A round is closed."""
+
+    id: int
+
+
+class Seen(NamedTuple):
+    """What a round has seen; at most 64 strangers and 4,096 half-open connections."""
+
+    id: int
+    orders: List[OrderArrivals]
+    half_open: List[HalfOpen]
+    strangers: List[Stranger]
+
+
+class Capturing(NamedTuple):
+    """A capture runs, or could not be started (``failure``)."""
+
+    id: int
+    failure: Optional[str]
+
+
+class Captured(NamedTuple):
+    """What a capture saw. ``truncated``: some packets are missing, because there were too many, or
+    because only a fragment of an answer was seen."""
+
+    id: int
+    failure: Optional[str]
+    items: List[CapturedProbe]
+    truncated: bool
+
+
+class ProbeOutcomes(NamedTuple):
+    """Outcomes of a probe order; every port is in exactly one run of one such answer. ``own_port``:
+    the UDP port that the probes were sent from."""
+
+    id: int
+    kinds: List[OutcomeKind]
+    runs: List[OutcomeRun]
+    own_port: Optional[int]
+
+
+class EchoOutcomes(NamedTuple):
+    """Outcomes of an echo order; every destination is in exactly one run of one such answer."""
+
+    id: int
+    kinds: List[OutcomeKind]
+    runs: List[EchoRun]
+
+
+class Done(NamedTuple):
+    """A probe or echo order has ended."""
+
+    id: int
+    cancelled: bool
+
+
+class Walked(NamedTuple):
+    """The hops of a walk; ``reached``: the destination itself answered."""
+
+    id: int
+    hops: List[WalkHop]
+    reached: bool
+    failure: Optional[str]
+
+
+class Resolved(NamedTuple):
+    """The addresses of a name in the resolver's order, or its own words."""
+
+    id: int
+    addresses: List[str]
+    failure: Optional[str]
+    words: str
+
+
+class Routed(NamedTuple):
+    """The route: the address that it sends from, the device, the MTU of the route and that of the
+    device, and the gateway (None: on the same network)."""
+
+    id: int
+    source: Optional[str]
+    dev: Optional[str]
+    mtu: Optional[int]
+    dev_mtu: Optional[int]
+    gateway: Optional[str]
+    failure: Optional[str]
+
+
+class ReturnPath(NamedTuple):
+    """The route back. ``neighbour``: ``failed`` or ``incomplete`` where nobody answers for the next
+    hop, ``known`` where somebody does, None: no entry. ``holder``: the device that has the
+    answering address. ``strict``: devices whose ``rp_filter`` is strict."""
+
+    id: int
+    dev: Optional[str]
+    next_hop: Optional[str]
+    neighbour: Optional[str]
+    holder: Optional[str]
+    strict: List[str]
+    failure: Optional[str]
+
+
+class Egress(NamedTuple):
+    """How a datagram's send ended (``failure``), and the next hop's neighbour entry as above."""
+
+    id: int
+    dev: Optional[str]
+    next_hop: Optional[str]
+    neighbour: Optional[str]
+    failure: Optional[str]
+
+
+class TxCounted(NamedTuple):
+    """How many connects were made, and how many packets the interface counted meanwhile."""
+
+    id: int
+    connects: int
+    packets: Optional[int]
+    dev: Optional[str]
+
+
+class Nameservers(NamedTuple):
+    """The addresses of resolv.conf, in its order."""
+
+    id: int
+    servers: List[str]
+
+
+class Fault(NamedTuple):
+    """A bug of the agent, with its traceback's last lines; ``id`` is the order's, where known."""
+
+    id: Optional[int]
+    words: str
+
+
+class Bye(NamedTuple):
+    """The agent ends."""

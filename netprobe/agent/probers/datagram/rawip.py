@@ -6,7 +6,7 @@ from typing import Optional
 from ...core.loop import READ
 from ...net.errqueue import drain, ttl_of
 from ...net.sockets import forbid_fragments, open_probe, padded, widen
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
 from ...wire.frames import NONCE_BYTES, pack_nonce
 from ..outcomes import kind

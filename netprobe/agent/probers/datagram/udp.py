@@ -6,7 +6,7 @@ from typing import Any, Optional, Tuple
 from ...core.loop import READ
 from ...net.errqueue import drain, ttl_of
 from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.frames import NONCE_BYTES, pack_nonce, read_nonce
 from ..outcomes import kind
 from .engine import AskEngine

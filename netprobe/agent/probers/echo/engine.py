@@ -14,7 +14,7 @@ from ...core.pace import answers_of
 from ...core.pump import SLICE_S, TICK_S, Batch, Pump, Window, short_for_long
 from ...net.errqueue import QueuedError, drain
 from ...net.icmp import ECHO_REPLY, quoted_sequence
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import (
     HOST_UNREACHABLE,
     MESSAGE_TOO_LONG,

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, Callable, Deque, List, Optional
 
 from ...core.loop import READ
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
 from ..datagram.orders import TRIES
 from ..outcomes import Kind, kind

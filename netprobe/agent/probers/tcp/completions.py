@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...core.pump import Window
 from ...net.errqueue import Cause, IcmpFact, next_causes
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import (
     ENDED_AFTER_OPEN,
     HOST_UNREACHABLE,

@@ -13,7 +13,7 @@ from ...core.pace import answers_of
 from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import Cause, next_cause
 from ...net.sockets import SynState, syn_state
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
 from ..orders import Part
 from ..outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind

@@ -5,7 +5,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from ...net.errqueue import about, drain
-from ...wire import answers as replies
+from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, is_transient, name_of
 from ...wire.frames import pack_nonce
 from ..orders import Part

@@ -1,0 +1,160 @@
+"""Messages from JSON: every value is checked against the type of its field, once.
+
+A message is a JSON array: its kind, then the fields of its record. Records inside are arrays too,
+and bytes are base64. Encoding needs none of this: JSON writes tuples as arrays (``frames``).
+"""
+
+import json
+from base64 import b64decode
+from binascii import Error as Base64Error
+from typing import Any, Callable, Dict, Tuple
+
+from .messages import ANSWERS, ORDERS
+
+Reader = Callable[[Any], Any]
+
+_NONE = type(None)
+_kinds: Dict[Any, str] = {}
+# One reader a record class, made when the first of its messages comes.
+_readers: Dict[Any, Reader] = {}
+
+
+def kinds_of() -> Dict[Any, str]:
+    """The kind of every message, by its class."""
+    if not _kinds:
+        for known in (ORDERS, ANSWERS):
+            _kinds.update((record, kind) for kind, record in known.items())
+    return _kinds
+
+
+def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
+    """The message that one frame carries. Raises ValueError where it is not as it is defined."""
+    try:
+        values = json.loads(body.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("lists are nested too deeply") from None
+    if not isinstance(values, list) or not values or not isinstance(values[0], str):
+        raise ValueError("a message must be a list that begins with its kind")
+    record = known.get(values[0])
+    if record is None:
+        raise ValueError("there is no message %.40r" % (values[0],))
+    try:
+        return read_record(record, values[1:])
+    except ValueError as error:
+        raise ValueError("%s: %s" % (values[0], error)) from None
+
+
+def read_record(record: Any, values: Any) -> Any:
+    """A record from the list of its values. Raises ValueError."""
+    if record not in _readers:
+        _readers[record] = _record_reader(record)
+    return _readers[record](values)
+
+
+def _record_reader(record: Any) -> Reader:
+    names = record._fields
+    readers = [_reader(record.__annotations__[name]) for name in names]
+
+    def read(values: Any) -> Any:
+        if not isinstance(values, list) or len(values) != len(readers):
+            raise ValueError("%s needs %d values" % (record.__name__, len(readers)))
+        made = []
+        for name, reader, value in zip(names, readers, values):
+            try:
+                made.append(reader(value))
+            except ValueError as error:
+                raise ValueError("%s: %s" % (name, error)) from None
+        return record(*made)
+
+    return read
+
+
+def _reader(shape: Any) -> Reader:
+    """What checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
+    arguments = getattr(shape, "__args__", None) or ()
+    origin = getattr(shape, "__origin__", shape)
+    if _NONE in arguments:
+        return _optional_reader(_reader(arguments[0]))
+    if origin is list:
+        return _list_reader(_reader(arguments[0]))
+    if origin is tuple:
+        return _tuple_reader(tuple(_reader(each) for each in arguments))
+    if origin is dict:
+        return _dict_reader(_reader(arguments[1]))
+    if hasattr(shape, "_fields"):
+        return lambda values: read_record(shape, values)
+    return _SCALARS[shape]
+
+
+def _optional_reader(reader: Reader) -> Reader:
+    return lambda value: None if value is None else reader(value)
+
+
+def _list_reader(reader: Reader) -> Reader:
+    def read(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise ValueError("expected a list, not %.40r" % (value,))
+        return [reader(each) for each in value]
+
+    return read
+
+
+def _tuple_reader(readers: Tuple[Reader, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(readers):
+            raise ValueError("expected %d values, not %.40r" % (len(readers), value))
+        return tuple([reader(each) for reader, each in zip(readers, value)])
+
+    return read
+
+
+def _dict_reader(reader: Reader) -> Reader:
+    """JSON has only texts as keys; so have these."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError("expected an object, not %.40r" % (value,))
+        return {key: reader(each) for key, each in value.items()}
+
+    return read
+
+
+def _read_int(value: Any) -> int:
+    # A bool is an int to ``isinstance``, and none on the wire.
+    if type(value) is not int:
+        raise ValueError("expected a whole number, not %.40r" % (value,))
+    return value
+
+
+def _read_float(value: Any) -> float:
+    if type(value) is not float and type(value) is not int:
+        raise ValueError("expected a number, not %.40r" % (value,))
+    return float(value)
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text, not %.40r" % (value,))
+    return value
+
+
+def _read_bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false, not %.40r" % (value,))
+    return value
+
+
+def _read_bytes(value: Any) -> bytes:
+    try:
+        return b64decode(_read_text(value), validate=True)
+    except Base64Error:
+        raise ValueError("expected base64") from None
+
+
+_SCALARS: Dict[Any, Reader] = {
+    int: _read_int,
+    float: _read_float,
+    str: _read_text,
+    bool: _read_bool,
+    bytes: _read_bytes,
+}

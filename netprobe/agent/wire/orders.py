@@ -1,0 +1,190 @@
+"""Orders of a run, from the coordinator to the agent.
+
+Orders that have an answer carry an ``id``, which the answer repeats.
+"""
+
+from typing import List, NamedTuple, Optional
+
+from .parts import ListenBlock, NumberedTemplate, Pace, ProbeBlock, Ranges
+
+
+class StartOrder(NamedTuple):
+    """The first order: the run's key, the agent's own index, and how long silence may last."""
+
+    key: bytes
+    host: int
+    silence_s: float
+
+
+class Beat(NamedTuple):
+    """A sign of life, every 5 s; the agent answers with the same. An agent that hears nothing for
+    ``silence_s`` ends."""
+
+
+class RateOrder(NamedTuple):
+    """At most so many new probes a second; None: no limit."""
+
+    per_s: Optional[float]
+
+
+class TemplatesOrder(NamedTuple):
+    """Templates that later orders name by their numbers."""
+
+    items: List[NumberedTemplate]
+
+
+class ListenOrder(NamedTuple):
+    """Open a round of listeners; its id names the round."""
+
+    id: int
+    blocks: List[ListenBlock]
+
+
+class HeldOrder(NamedTuple):
+    """Say who holds these ports; nothing is bound. The "port" of an IP protocol is its number."""
+
+    id: int
+    blocks: List[ListenBlock]
+
+
+class CloseOrder(NamedTuple):
+    """Close a round. What it saw can still be asked."""
+
+    id: int
+
+
+class SeenOrder(NamedTuple):
+    """What a round's listeners have seen of these probe orders."""
+
+    id: int
+    round: int
+    orders: List[int]
+
+
+class CaptureOrder(NamedTuple):
+    """Capture packets of probes before the firewall sees them. ``addresses``: the probed ones
+    (empty: any). ``answers``: answers instead of requests, told from the asking side. ``outgoing``: what
+    this host sends, instead of what it receives."""
+
+    id: int
+    proto: str
+    ports: Ranges
+    number: Optional[int]
+    addresses: List[str]
+    answers: bool
+    outgoing: bool
+
+
+class StopCaptureOrder(NamedTuple):
+    """End a capture and tell what it saw."""
+
+    id: int
+
+
+class ProbeOrder(NamedTuple):
+    """Probe ports of one destination by ``tcp``, ``udp`` or ``ipproto`` (with ``number``).
+
+    ``first_ms``: how long the first look waits (None: learned from the host's answers, else
+    ``look_ms``); ``looks``: how often silence is asked in all. ``pace``: of UDP without a listener.
+    ``min_ttl``: TCP ignores answers with a smaller TTL; ``ttl``: TCP packets start with it.
+    ``size``: the length of the whole IP packet of the others, which is never fragmented. ``host``:
+    the index of the host whose answer is ``nonce``; another's is ``foreign``; None: any agent's.
+    """
+
+    id: int
+    proto: str
+    number: Optional[int]
+    dst: str
+    src: Optional[str]
+    blocks: List[ProbeBlock]
+    first_ms: Optional[int]
+    look_ms: int
+    looks: int
+    pace: Optional[Pace]
+    min_ttl: Optional[int]
+    ttl: Optional[int]
+    size: Optional[int]
+    host: Optional[int]
+
+
+class EchoOrder(NamedTuple):
+    """Send ICMP echo requests to 1 to 65,535 addresses of one family and interface. All are asked
+    once before any is asked again, and outcomes are reported as they come."""
+
+    id: int
+    dsts: List[str]
+    src: Optional[str]
+    first_ms: Optional[int]
+    look_ms: int
+    looks: int
+    size: Optional[int]
+
+
+class CancelOrder(NamedTuple):
+    """End a probe or echo order early."""
+
+    id: int
+
+
+class WalkOrder(NamedTuple):
+    """Send probes of a flow with TTL 1, 2, 3 ... and tell which hops answer. ``port`` 0: echo."""
+
+    id: int
+    proto: str
+    dst: str
+    port: int
+    src: Optional[str]
+    max_ttl: int
+    template: int
+
+
+class ResolveOrder(NamedTuple):
+    """Resolve a name as programs on this host do."""
+
+    id: int
+    name: str
+
+
+class RouteOrder(NamedTuple):
+    """Look up the route to an address in this host's kernel."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+
+
+class ReturnPathOrder(NamedTuple):
+    """Can this host answer from ``src`` to ``dst``, who asked?"""
+
+    id: int
+    dst: str
+    src: str
+
+
+class EgressOrder(NamedTuple):
+    """Has this host's kernel room for a packet? One datagram goes to this port."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+    port: int
+
+
+class TxCountOrder(NamedTuple):
+    """Do connects leave this host? ``count`` are made at once, and the interface's counter read."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+    port: int
+    count: int
+
+
+class NameserversOrder(NamedTuple):
+    """Read the name servers of this host's resolv.conf."""
+
+    id: int
+
+
+class StopOrder(NamedTuple):
+    """Say goodbye and end."""

@@ -1,0 +1,194 @@
+"""Parts of messages: records that stand inside orders and answers."""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+# First and last port, both included.
+Ranges = List[Tuple[int, int]]
+
+
+class IcmpFact(NamedTuple):
+    """An ICMP error as the error queue gave it: ``offender`` sent it, ``ttl`` is its own on
+    arrival."""
+
+    type: int
+    code: int
+    offender: str
+    ttl: Optional[int]
+
+
+class AnswerShape(NamedTuple):
+    """The answer to a template: its bytes, where nonce, host index and MAC go, and which bytes
+    it copies from the request: (to, from, length)."""
+
+    content: bytes
+    copies: List[Tuple[int, int, int]]
+    nonce_at: int
+    host_at: int
+    mac_at: int
+
+
+class NumberedTemplate(NamedTuple):
+    """A request under the number that orders name it by. ``nonce_at`` None: the bytes go out as
+    they are, to a real service. ``answer`` None: one-way, a listener logs it and answers nothing."""
+
+    number: int
+    request: bytes
+    nonce_at: Optional[int]
+    mac_at: Optional[int]
+    answer: Optional[AnswerShape]
+
+
+class ListenBlock(NamedTuple):
+    """Ports to listen on. ``proto`` is ``tcp``, ``udp`` or ``ipproto``; the latter has no ports but
+    a protocol ``number``. ``template`` is what a listener recognises (0: nothing)."""
+
+    proto: str
+    address: str
+    ports: Ranges
+    number: Optional[int]
+    template: int
+
+
+class HeldPorts(NamedTuple):
+    """Ports that a process holds. ``loopback``: bound to loopback only. ``process`` is ``kernel``
+    where the kernel itself holds them, None where it cannot be seen."""
+
+    first: int
+    last: int
+    process: Optional[str]
+    pid: Optional[int]
+    bind: str
+    loopback: bool
+
+
+class FailedPorts(NamedTuple):
+    """Ports that could not be bound, with the failure's name."""
+
+    first: int
+    last: int
+    failure: str
+
+
+class ListeningBlock(NamedTuple):
+    """What became of a ``ListenBlock``. ``up``: bound. ``held``: somebody has them. ``beside``:
+    somebody has them on another address of this host, where they are free. ``denied``: no right
+    to bind them. ``skipped``: node ports on a host where a kubelet runs; these live in NAT rules.
+    ``undialled``: bound, but the agent's own connection did not arrive. ``nat``: this host does not
+    have the address, so the wildcard address is bound. An IP protocol is ``[[0, 0]]``."""
+
+    up: Ranges
+    held: List[HeldPorts]
+    beside: List[HeldPorts]
+    denied: Ranges
+    failed: List[FailedPorts]
+    skipped: Ranges
+    undialled: Ranges
+    nat: bool
+
+
+class OrderArrivals(NamedTuple):
+    """What listeners saw of one probe order: ports, senders' addresses, and the failure of their
+    own answer, if it had one."""
+
+    order: int
+    ports: Ranges
+    senders: List[str]
+    reply: Optional[str]
+
+
+class HalfOpen(NamedTuple):
+    """A connection in state SYN_RECV: the SYN arrived, and nobody acknowledged the SYN-ACK."""
+
+    port: int
+    remote: str
+    remote_port: int
+    address: str
+
+
+class Stranger(NamedTuple):
+    """A connection or datagram without a valid nonce: the port that it came to, and who sent it."""
+
+    port: int
+    address: str
+
+
+class CapturedProbe(NamedTuple):
+    """Equal packets of a capture, told from the asking side: who asked, from which port, which port
+    was asked, how often, the order of its nonce (where it has one), and the devices that saw it."""
+
+    asker: str
+    source_port: int
+    port: int
+    count: int
+    order: Optional[int]
+    devices: List[str]
+
+
+class ProbeBlock(NamedTuple):
+    """Ports that get the same packets. Modes: ``connect`` (TCP: connect, then close by FIN),
+    ``nonce`` (send the request, wait for the answer; TCP then resets), ``bytes`` (send the
+    request, return up to 4 KiB of what comes), ``send`` (UDP and IP protocols: one-way).
+    ``template`` 0: an empty datagram, or nothing. An IP protocol has no ports."""
+
+    ports: Ranges
+    mode: str
+    template: int
+
+
+class Pace(NamedTuple):
+    """At most ``burst`` packets at once, then one in every interval."""
+
+    burst: int
+    interval_ms: int
+
+
+class OutcomeKind(NamedTuple):
+    """What an outcome is, apart from its ports. ``op``: the last step that was taken (``bind``,
+    ``connect``, ``send``, ``answer``; errors that came back for datagrams are ``answer``, for
+    one-way ones ``send``). ``failure``: a name of wire/failures.py, or None. ``left``: whether
+    a packet is known to have left the host (True) or not (False). ``answer``: a word of
+    wire/answers.py; ``by``: the index of the host that gave it. ``data``: up to 4 KiB of
+    ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
+    host-unreachable only, rounded to 100. ``mtu``: of message-too-long, what the network or the own
+    interface carries. ``packets``: of silence, sent in all looks (the least of the batch)."""
+
+    op: str
+    failure: Optional[str]
+    icmp: Optional[IcmpFact]
+    left: Optional[bool]
+    answer: Optional[str]
+    by: Optional[int]
+    data: Optional[bytes]
+    ttl: Optional[int]
+    elapsed_ms: Optional[int]
+    mtu: Optional[int]
+    packets: Optional[int]
+
+
+class OutcomeRun(NamedTuple):
+    """Neighbouring ports of one kind (its place in ``kinds``); the median of their round trips
+    (None: not measured), and in how many looks they were asked. [0, 0] where there are no ports."""
+
+    first: int
+    last: int
+    kind: int
+    rtt_us: Optional[int]
+    looks: int
+
+
+class EchoRun(NamedTuple):
+    """Neighbouring destinations of an echo order, by their places in it from 1; every one has its
+    own round trip."""
+
+    first: int
+    last: int
+    kind: int
+    rtts_us: List[Optional[int]]
+    looks: int
+
+
+class WalkHop(NamedTuple):
+    """One TTL of a walk; ``address`` None: nobody answered."""
+
+    ttl: int
+    address: Optional[str]

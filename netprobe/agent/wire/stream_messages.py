@@ -1,0 +1,118 @@
+"""Streams: TCP connections of the agent's host over which the coordinator speaks (TLS, HTTP).
+
+The agent relays bytes and measures; it knows nothing of what is said. An order for a stream that is
+over is no error: the two crossed.
+"""
+
+from typing import Dict, NamedTuple, Optional
+
+from .parts import IcmpFact
+
+
+class StreamTimes(NamedTuple):
+    """The agent's own clock in ms: since the stream opened (or began to), since it last sent, and
+    since it last received (None: never). Decisions by time rest on these."""
+
+    elapsed_ms: float
+    since_sent_ms: Optional[float]
+    since_received_ms: Optional[float]
+
+
+class StreamOpenOrder(NamedTuple):
+    """Open a TCP connection over which the coordinator speaks. ``mss`` is set before the connect:
+    it caps what we send and what the peer may send us."""
+
+    id: int
+    dst: str
+    port: int
+    src: Optional[str]
+    mss: Optional[int]
+    timeout_ms: int
+
+
+class StreamSendOrder(NamedTuple):
+    """Send these bytes; at most 64 KiB may wait that were not credited yet."""
+
+    id: int
+    data: bytes
+
+
+class StreamCredit(NamedTuple):
+    """So many bytes were taken: as many more may be sent. Both ends say it."""
+
+    id: int
+    bytes: int
+
+
+class StreamAwaitOrder(NamedTuple):
+    """Report ``timeout`` once, if neither a byte nor an end comes in this time."""
+
+    id: int
+    ms: int
+
+
+class StreamInfoOrder(NamedTuple):
+    """Tell TCP_INFO as it is now."""
+
+    id: int
+
+
+class StreamShutOrder(NamedTuple):
+    """Send a FIN after what waits; the other direction stays open."""
+
+    id: int
+
+
+class StreamDropOrder(NamedTuple):
+    """Close now, by a FIN or by a reset; nothing more is said of this stream."""
+
+    id: int
+    reset: bool
+
+
+class StreamOpened(NamedTuple):
+    """How a stream opened, always once. ``left`` False: the own kernel sent nothing. ``syns``: of
+    silence. ``local``: the own address. ``soft``: an errno's name that ended nothing."""
+
+    id: int
+    times: StreamTimes
+    failure: Optional[str]
+    left: Optional[bool]
+    syns: Optional[int]
+    rtt_us: Optional[int]
+    local: Optional[str]
+    icmp: Optional[IcmpFact]
+    soft: Optional[str]
+    tcp: Dict[str, int]
+
+
+class StreamReceived(NamedTuple):
+    """Bytes that came, at most 64 KiB beyond the credit given. ``tcp``: of the first bytes after
+    a send, because they are its answer."""
+
+    id: int
+    times: StreamTimes
+    data: bytes
+    tcp: Optional[Dict[str, int]]
+
+
+class StreamEvent(NamedTuple):
+    """``fin``: the peer sent one, our direction is still open. ``reset``: the peer reset the
+    connection. ``timeout``: what was awaited did not come, or (with ``failure``) the kernel gave
+    up. ``failed``: any other errno. With IP_RECVERR an ICMP error about an open connection is an errno;
+    the connection lives on, and ``icmp`` and ``soft`` keep the fact."""
+
+    id: int
+    kind: str
+    times: StreamTimes
+    failure: Optional[str]
+    icmp: Optional[IcmpFact]
+    soft: Optional[str]
+    tcp: Dict[str, int]
+
+
+class StreamInfo(NamedTuple):
+    """TCP_INFO, as far as this kernel has it; None: the stream is over."""
+
+    id: int
+    tcp: Optional[Dict[str, int]]

@@ -1,0 +1,116 @@
+"""The wire: every message both ways, and what is no message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.agent.wire.answers import Routed
+from netprobe.agent.wire.codec import decode_message, kinds_of
+from netprobe.agent.wire.frames import FrameReader, encode_frame, encode_message
+from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.orders import CloseOrder
+
+KNOWN = {**ORDERS, **ANSWERS}
+
+
+def value_of(shape: Any) -> st.SearchStrategy[Any]:
+    """Values of a field's annotation."""
+    scalars = {
+        int: st.integers(0, 1 << 48),
+        float: st.floats(0, 1e9),
+        str: st.text(max_size=20),
+        bool: st.booleans(),
+        bytes: st.binary(max_size=40),
+    }
+    if shape in scalars:
+        return scalars[shape]
+    if hasattr(shape, "_fields"):
+        return message_of(shape)
+    arguments = shape.__args__
+    if type(None) in arguments:
+        return st.none() | value_of(arguments[0])
+    if shape.__origin__ is list:
+        return st.lists(value_of(arguments[0]), max_size=3)
+    if shape.__origin__ is dict:
+        return st.dictionaries(st.text(max_size=5), value_of(arguments[1]), max_size=3)
+    return st.tuples(*map(value_of, arguments))
+
+
+def message_of(record: Any) -> st.SearchStrategy[Any]:
+    """Messages (or parts of them) of one class."""
+    fields = [value_of(record.__annotations__[name]) for name in record._fields]
+    return st.tuples(*fields).map(lambda values: record(*values))
+
+
+@pytest.mark.parametrize("record", KNOWN.values(), ids=KNOWN)
+@given(data=st.data())
+def test_every_message_goes_both_ways(record: Any, data: st.DataObject) -> None:
+    """What one end encodes is what the other decodes, to the type of every value."""
+    message = data.draw(message_of(record))
+    found = decode_message(encode_message(message), KNOWN)
+    assert found == message
+    assert type(found) is record
+
+
+def test_a_class_has_one_kind() -> None:
+    """No class stands under two kinds, and no kind means two classes."""
+    assert len(kinds_of()) == len(KNOWN)
+    for kind in ORDERS.keys() & ANSWERS.keys():
+        assert ORDERS[kind] is ANSWERS[kind]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{}", "a list that begins with its kind"),
+        (b"[]", "a list that begins with its kind"),
+        (b"[1]", "a list that begins with its kind"),
+        (b'["nonsense"]', "there is no message 'nonsense'"),
+        (b'["close"]', "CloseOrder needs 1 values"),
+        (b'["close",1,2]', "CloseOrder needs 1 values"),
+        (b'["close",true]', "close: id: expected a whole number"),
+        (b'["close",1.5]', "expected a whole number"),
+        (b'["resolve",1,2]', "name: expected a text"),
+        (b'["start","%",1,30]', "key: expected base64"),
+        (b'["probe",1]', "ProbeOrder needs 14 values"),
+        (b'["listen",1,[["tcp","::1",[[1]],null,0]]]', "blocks: ports: expected 2 values"),
+        (b'["stream-drop",1,0]', "reset: expected true or false"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"\xff", "decode"),
+    ],
+)
+def test_what_is_no_message_says_why(body: bytes, words: str) -> None:
+    """Another type, too few or too many values, an unknown kind: the error names the field."""
+    with pytest.raises(ValueError, match=words):
+        decode_message(body, ORDERS)
+
+
+def test_an_answer_is_no_order() -> None:
+    """An end takes only what is addressed to it."""
+    with pytest.raises(ValueError, match="there is no message 'routed'"):
+        decode_message(encode_message(Routed(1, None, None, None, None, None, None)), ORDERS)
+
+
+@given(st.lists(message_of(CloseOrder), max_size=5), st.integers(1, 9))
+def test_frames_are_cut_from_any_pieces(messages: list[CloseOrder], size: int) -> None:
+    """However the bytes arrive, the messages are the same."""
+    data = b"".join(map(encode_frame, messages))
+    reader = FrameReader(ORDERS)
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    assert [found for piece in pieces for found in reader.feed(piece)] == messages
+
+
+def test_a_frame_that_cannot_be_ends_the_reading() -> None:
+    """A length above the limit is no frame of ours."""
+    with pytest.raises(ValueError, match="not our peer"):
+        list(FrameReader(ORDERS).feed(b"\xff\xff\xff\xff"))
+
+
+def test_a_message_is_a_short_list() -> None:
+    """On the wire a message is its kind and its values; bytes are base64."""
+    assert json.loads(encode_message(CloseOrder(7))) == ["close", 7]
