@@ -11,7 +11,6 @@ from netprobe.konnectivity.sights import TcpSight, tcp_sight
 from netprobe.konnectivity.tables import decide_tcp, fill
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
-from netprobe.vantage.stream import open_stream
 
 CONNECTS = 3
 _AUTHENTICATE = 407
@@ -20,14 +19,14 @@ _FORBIDDEN = 403
 
 async def look_at_route(reach: Reach, log: Log) -> Found | None:
     """What the worker's routing table says; no packet is sent."""
-    reply = await reach.link.request({"t": "route", "dst": reach.address, "src": reach.source})
-    facts = {key: reply.get(key) for key in ("source", "dev", "mtu", "gateway")}
-    if reply["failure"] is None:
+    reply = await reach.agent.route(reach.address, reach.source)
+    facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
+    if reply.failure is None:
         gateway = f" by {facts['gateway']}" if facts["gateway"] else ""
         said = f"from {facts['source']} over {facts['dev']}{gateway}, MTU {facts['mtu']}"
         log.add("route", "ok", said, facts, f"the worker has a route to {reach.address} ({said})")
         return None
-    evidence = {"address": reach.address, "failure": reply["failure"], "to": reach.to}
+    evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
     because = "the worker's routing table gives no way to {address}: {failure}"
     log.add("route", "fail", fill(because, evidence), evidence)
     return found("NO_ROUTE", because, evidence)
@@ -59,7 +58,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
 
 
 async def _connect(reach: Reach) -> Opened:
-    async with open_stream(reach.link, reach.target()) as stream:
+    async with reach.agent.open_stream(reach.target()) as stream:
         return stream.opened
 
 
@@ -94,7 +93,7 @@ async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
     if reach.proxy is None:
         return None
     tunnel = reach.tunnel
-    async with open_stream(reach.link, reach.target()) as stream:
+    async with reach.agent.open_stream(reach.target()) as stream:
         if stream.opened.failure is not None:
             answer = Answer(ended=stream.opened.failure)
         else:

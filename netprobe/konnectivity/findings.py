@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import Diagnosis, Stage, Status
-from netprobe.model.stream import IcmpFact
 from netprobe.protocols.tls_talk import Attempt
 
 # The words of ICMP errors by family, type and code (RFC 792, 1812, 4443).

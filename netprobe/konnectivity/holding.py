@@ -17,7 +17,7 @@ from netprobe.protocols.connect import connect
 from netprobe.protocols.http2 import Http2Talk
 from netprobe.protocols.tls import Hello, TlsClient
 from netprobe.protocols.tls_talk import Patience, TlsTalk
-from netprobe.vantage.stream import Stream, open_stream
+from netprobe.vantage.stream import Stream
 
 HOLDS = 2
 FLIGHT_S = 5.0
@@ -84,7 +84,7 @@ async def hold(reach: Reach, hello: Hello, http2: bool) -> tuple[Held, ...]:
 
 
 async def _with_stream(reach: Reach, hello: Hello, one: Any) -> Held:
-    async with open_stream(reach.link, reach.target()) as stream:
+    async with reach.agent.open_stream(reach.target()) as stream:
         if stream.opened.failure is not None:
             return Held("unheld", 0.0)
         if reach.proxy is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from base64 import b64decode, b64encode
-from typing import Any
 
+from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.konnectivity.findings import Found, Log, found
 from netprobe.konnectivity.request import is_address
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.settings import Timing
 from netprobe.protocols.dns_names import TYPES, question, read_answer
-from netprobe.vantage.link import AgentLink
 
 DNS_PORT = 53
 LOOK_MS = 2000
@@ -18,19 +17,16 @@ LOOKS = 2
 MOST_SERVERS = 4
 PRIVATE_ZONE = ".hypershift.local"
 
-# Orders and templates of these questions; a run's own count from 1 and never get there.
-_IDS = itertools.count(1 << 30)
-
 
 async def look_up(
-    link: AgentLink, host: str, log: Log, *, proxy: bool = False
+    agent: AgentMethods, host: str, log: Log, *, proxy: bool = False
 ) -> tuple[tuple[str, ...], Found | None]:
     """The addresses, or why there are none. ``proxy``: the name is that of the worker's proxy."""
     if is_address(host):
         log.add("names", "ok", f"{host} is an address")
         return (host,), None
-    answer = await link.request({"t": "resolve", "name": host})
-    addresses = tuple(answer["addresses"])
+    answer = await agent.resolve(host)
+    addresses = tuple(answer.addresses)
     if addresses:
         said = f"{host} is {', '.join(addresses)}"
         log.add(
@@ -41,15 +37,15 @@ async def look_up(
             f"the worker resolves {host}: {', '.join(addresses)}",
         )
         return addresses, None
-    what = await _why(link, host, str(answer.get("words") or ""), proxy)
+    what = await _why(agent, host, answer.words, proxy)
     log.add("names", "fail", what.because, what.evidence)
     return (), what
 
 
-async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Found:
-    reply = await link.request({"t": "nameservers"})
-    servers = list(reply["servers"])[:MOST_SERVERS]
-    asked = await asyncio.gather(*(_ask_server(link, server, host) for server in servers))
+async def _why(agent: AgentMethods, host: str, words: str, proxy: bool) -> Found:
+    reply = await agent.nameservers()
+    servers = reply.servers[:MOST_SERVERS]
+    asked = await asyncio.gather(*(_ask_server(agent, server, host) for server in servers))
     answers = dict(zip(servers, asked, strict=True))
     evidence = {
         "host": host,
@@ -85,38 +81,30 @@ def _phrase(answers: dict[str, str]) -> str:
     return ", ".join(f"{kind} {code}" for kind, code in answers.items())
 
 
-async def _ask_server(link: AgentLink, server: str, host: str) -> dict[str, str]:
+async def _ask_server(agent: AgentMethods, server: str, host: str) -> dict[str, str]:
     """What one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
-    answers = await asyncio.gather(*(_ask(link, server, host, kind, proto) for kind, proto in ways))
+    answers = await asyncio.gather(
+        *(_ask(agent, server, host, kind, proto) for kind, proto in ways)
+    )
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
 
 
-async def _ask(link: AgentLink, server: str, host: str, kind: str, proto: str) -> str:
+async def _ask(agent: AgentMethods, server: str, host: str, kind: str, proto: str) -> str:
     tcp = proto == "tcp"
-    template, order = next(_IDS), next(_IDS)
-    request = b64encode(question(host, kind, tcp)).decode("ascii")
-    item = {"request": request, "nonce_at": None, "mac_at": None, "answer": None}
-    link.send({"t": "templates", "items": {str(template): item}})
-    block = {"ports": [[DNS_PORT, DNS_PORT]], "mode": "bytes", "template": template}
-    message: dict[str, Any] = {
-        "t": "probe", "id": order, "proto": proto, "dst": server, "src": None, "blocks": [block],
-        "first_ms": None, "look_ms": LOOK_MS, "looks": LOOKS, "pace": None, "min_ttl": None,
-        "host": None,
-    }  # fmt: skip
-    said = "no answer"
-    async for frame in link.stream(message):
-        for one in frame.get("kinds", ()):
-            said = _said(one, tcp)
-    return said
+    request = question(host, kind, tcp)
+    timing = Timing(None, LOOK_MS, LOOKS)
+    outcomes = await agent.ask_service(proto, server, DNS_PORT, request, timing)
+    said = [_said(outcome, tcp) for outcome in outcomes]
+    return said[-1] if said else "no answer"
 
 
-def _said(outcome: dict[str, Any], tcp: bool) -> str:
-    if outcome.get("data"):
-        answer = read_answer(b64decode(outcome["data"]), tcp)
+def _said(outcome: OutcomeKind, tcp: bool) -> str:
+    if outcome.data:
+        answer = read_answer(outcome.data, tcp)
         if answer is None:
             return "no DNS"
         return answer.rcode if answer.rcode != "NOERROR" or answer.addresses else "no record"
-    if outcome.get("failure") == "refused":
+    if outcome.failure == "refused":
         return "refused"
     return "no answer"

@@ -9,11 +9,11 @@ from typing import Any
 
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.sights import HelloSight, hello_sight
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.protocols.connect import ProxyUrl, connect
 from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
-from netprobe.vantage.link import AgentLink
-from netprobe.vantage.stream import Target, open_stream
+from netprobe.vantage.stream import Target
 
 # Every path has it: 576 bytes is the least that IPv4 hosts must take, 1,280 that of IPv6.
 LEAST_MSS = 536
@@ -34,7 +34,7 @@ Then = Callable[[TlsTalk], Awaitable[None]]
 class Reach:
     """One way from one worker: ``address`` and ``port`` are what TCP dials, a proxy's included."""
 
-    link: AgentLink
+    agent: AgentMethods
     tunnel: Tunnel
     address: str
     port: int
@@ -105,7 +105,7 @@ async def attempt(
 
     ``words``: wait for what the server says after the handshake.
     """
-    async with open_stream(reach.link, reach.target(mss)) as stream:
+    async with reach.agent.open_stream(reach.target(mss)) as stream:
         failure = stream.opened.failure
         if failure is not None:
             return Attempt(hello, Seen(), first="failed", failure=failure)

@@ -119,8 +119,9 @@ async def _all(
 async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis:
     sources = tuple(address.text for address in host.source_addresses)
     try:
-        link = await fleet.agent(host).ready()
-        return await diagnose(host.name, link, tunnel, via, sources)
+        agent = fleet.agent(host)
+        await agent.wait_ready()
+        return await diagnose(host.name, agent, tunnel, via, sources)
     except AgentError as error:
         return _not_tested(host, via, error)
 

@@ -18,24 +18,24 @@ from netprobe.konnectivity.names import look_up
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel, Via
 from netprobe.model.konnectivity import STAGES, Diagnosis
-from netprobe.vantage.link import AgentLink
+from netprobe.probe.agents.agent import AgentMethods
 
 MOST_ADDRESSES = 8
 
 
 async def diagnose(
-    worker: str, link: AgentLink, tunnel: Tunnel, via: Via, sources: tuple[str, ...]
+    worker: str, agent: AgentMethods, tunnel: Tunnel, via: Via, sources: tuple[str, ...]
 ) -> Diagnosis:
     """Look from one worker. Raises AgentError where its agent is lost."""
     log = Log()
     first = tunnel.host if via.proxy is None else via.proxy.host
-    addresses, what = await look_up(link, first, log, proxy=via.proxy is not None)
+    addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)
     if what is not None:
         log.skip("stopped: names failed", *STAGES)
         return diagnosis(worker, via.said, log, what)
     port = tunnel.port if via.proxy is None else via.proxy.port
     reaches = [
-        Reach(link, tunnel, address, port, via.proxy, _source(sources, address))
+        Reach(agent, tunnel, address, port, via.proxy, _source(sources, address))
         for address in addresses[:MOST_ADDRESSES]
     ]
     results = await asyncio.gather(*(look_at(reach) for reach in reaches))

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-# (type, code, offender, ttl) of an ICMP error, as the kernel's error queue gave it.
-IcmpFact = tuple[int, int, str, int | None]
+from netprobe.agent.wire.parts import IcmpFact
 
 # ``timeout``: nothing came in the time that was given; the stream lives on, unless ``failure`` says
 # that the kernel gave up. ``failed``: any other errno, which ``failure`` names.
@@ -21,7 +20,7 @@ EventKind = Literal["data", "fin", "reset", "timeout", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How a stream opened; ``failure`` is a name of ``agent/failures.py``, or None.
+    """How a stream opened; ``failure`` is a name of agent/wire/failures.py, or None.
 
     ``left`` False: no packet left the host; ``syns`` how many SYNs were sent into silence.
     """
@@ -85,3 +84,9 @@ class Pipe(typing.Protocol):
     async def receive(self, limit_s: float) -> Event:
         """Give the next event; ``timeout`` where nothing comes within the limit."""
         ...
+
+
+class OpenedPipe(Pipe, typing.Protocol):
+    """A stream as it was opened; a failure in ``opened`` says that nothing can be sent on it."""
+
+    opened: Opened

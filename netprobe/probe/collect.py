@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from netprobe.agent.wire.orders import RateOrder
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
@@ -44,7 +45,7 @@ async def collect(
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
     emitted = Emitted(work)
     try:
-        fleet.start(secrets.token_bytes(32), settings.rate, settings.jobs)
+        fleet.start(secrets.token_bytes(32), settings.rate)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
@@ -129,7 +130,7 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
     await fleet.settled()
     links = fleet.links()
     for link in links:
-        link.send({"t": "rate", "per_s": settings.rate / max(1, len(links))})
+        link.send(RateOrder(settings.rate / max(1, len(links))))
 
 
 def _stopped(want: Want) -> Evidence:

@@ -11,7 +11,8 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.dead_hosts import DeadHosts
 from netprobe.probe.checks.egress import with_room
@@ -61,7 +62,7 @@ class Destination:
     ) -> None:
         self._host = host
         self._fleet = fleet
-        self._agent: Agent = fleet.agent(host)
+        self._agent: AgentMethods = fleet.agent(host)
         self._settings = settings
         self._answered = answered
         self._alone = alone
@@ -117,7 +118,8 @@ class Destination:
         if not await self._agent_is_ready():
             return await self._without_agent(tasks, Listeners(UNKNOWN))
         wanted = spots(tasks)
-        descriptors = int(self._agent.hello.get("nofile", 0))
+        hello = self._agent.hello
+        descriptors = hello.nofile if hello is not None else 0
         found: list[Sighting] = []
         for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
@@ -152,13 +154,13 @@ class Destination:
                 route = await self._agent.route(address, None)
             except AgentError:
                 return
-            if route.get("source") == address:
+            if route.source == address:
                 self._own.add(address)
 
     async def _agent_is_ready(self) -> bool:
         """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
         try:
-            await asyncio.wait_for(self._agent.ready(), self._settings.ready_s)
+            await asyncio.wait_for(self._agent.wait_ready(), self._settings.ready_s)
         except (AgentError, TimeoutError):
             return False
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
 LOOK_S = 4.0
@@ -28,19 +29,25 @@ SPARE_DESCRIPTORS = 512
 MAX_TTL = 16
 
 
+class Timing(NamedTuple):
+    """How long the first look waits (None: learned), how long every later one, and how many."""
+
+    first_ms: int | None
+    look_ms: int
+    looks: int
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
     """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
-    ``jobs``: processes of one agent.
     """
 
     timeout_s: float | None = None
     looks: int = LOOKS
     rate: int | None = None
     forks: int = FORKS
-    jobs: int = 1
     listen: bool = True
     ready_s: float = READY_S
 
@@ -50,6 +57,7 @@ class ProbeSettings:
         return round((self.timeout_s or LOOK_S) * 1000)
 
     @property
-    def first_ms(self) -> int | None:
-        """How long the first look waits; None: the agent learns it from the host's answers."""
-        return None if self.timeout_s is None else self.look_ms
+    def timing(self) -> Timing:
+        """The looks of an ordinary order; the agent learns the first from the host's answers."""
+        first_ms = None if self.timeout_s is None else self.look_ms
+        return Timing(first_ms, self.look_ms, self.looks)

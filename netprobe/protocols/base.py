@@ -9,7 +9,7 @@ import typing
 from dataclasses import dataclass
 from typing import Literal
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 
 Transport = Literal["tcp", "udp", "ipproto"]
 

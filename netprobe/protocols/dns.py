@@ -13,7 +13,7 @@ import functools
 import struct
 import typing
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, unknown, with_answer
 
 if typing.TYPE_CHECKING:

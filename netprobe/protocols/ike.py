@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, unknown, with_answer
 
 # On port 4500 four zero bytes say that IKE follows and not ESP (RFC 3948, section 2.2).

@@ -12,7 +12,7 @@ import os
 import typing
 from collections.abc import Iterator
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading
 from netprobe.protocols.plain import MARK
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, unknown
 from netprobe.protocols.inner import inner_packet, marked_template
 

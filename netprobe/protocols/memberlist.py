@@ -5,7 +5,7 @@ Every message is one byte of type and a msgpack map; UDP and TCP carry the same 
 
 from __future__ import annotations
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, unknown, with_answer
 
 _PING = b"\x00"

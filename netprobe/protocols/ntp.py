@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, printable, unknown, with_answer
 
 # Leap indicator, version and mode share a byte. As chrony does, all else of a request is zero:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, unknown, with_answer
 
 _CLIENT_RESET = 7 << 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import Reading, Transport, printable, unknown, with_answer
 
 REQUEST_MAGIC = b"NETPROBE"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from netprobe.model.stream import Event, IcmpFact, Pipe
+from netprobe.agent.wire.parts import IcmpFact
+from netprobe.model.stream import Event, Pipe
 from netprobe.protocols.tls import Hello, Seen, TlsClient
 
 # The first thing that came back after the hello. ``silent``: nothing did, while we waited.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from netprobe.agent.wire.answers import HelloLine
+from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.process import AgentProcess
@@ -31,10 +32,10 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class Greeting:
     """The hello of an agent, and what was read of its frames already."""
 
-    facts: dict[str, Any]
+    hello: HelloLine
     rest: bytes
 
 
@@ -85,7 +86,7 @@ class Handshake:
         """What a line of stderr says beside sudo's prompt; often nothing."""
         return line.replace(self._token.decode("ascii"), "").strip()
 
-    async def run(self) -> Hello:
+    async def run(self) -> Greeting:
         """Raises StartFailed when the command ends first or sudo refuses the password."""
         hello = asyncio.ensure_future(self._run())
         try:
@@ -99,7 +100,7 @@ class Handshake:
             self._refused.cancel()
             self._process.on_stderr = lambda _data: None
 
-    async def _run(self) -> Hello:
+    async def _run(self) -> Greeting:
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
         self._process.stdin.write(bundle())
@@ -107,9 +108,10 @@ class Handshake:
         await self._read_past(HELLO_PREFIX)
         line = await self._read_past(b"\n")
         try:
-            return Hello(json.loads(line), bytes(self._seen))
-        except ValueError:
-            raise StartFailed("agent", "sent a hello that is none") from None
+            hello = decode_message(line, {"hello": HelloLine})
+        except ValueError as error:
+            raise StartFailed("agent", f"sent no hello of this version ({error})") from None
+        return Greeting(hello, bytes(self._seen))
 
     async def _read_past(self, marker: bytes) -> bytes:
         """What stands before the marker; whatever a banner or a profile prints is skipped so."""

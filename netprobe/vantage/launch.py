@@ -9,13 +9,14 @@ from pathlib import Path
 from types import TracebackType
 
 from netprobe.agent.wire.frames import SILENCE_S
+from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
 from netprobe.vantage.base import Way
 from netprobe.vantage.command import COMMAND
 from netprobe.vantage.folder import PrivateFolder
-from netprobe.vantage.handshake import Handshake, Hello, Secret, StartFailed, new_token
+from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.local import LOCAL
 from netprobe.vantage.process import AgentProcess
@@ -102,7 +103,7 @@ async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher)
         raise AgentError("no-vantage", f"{host.name}: the inventory says `vantage: none`")
     link = await _start_with_sudo(host, way, launcher)
     silence_s = launcher.beats.silence_s
-    link.send({"t": "start", "key": key.hex(), "host": index, "silence_s": silence_s})
+    link.send(StartOrder(key, index, silence_s))
     return link
 
 
@@ -148,10 +149,10 @@ async def _start_in_turn(
             async with slot, launcher.starts:
                 # ssh hides what a jump host says while it keeps a connection for later starts.
                 folder = await launcher.folder.path() if way.needs_folder and not attempt else None
-                process, hello = await _start_once(
+                process, greeting = await _start_once(
                     host, way, launcher, password, folder=folder, sudo=sudo
                 )
-                return AgentLink(host.name, process, hello, launcher.beats, cost)
+                return AgentLink(host.name, process, greeting, launcher.beats, cost)
         except _TryAgain as again:
             if attempt == TRIES - 1:
                 words = f"{host.name}: {again} (tried {TRIES} times)"
@@ -169,7 +170,7 @@ async def _start_once(
     *,
     folder: Path | None,
     sudo: bool,
-) -> tuple[AgentProcess, Hello]:
+) -> tuple[AgentProcess, Greeting]:
     token = new_token()
     become = "" if not sudo else sudo_asking(token) if password is not None else sudo_silent()
     argv = way.argv(host, agent_script(become), folder)
@@ -180,11 +181,11 @@ async def _start_once(
         raise AgentError("no-vantage", words) from None
     handshake = Handshake(process, token, password)
     try:
-        hello = await asyncio.wait_for(handshake.run(), launcher.start_timeout_s)
+        greeting = await asyncio.wait_for(handshake.run(), launcher.start_timeout_s)
     except BaseException as error:
         await process.kill()
         raise _translated(error, host, way, handshake, process, launcher) from None
-    return process, hello
+    return process, greeting
 
 
 def _translated(

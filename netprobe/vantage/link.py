@@ -9,12 +9,15 @@ import logging
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from netprobe.agent.wire.answers import Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
+from netprobe.agent.wire.messages import ANSWERS
+from netprobe.agent.wire.orders import Beat, StopOrder
 from netprobe.errors import AgentError
 from netprobe.vantage.base import ended_words
-from netprobe.vantage.handshake import Hello
+from netprobe.vantage.handshake import Greeting
 from netprobe.vantage.process import AgentProcess
 
 log = logging.getLogger(__name__)
@@ -27,10 +30,17 @@ CLOSE_S = 3.0
 # Requests and orders share the wire's ``id``; ours count from where no order id of a run gets to.
 FIRST_REQUEST_ID = 1 << 32
 
-# Frames of an order that runs for a while; all others answer one request (a fault may be either).
-STREAMED = ("outcomes", "done")
+# Answers of an order that runs for a while; all others answer one request (a fault may be either).
+STREAMED = (ProbeOutcomes, EchoOutcomes, Done)
 
-Message = dict[str, Any]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLost:
+    """The last message of every order when the agent is gone."""
+
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +58,25 @@ class AgentLink:
     """
 
     def __init__(
-        self, host: str, process: AgentProcess, hello: Hello, beats: Beats, cost: str | None
+        self, host: str, process: AgentProcess, greeting: Greeting, beats: Beats, cost: str | None
     ) -> None:
         self.host = host
-        self.hello = hello.facts
+        self.hello = greeting.hello
         self.cost = cost
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Not everybody waits for it: an exception that nobody reads is no warning here.
+        # Mark the exception as retrieved, so that asyncio does not log that it never was.
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._process = process
         self._beats = beats
-        self._reader = FrameReader()
+        self._reader = FrameReader(ANSWERS)
         self._ids = itertools.count(FIRST_REQUEST_ID)
-        self._replies: dict[int, asyncio.Future[Message]] = {}
-        self._streams: dict[int, asyncio.Queue[Message]] = {}
+        self._replies: dict[int, asyncio.Future[Any]] = {}
+        self._streams: dict[int, asyncio.Queue[Any]] = {}
         self._farewells: set[asyncio.Task[None]] = set()
         self._heard_at = self._now()
         self._closing = False
         self._tasks = [
-            asyncio.create_task(self._read(hello.rest)),
+            asyncio.create_task(self._read(greeting.rest)),
             asyncio.create_task(self._beat()),
         ]
 
@@ -80,64 +90,66 @@ class AgentLink:
         """How the local command ended; 0 after an orderly stop."""
         return self._process.status
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Any) -> None:
         """Queue one frame; whoever needs to know that it arrived asks for a reply instead."""
         if not self.lost.done():
             self._process.stdin.write(encode_frame(message))
 
-    async def request(self, message: Message) -> Message:
-        """Send an order that has one reply and give that. Raises AgentError when the agent is lost
-        or its own bug kept it from answering. A message that names a round or a capture brings its
-        ``id``; every other gets one here."""
-        identity = message.get("id") or next(self._ids)
-        reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        """Send an order that has one answer, and give that.
+
+        An order with id 0 gets one here; one that names a round or a capture brings its own.
+        Raises AgentError when the agent is lost, its own bug kept it from answering, or it answers
+        with another message than ``answer``.
+        """
+        identity = order.id or next(self._ids)
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._replies[identity] = reply
         try:
-            self.send({**message, "id": identity})
+            self.send(order._replace(id=identity))
             await self._drain()
             waited: set[asyncio.Future[Any]] = {reply, self.lost}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
                 self.lost.result()
-            return self._checked(reply.result())
+            return self._checked(reply.result(), answer)
         finally:
             del self._replies[identity]
 
-    def subscribe(self, order_id: int) -> asyncio.Queue[Message]:
-        """The frames of an order: ``outcomes`` ..., then ``done`` or ``fault``; a lost agent adds a
-        last frame ``{"t": "lost"}``. Read it to its end or ``unsubscribe``: it is bounded."""
+    def subscribe(self, order_id: int) -> asyncio.Queue[Any]:
+        """The answers of an order: outcomes, then ``Done`` or ``Fault``; a lost agent adds a last
+        ``LinkLost``. Read the queue to its end or ``unsubscribe``: it is bounded."""
         return self._streams.setdefault(order_id, asyncio.Queue(QUEUE_FRAMES))
 
     def unsubscribe(self, order_id: int) -> None:
-        """Frames of this order are no longer wanted; harmless when it is over."""
+        """Answers of this order are no longer wanted; harmless when it is over."""
         queue = self._streams.pop(order_id, None)
         while queue is not None and not queue.empty():
             queue.get_nowait()
 
-    async def stream(self, message: Message) -> AsyncIterator[Message]:
-        """Send an order and give its frames up to and including ``done``.
+    async def stream(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
+        """Send an order and give its outcomes until it is done.
 
         Raises AgentError when the agent is lost, or when its own bug ended the order.
         """
-        identity = message["id"]
-        queue = self.subscribe(identity)
+        queue = self.subscribe(order.id)
         try:
-            self.send(message)
+            self.send(order)
             await self._drain()
             while True:
-                frame = await queue.get()
-                if frame["t"] == "lost":
+                message = await queue.get()
+                if isinstance(message, LinkLost):
                     self.lost.result()
-                yield self._checked(frame)
-                if frame["t"] == "done":
+                if isinstance(message, Done):
                     return
+                yield self._checked(message, answer)
         finally:
-            self.unsubscribe(identity)
+            self.unsubscribe(order.id)
 
     async def close(self) -> None:
         """Stop the agent, wait up to 3 s for its goodbye, then end its processes. Never raises."""
         self._closing = True
-        self.send({"t": "stop"})
+        self.send(StopOrder())
         try:
             await self._process.end(CLOSE_S)
         finally:
@@ -145,10 +157,14 @@ class AgentLink:
             for task in (*self._tasks, *self._farewells):
                 task.cancel()
 
-    def _checked(self, frame: Message) -> Message:
-        if frame["t"] == "fault":
-            raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {frame['words']}")
-        return frame
+    def _checked(self, message: Any, answer: type[Answer]) -> Answer:
+        if isinstance(message, Fault):
+            raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {message.words}")
+        if not isinstance(message, answer):
+            words = f"{type(message).__name__} where {answer.__name__} was due"
+            self._lose(f"it sent {words}")
+            raise AgentError("agent-lost", f"the agent of {self.host} was lost: it sent {words}")
+        return message
 
     async def _drain(self) -> None:
         with contextlib.suppress(ConnectionError):
@@ -159,8 +175,8 @@ class AgentLink:
         try:
             data = rest
             while True:
-                for frame in self._reader.feed(data):
-                    await self._deliver(frame)
+                for message in self._reader.feed(data):
+                    await self._deliver(message)
                 self._heard_at = self._now()
                 data = await self._process.stdout.read(READ_BYTES)
                 if not data:
@@ -168,25 +184,25 @@ class AgentLink:
             status = await self._process.wait()
             words = ended_words(self._process.command, status, self._process.last_words())
         except ValueError as error:
-            words = f"it sent something else than frames ({error})"
+            words = f"it sent something else than messages of this version ({error})"
         finally:
             self._lose(words)
 
-    async def _deliver(self, frame: Message) -> None:
-        kind, identity = frame["t"], frame.get("id", 0)
-        reply = self._replies.get(identity) if kind not in STREAMED else None
+    async def _deliver(self, message: Any) -> None:
+        identity = getattr(message, "id", 0)
+        reply = None if isinstance(message, STREAMED) else self._replies.get(identity)
         if reply is not None:
             if not reply.done():
-                reply.set_result(frame)
+                reply.set_result(message)
         elif identity in self._streams:
-            await self._streams[identity].put(frame)
-        elif kind == "fault":
-            log.warning("%s: a bug in the agent: %s", self.host, frame["words"])
+            await self._streams[identity].put(message)
+        elif isinstance(message, Fault):
+            log.warning("%s: a bug in the agent: %s", self.host, message.words)
             if identity is None:
-                await self._fail_all(frame)
+                await self._fail_all(message)
 
-    async def _fail_all(self, fault: Message) -> None:
-        """A bug that no order can be named for may have ended any: nobody waits for ever."""
+    async def _fail_all(self, fault: Fault) -> None:
+        """Tell everybody who waits: a bug that names no order may have ended any of them."""
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_result(fault)
@@ -195,7 +211,7 @@ class AgentLink:
 
     async def _beat(self) -> None:
         while not self.lost.done():
-            self.send({"t": "beat"})
+            self.send(Beat())
             await asyncio.sleep(self._beats.interval_s)
             if self._is_silent():
                 self._lose(f"it was silent for {self._beats.silence_s:g} s")
@@ -213,7 +229,7 @@ class AgentLink:
         error = AgentError("agent-lost", f"the agent of {self.host} was lost: {words}")
         self.lost.set_exception(error)
         for queue in self._streams.values():
-            farewell = asyncio.create_task(queue.put({"t": "lost", "words": str(error)}))
+            farewell = asyncio.create_task(queue.put(LinkLost(str(error))))
             self._farewells.add(farewell)
 
     @staticmethod

@@ -15,7 +15,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire import templates as wire
 from netprobe.protocols import PROTOCOLS
 from tests.protocols.conftest import Need
 from tests.protocols.test_templates import CASES, HOST, KEY, NONCE, PORT

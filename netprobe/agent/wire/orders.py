@@ -63,8 +63,8 @@ class SeenOrder(NamedTuple):
 
 class CaptureOrder(NamedTuple):
     """Capture packets of probes before the firewall sees them. ``addresses``: the probed ones
-    (empty: any). ``answers``: answers instead of requests, told from the asking side. ``outgoing``: what
-    this host sends, instead of what it receives."""
+    (empty: any). ``answers``: answers instead of requests, told from the asking side.
+    ``outgoing``: what this host sends, instead of what it receives."""
 
     id: int
     proto: str

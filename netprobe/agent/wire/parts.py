@@ -29,7 +29,7 @@ class AnswerShape(NamedTuple):
 
 class NumberedTemplate(NamedTuple):
     """A request under the number that orders name it by. ``nonce_at`` None: the bytes go out as
-    they are, to a real service. ``answer`` None: one-way, a listener logs it and answers nothing."""
+    they are, to a real service. ``answer`` None: one-way, a listener logs it without an answer."""
 
     number: int
     request: bytes

@@ -99,8 +99,8 @@ class StreamReceived(NamedTuple):
 class StreamEvent(NamedTuple):
     """``fin``: the peer sent one, our direction is still open. ``reset``: the peer reset the
     connection. ``timeout``: what was awaited did not come, or (with ``failure``) the kernel gave
-    up. ``failed``: any other errno. With IP_RECVERR an ICMP error about an open connection is an errno;
-    the connection lives on, and ``icmp`` and ``soft`` keep the fact."""
+    up. ``failed``: any other errno. With IP_RECVERR an ICMP error about an open connection is an
+    errno; the connection lives on, and ``icmp`` and ``soft`` keep the fact."""
 
     id: int
     kind: str

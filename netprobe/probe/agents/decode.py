@@ -1,14 +1,15 @@
-"""From the agents' words to outcomes: the only place that reads ``kinds`` of the wire."""
+"""From the agents' words to the model's outcomes: the only reader of ``OutcomeKind``."""
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
 from netprobe.model.evidence import Answer, Icmp, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.flows.work import Task
 from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.
@@ -25,74 +26,94 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-class Reader:
-    """Reads the outcome frames of one order.
+class PortOutcome(NamedTuple):
+    """Neighbouring ports with one outcome; 0 and 0 where the protocol has none."""
 
-    ``own_addresses`` are the source's: they and the task's address tell who sent an ICMP error.
-    ``name_of`` gives the host of an answer's index. ``blind``: see ``Outcome.blind``.
+    first: int
+    last: int
+    kind: OutcomeKind
+    rtt_us: int | None
+    looks: int
+
+    @property
+    def ports(self) -> Ports:
+        """The ports; empty where the protocol has none."""
+        return ((self.first, self.last),) if self.first else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReply:
+    """All that a probe order brought; ``own_port`` is the UDP port that it was sent from."""
+
+    rows: list[PortOutcome]
+    own_port: int | None = None
+
+    def offenders(self) -> Iterator[str]:
+        """The senders of the ICMP errors that came back."""
+        return (row.kind.icmp.offender for row in self.rows if row.kind.icmp is not None)
+
+
+def read_outcomes(answer: ProbeOutcomes) -> Iterator[PortOutcome]:
+    """The runs of an answer, each with its kind."""
+    for run in answer.runs:
+        yield PortOutcome(run.first, run.last, answer.kinds[run.kind], run.rtt_us, run.looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the outcomes of one flow's order.
+
+    ``transport`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto``. ``own_addresses`` are the source's:
+    they and ``destination`` tell who sent an ICMP error. ``name_of`` gives the host of an answer's
+    index. ``unasked``: nothing particular was expected. ``blind``: see ``Outcome.blind``.
     """
 
-    def __init__(
-        self,
-        protocol: Protocol,
-        task: Task,
-        own_addresses: frozenset[str],
-        name_of: Callable[[int], str | None],
-        blind: bool,
-    ) -> None:
-        self._protocol = protocol
-        self._unasked = task.probe is None and task.protocol == "udp"
-        self._transport = task.protocol.partition("/")[0]
-        self._destination = task.address
-        self._own = own_addresses
-        self._name_of = name_of
-        self._blind = blind
+    protocol: Protocol
+    transport: str
+    destination: str
+    own_addresses: frozenset[str]
+    name_of: Callable[[int], str | None]
+    unasked: bool = False
+    blind: bool = False
 
-    def read(self, frames: list[dict[str, Any]]) -> Iterator[tuple[Ports, Outcome]]:
-        """Every run of ports with its outcome; ports are empty where the protocol has none."""
-        for frame in frames:
-            kinds = frame["kinds"]
-            for first, last, index, rtt_us, attempts in frame["runs"]:
-                ports: Ports = ((first, last),) if first else ()
-                yield ports, self._outcome(kinds[index], rtt_us, attempts)
+    def read(self, rows: Iterable[PortOutcome]) -> Iterator[tuple[Ports, Outcome]]:
+        """Every run of ports with its outcome."""
+        for row in rows:
+            yield row.ports, self._read_row(row)
 
-    def _outcome(self, kind: dict[str, Any], rtt_us: int | None, attempts: int) -> Outcome:
-        answer, said = self._answer(kind)
-        by = kind.get("by")
+    def _read_row(self, row: PortOutcome) -> Outcome:
+        kind = row.kind
+        answer, said = self._read_answer(kind)
         return Outcome(
-            operation=kind["op"],
-            failure=kind["failure"],
-            icmp=self._icmp(kind.get("icmp")),
-            left_host=kind.get("left"),
+            operation=kind.op,
+            failure=kind.failure,
+            icmp=None if kind.icmp is None else self._read_icmp(kind.icmp),
+            left_host=kind.left,
             answer=answer,
-            answered_by=self._name_of(by) if by is not None else None,
+            answered_by=self.name_of(kind.by) if kind.by is not None else None,
             said=said,
-            ttl=kind.get("ttl"),
-            attempts=attempts,
-            packets=kind.get("syns"),
-            rtt_ms=round(rtt_us / 1000, 3) if rtt_us is not None else None,
-            elapsed_ms=kind.get("elapsed_ms"),
-            blind=self._blind and kind["failure"] is not None and kind.get("icmp") is None,
+            ttl=kind.ttl,
+            attempts=row.looks,
+            packets=kind.packets,
+            rtt_ms=round(row.rtt_us / 1000, 3) if row.rtt_us is not None else None,
+            elapsed_ms=kind.elapsed_ms,
+            blind=self.blind and kind.failure is not None and kind.icmp is None,
         )
 
-    def _answer(self, kind: dict[str, Any]) -> tuple[Answer | None, str | None]:
-        word = kind.get("answer")
-        if word is None:
+    def _read_answer(self, kind: OutcomeKind) -> tuple[Answer | None, str | None]:
+        if kind.answer is None:
             return None, None
-        if word == "bytes":
-            reading = self._protocol.read(self._transport, b64decode(kind["data"]))
+        if kind.answer == "bytes":
+            reading = self.protocol.read(self.transport, kind.data or b"")
             if reading.recognised:
                 return "service", reading.said
             # Without ``probe:`` nothing particular was expected, so that no answer is a wrong one.
-            return ("unasked" if self._unasked else "other"), reading.said
-        return _ANSWERS[word], None
+            return ("unasked" if self.unasked else "other"), reading.said
+        return _ANSWERS[kind.answer], None
 
-    def _icmp(self, item: list[Any] | None) -> Icmp | None:
-        if item is None:
-            return None
-        type_, code, offender, ttl = item
-        if offender in self._own and offender != self._destination:
-            return Icmp(type_, code, offender, "source", ttl)
-        if offender == self._destination:
-            return Icmp(type_, code, offender, "destination", ttl)
-        return Icmp(type_, code, offender, "router", ttl)
+    def _read_icmp(self, fact: IcmpFact) -> Icmp:
+        if fact.offender in self.own_addresses and fact.offender != self.destination:
+            return Icmp(fact.type, fact.code, fact.offender, "source", fact.ttl)
+        if fact.offender == self.destination:
+            return Icmp(fact.type, fact.code, fact.offender, "destination", fact.ttl)
+        return Icmp(fact.type, fact.code, fact.offender, "router", fact.ttl)

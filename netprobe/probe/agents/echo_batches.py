@@ -1,118 +1,102 @@
 """Echo orders that one source gets at about the same time, sent as one order of many destinations.
 
-Destinations are worked on side by side, each in its own time, and ask echo of every source. Nobody
-has to know of the others: who asks waits a moment for them.
+The coordinator works on destinations side by side, and each asks every source for echoes by itself.
+An order waits a moment here, so that alike orders of other destinations can join it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from netprobe.agent.wire.answers import EchoOutcomes
+from netprobe.agent.wire.orders import EchoOrder
 from netprobe.errors import AgentError
+from netprobe.probe.agents.decode import PortOutcome
 
-Message = dict[str, Any]
-# Sends an order and gives its frames; raises AgentError.
-Stream = Callable[[Message], AsyncIterator[Message]]
+# Gives the answers of an echo order. Raises AgentError.
+SendEcho = Callable[[EchoOrder, type[EchoOutcomes]], AsyncIterator[EchoOutcomes]]
+Rows = list[PortOutcome]
 
-# What is asked within this time is one order: far less than a silent host takes.
+# Orders of this time become one: far less than a silent host takes.
 GATHER_S = 0.02
 MOST = 4096
 
-# What destinations of one order may differ in. Orders with any key besides these and the ones that
-# they must share go by themselves.
-OWN = frozenset(("id", "dst", "host"))
-SHARED = frozenset(
-    ("t", "proto", "number", "src", "blocks", "first_ms", "look_ms", "looks", "pace", "min_ttl")
-)
-
 
 @dataclass(slots=True)
-class Batch:
-    """Orders that will go as one, each with who waits for its frames."""
+class EchoBatch:
+    """Orders that will go as one; each has somebody who waits for its outcome."""
 
-    orders: list[Message] = field(default_factory=list)
-    waiting: list[asyncio.Future[list[Message]]] = field(default_factory=list)
+    orders: list[EchoOrder] = field(default_factory=list)
+    waiting: list[asyncio.Future[Rows]] = field(default_factory=list)
 
-    def hear(self, frame: Message) -> None:
-        """Give everyone what a frame says of the own destination."""
-        if frame["t"] == "outcomes":
-            for number, own in split(frame, self.orders):
-                _settle(self.waiting[number], own)
+    def hear(self, answer: EchoOutcomes) -> None:
+        """Give every asker the outcome of its own destination."""
+        for place, row in split_outcomes(answer):
+            _settle(self.waiting[place], [row])
 
     def fail(self, error: AgentError) -> None:
-        """The agent is gone: whoever still waits is told."""
+        """Tell every asker that still waits that the agent is gone."""
         for waiting in self.waiting:
             if not waiting.done():
                 waiting.set_exception(error)
 
 
-class Echoes:
-    """Joins the echo orders of one agent; every asker gets the frames of its own order."""
+class EchoBatches:
+    """Joins the echo orders of one agent; every asker gets the outcome of its own order."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._gathering: dict[str, Batch] = {}
+    def __init__(self, send: SendEcho) -> None:
+        self._send_order = send
+        self._gathering: dict[str, EchoBatch] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def probe(self, order: Message) -> list[Message]:
-        """The ``outcomes`` frames of an echo order. Raises AgentError."""
-        key = _key(order)
+    async def probe(self, order: EchoOrder) -> Rows:
+        """The outcome of an echo order with one destination. Raises AgentError."""
+        key = _common_part(order)
         batch = self._gathering.get(key)
         if batch is None or len(batch.orders) >= MOST:
-            batch = self._gathering[key] = Batch()
+            batch = self._gathering[key] = EchoBatch()
             task = asyncio.create_task(self._send(key, batch))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
-        waiting: asyncio.Future[list[Message]] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
         batch.orders.append(order)
         batch.waiting.append(waiting)
         return await waiting
 
-    async def _send(self, key: str, batch: Batch) -> None:
+    async def _send(self, key: str, batch: EchoBatch) -> None:
         await asyncio.sleep(GATHER_S)
         if self._gathering.get(key) is batch:
             del self._gathering[key]
         try:
-            async for frame in self._stream(joined(batch.orders)):
-                batch.hear(frame)
+            async for answer in self._send_order(join_orders(batch.orders), EchoOutcomes):
+                batch.hear(answer)
         except AgentError as error:
             batch.fail(error)
         finally:
             for waiting in batch.waiting:
-                _settle(waiting)
+                _settle(waiting, [])
 
 
-def joins(order: Message) -> bool:
-    """Whether an order is one of echo that may be asked together with others."""
-    return order["proto"] == "icmp" and order.keys() <= OWN | SHARED
-
-
-def joined(orders: list[Message]) -> Message:
+def join_orders(orders: Sequence[EchoOrder]) -> EchoOrder:
     """One order for the destinations of all; it has the first one's id."""
-    shared = {key: value for key, value in orders[0].items() if key not in ("dst", "host")}
-    return {**shared, "dsts": [order["dst"] for order in orders]}
+    return orders[0]._replace(dsts=[dst for order in orders for dst in order.dsts])
 
 
-def split(frame: Message, orders: list[Message]) -> Iterator[tuple[int, Message]]:
-    """For each destination of a frame its place among the orders, and the frame that its own order
-    would have had."""
-    for first, last, kind, rtts_us, attempts in frame["runs"]:
-        for number, rtt_us in zip(range(first - 1, last), rtts_us, strict=True):
-            runs = [[0, 0, 0, rtt_us, attempts]]
-            kinds = [frame["kinds"][kind]]
-            own = {"t": "outcomes", "id": orders[number]["id"], "kinds": kinds, "runs": runs}
-            yield number, own
+def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
+    """Every destination's place in the order, from 0, and its outcome as of an order of its own."""
+    for run in answer.runs:
+        for number, rtt_us in zip(range(run.first, run.last + 1), run.rtts_us, strict=True):
+            yield number - 1, PortOutcome(0, 0, answer.kinds[run.kind], rtt_us, run.looks)
 
 
-def _key(order: Message) -> str:
-    """What orders must have in common; of an address its family and its interface."""
-    shared = [(key, order[key]) for key in sorted(order.keys() & SHARED)]
-    return repr((":" in order["dst"], order["dst"].partition("%")[2], shared))
+def _common_part(order: EchoOrder) -> str:
+    """What orders must have in common; of the address its family and its interface."""
+    (dst,) = order.dsts
+    return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
 
 
-def _settle(waiting: asyncio.Future[list[Message]], *frames: Message) -> None:
+def _settle(waiting: asyncio.Future[Rows], rows: Rows) -> None:
     if not waiting.done():
-        waiting.set_result(list(frames))
+        waiting.set_result(rows)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire.parts import NumberedTemplate
+from netprobe.agent.wire.templates import Template, number_template
 from netprobe.protocols import Protocol
 
-# Template 0 is the empty datagram (docs/decisions/0002-the-wire.md).
+# Template 0 is the empty datagram (docs/wire.md).
 EMPTY = 0
 
 
@@ -15,35 +16,29 @@ class Templates:
     """Numbers for templates; the same packet has the same number."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[str, str, int, bool], int] = {}
-        self._items: list[dict[str, Any]] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._items: list[NumberedTemplate] = []
 
     def listener(self, protocol: Protocol, transport: str, family: int) -> int:
         """The number of the request that a listener of ours knows, with nonce and MAC."""
-        return self._number(protocol, transport, family, service=False)
+        key = (protocol.name, transport, family)
+        return self._number(key, lambda: protocol.template(transport, family))
 
     def service(self, protocol: Protocol, transport: str, family: int) -> int:
         """The number of what a live service is asked; EMPTY where nothing safe can be sent."""
-        if protocol.service_request(transport, family) is None:
-            return EMPTY
-        return self._number(protocol, transport, family, service=True)
+        request = protocol.service_request(transport, family)
+        return EMPTY if request is None else self.request(request)
 
-    def after(self, known: int) -> dict[str, Any]:
+    def request(self, request: bytes) -> int:
+        """The number of bytes that go out as they are."""
+        return self._number((request,), lambda: Template(request, None, None))
+
+    def after(self, known: int) -> list[NumberedTemplate]:
         """The templates above the first ``known`` ones, as the wire carries them."""
-        items = self._items[known:]
-        return {str(known + offset + 1): item for offset, item in enumerate(items)}
+        return self._items[known:]
 
-    def _number(self, protocol: Protocol, transport: str, family: int, *, service: bool) -> int:
-        key = (protocol.name, transport, family, service)
+    def _number(self, key: tuple[object, ...], make: Callable[[], Template]) -> int:
         if key not in self._numbers:
-            self._items.append(_item(protocol, transport, family, service))
-            self._numbers[key] = len(self._items)
+            number = self._numbers[key] = len(self._items) + 1
+            self._items.append(number_template(number, make()))
         return self._numbers[key]
-
-
-def _item(protocol: Protocol, transport: str, family: int, service: bool) -> dict[str, Any]:
-    if not service:
-        return wire.template_to_json(protocol.template(transport, family))
-    request = protocol.service_request(transport, family)
-    assert request is not None
-    return wire.template_to_json(wire.Template(request, None, None))

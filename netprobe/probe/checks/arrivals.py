@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
+from netprobe.agent.wire.parts import HalfOpen, OrderArrivals
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.translated_sources import Origins, own_addresses
-
-# Port, who asked, and the address that was asked.
-HalfOpen = tuple[int, str, str]
 
 
 async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sighting]:
@@ -27,13 +24,13 @@ async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sight
     if not orders:
         return sightings
     reply = await round_.seen(orders)
-    noted: dict[int, list[dict[str, Any]]] = {}
-    for item in reply["orders"]:
-        noted.setdefault(item["order"], []).append(item)
-    half_open = [(item[0], item[1], item[3]) for item in reply.get("half_open", ())]
+    noted: dict[int, list[OrderArrivals]] = {}
+    for item in reply.orders:
+        noted.setdefault(item.order, []).append(item)
+    half_open = reply.half_open
     for sighting in sightings:
         for item in noted.get(sighting.order, ()):
-            round_.origins.note(sighting.task, item["from"])
+            round_.origins.note(sighting.task, item.senders)
     return [
         piece
         for sighting in sightings
@@ -43,7 +40,7 @@ async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sight
 
 def _witnessed(
     sighting: Sighting,
-    items: list[dict[str, Any]],
+    items: list[OrderArrivals],
     half_open: list[HalfOpen],
     origins: Origins,
 ) -> Iterator[Sighting]:
@@ -69,16 +66,16 @@ def _witnessed(
         yield replace(sighting, ports=rest, witness=Witness())
 
 
-def _heard(sighting: Sighting, rest: Ports, item: dict[str, Any]) -> Ports | None:
+def _heard(sighting: Sighting, rest: Ports, item: OrderArrivals) -> Ports | None:
     if not sighting.ports:
         return ()
-    ports = port_sets.normalise((first, last) for first, last in item["ports"])
+    ports = port_sets.normalise(item.ports)
     return port_sets.intersect(rest, ports) or None
 
 
-def _witness(sighting: Sighting, item: dict[str, Any]) -> Witness:
-    strange = _strange(sighting, item["from"])
-    return Witness(socket=True, seen_from=strange, reply_failure=item.get("reply"))
+def _witness(sighting: Sighting, item: OrderArrivals) -> Witness:
+    strange = _strange(sighting, item.senders)
+    return Witness(socket=True, seen_from=strange, reply_failure=item.reply)
 
 
 def _strange(sighting: Sighting, senders: Iterable[str]) -> str | None:
@@ -95,9 +92,9 @@ def _half_open(sighting: Sighting, entries: list[HalfOpen], origins: Origins) ->
     # A host with several addresses has the same port on each; translated ones we do not know.
     to = None if sighting.listener.nat else sighting.task.address
     mine: dict[str, list[int]] = {}
-    for port, sender, address in entries:
-        if to in (None, address) and origins.is_of(sighting.task, port, sender):
-            mine.setdefault(sender, []).append(port)
+    for entry in entries:
+        if to in (None, entry.address) and origins.is_of(sighting.task, entry.port, entry.remote):
+            mine.setdefault(entry.remote, []).append(entry.port)
     return {
         sender: port_sets.normalise((port, port) for port in ports)
         for sender, ports in mine.items()

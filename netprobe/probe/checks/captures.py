@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from netprobe.agent.wire.answers import Captured
+from netprobe.agent.wire.orders import CaptureOrder
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.translated_sources import Origins, holds, own_addresses
 
@@ -40,18 +43,27 @@ class Capture:
     that is asked on the same port.
     """
 
-    def __init__(self, agent: Agent, fleet: Fleet, origins: Origins, **options: Any) -> None:
+    def __init__(
+        self,
+        agent: AgentMethods,
+        fleet: Fleet,
+        origins: Origins,
+        *,
+        answers: bool = False,
+        outgoing: bool = False,
+    ) -> None:
         self._agent = agent
         self._fleet = fleet
         self._origins = origins
-        self._options = options
+        self._answers = answers
+        self._outgoing = outgoing
         self._numbers: dict[Spot, int] = {}
-        self._seen: dict[Spot, dict[str, Any]] = {}
+        self._seen: dict[Spot, Captured] = {}
 
     @property
     def allowed(self) -> bool:
         """Whether the agent has the right to."""
-        return self._agent.alive and bool(self._agent.hello.get("net_raw"))
+        return self._agent.may_capture
 
     async def start(self, about: list[Sighting]) -> None:
         """Capture what these sightings' probes would be seen as. Never raises."""
@@ -59,26 +71,28 @@ class Capture:
             return
         for spot, ports in _by_spot(about).items():
             number = next(self._fleet.order_ids)
-            reply = await self._ask(self._order(number, spot, ports))
-            if reply is not None and reply.get("failure") is None:
+            try:
+                capturing = await self._agent.capture(self._make_order(number, spot, ports))
+            except AgentError:
+                return  # the agent is gone: then the capture sees nothing that we could know of
+            if capturing.failure is None:
                 self._numbers[spot] = number
 
     async def stop(self) -> None:
         """End it, and keep what it saw. Never raises."""
         for spot, number in self._numbers.items():
-            reply = await self._ask({"t": "captured", "id": number})
-            if reply is not None:
-                self._seen[spot] = reply
+            with contextlib.suppress(AgentError):
+                self._seen[spot] = await self._agent.stop_capture(number)
 
     def saw(self, sighting: Sighting) -> Saw:
         """Whether it saw a probe of this sighting (or its answer)."""
         captured = self._seen.get(_spot(sighting))
         if captured is None:
             return NOTHING
-        unsure = bool(captured.get("truncated")) or self._overlooks(sighting)
+        unsure = captured.truncated or self._overlooks(sighting)
         own = own_addresses(sighting.task.source)
         stranger = None
-        for asker, sport, port, _, order, devices in captured["items"]:
+        for asker, sport, port, _, order, devices in captured.items:
             if sighting.ports and not holds(sighting.ports, port):
                 continue
             is_of = order == sighting.order or self._origins.is_of(sighting.task, port, asker)
@@ -90,33 +104,27 @@ class Capture:
 
     def _is_others(self, sighting: Sighting, sport: int) -> bool:
         """Whether a datagram that came to the source answers another program of that host."""
-        arrives = bool(self._options.get("answers")) and not self._options.get("outgoing")
+        arrives = self._answers and not self._outgoing
         known = sighting.task.protocol == "udp" and sighting.sport is not None
         return arrives and known and sport != sighting.sport
 
     def _overlooks(self, sighting: Sighting) -> bool:
         """Whether the answer may be an ICMP error, which a capture of datagrams does not see."""
-        answers = bool(self._options.get("answers"))
         told = sighting.listener.state in ("ours", "live")
-        return answers and sighting.task.protocol == "udp" and not told
+        return self._answers and sighting.task.protocol == "udp" and not told
 
-    def _order(self, number: int, spot: Spot, ports: Ports) -> dict[str, Any]:
+    def _make_order(self, number: int, spot: Spot, ports: Ports) -> CaptureOrder:
         protocol, address = spot
         name, _, ip_protocol = protocol.partition("/")
-        return {
-            "t": "capture", "id": number, "proto": name,
-            "number": int(ip_protocol) if ip_protocol else None,
-            "addrs": [] if address is None else [address],
-            "ports": [list(entry) for entry in ports],
-            **self._options,
-        }  # fmt: skip
-
-    async def _ask(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        try:
-            return await self._agent.request(message)
-        except AgentError:
-            # The agent is gone: then the capture saw nothing that we could know of.
-            return None
+        return CaptureOrder(
+            number,
+            name,
+            list(ports),
+            int(ip_protocol) if ip_protocol else None,
+            [] if address is None else [address],
+            self._answers,
+            self._outgoing,
+        )
 
 
 def _by_spot(about: Iterable[Sighting]) -> dict[Spot, Ports]:

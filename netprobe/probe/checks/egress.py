@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
+from netprobe.agent.wire.answers import Egress
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_BUFFERS
 from netprobe.probe.agents.fleet import Fleet
@@ -39,31 +39,29 @@ def _pair(sighting: Sighting) -> Pair:
     return (sighting.task.source.name, sighting.task.address)
 
 
-async def _ask(sighting: Sighting, fleet: Fleet) -> dict[str, Any]:
+async def _ask(sighting: Sighting, fleet: Fleet) -> Egress | None:
     task = sighting.task
-    message = {
-        "t": "room", "dst": task.address, "src": source_address(task), "port": CONTROL_PORTS[0]
-    }  # fmt: skip
+    agent = fleet.agent(task.source)
     try:
-        return await fleet.agent(task.source).request(message)
+        return await agent.egress(task.address, source_address(task), CONTROL_PORTS[0])
     except AgentError:
-        return {}  # the source is gone; what it saw stands
+        return None  # the source is gone; what it saw stands
 
 
-def _told(sighting: Sighting, room: dict[str, Any]) -> Sighting:
+def _told(sighting: Sighting, egress: Egress | None) -> Sighting:
     assert sighting.outcome is not None
-    if NO_BUFFERS not in (sighting.outcome.failure, room.get("failure")):
+    if egress is None or NO_BUFFERS not in (sighting.outcome.failure, egress.failure):
         return sighting
-    outcome = replace(sighting.outcome, failure=NO_BUFFERS, said=_words(room))
+    outcome = replace(sighting.outcome, failure=NO_BUFFERS, said=_words(egress))
     return replace(sighting, outcome=outcome)
 
 
-def _words(room: dict[str, Any]) -> str:
-    if room.get("next_hop") is None:
+def _words(egress: Egress) -> str:
+    if egress.next_hop is None:
         return "its neighbour table is full, or a queue of its interface drops what it sends"
-    if room["neighbour"] is None:
+    if egress.neighbour is None:
         return (
-            f"its neighbour table is full (gc_thresh3): there is no entry for {room['next_hop']} "
+            f"its neighbour table is full (gc_thresh3): there is no entry for {egress.next_hop} "
             "and none can be made"
         )
-    return f"the queue of its interface {room['dev']} (tc) drops what it sends"
+    return f"the queue of its interface {egress.dev} (tc) drops what it sends"

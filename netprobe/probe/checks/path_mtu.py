@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.model.result import Proof
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.batches import Part, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN, Round
 from netprobe.probe.flows.prober import Prober, Sighting, source_address
 from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import Timing
 from netprobe.protocols import protocol_for
 
 PATH_MTU = "path-mtu"
@@ -29,6 +31,8 @@ SHORT_MS = 600
 LOOK_MS = 1500
 SMALLEST = {4: 576, 6: 1280}
 STEPS = 16
+# Answers that only the destination itself gives.
+ANSWERED = ("nonce", "echo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,10 @@ class PathMtus:
         sighting = Sighting(task, part, (), 0, Outcome(PATH_MTU, None), UNKNOWN)
         try:
             route = await self._fleet.agent(task.source).route(task.address, source_address(task))
-            needed = route.get("dev_mtu")
+            needed = route.dev_mtu
             if needed is None:
                 return replace(sighting, mtu=PathMtu(None, None))
-            return replace(sighting, mtu=await self._best(task, seen, round_, int(needed)))
+            return replace(sighting, mtu=await self._best(task, seen, round_, needed))
         except AgentError as error:
             return replace(sighting, outcome=None, untested=(error.reason, str(error)))
 
@@ -88,7 +92,7 @@ class PathMtus:
 
     async def sizes(
         self, task: Task, way: Way, sizes: list[int], round_: Round | None
-    ) -> tuple[set[int], list[dict[str, Any]]]:
+    ) -> tuple[set[int], list[OutcomeKind]]:
         """Which of these sizes arrive, and the kinds of what came back."""
         arrived, kinds = await self._look(task, way, sizes, round_, SHORT_MS)
         left = [size for size in sizes if size not in arrived]
@@ -99,33 +103,27 @@ class PathMtus:
 
     async def _look(
         self, task: Task, way: Way, sizes: list[int], round_: Round | None, look_ms: int
-    ) -> tuple[set[int], list[dict[str, Any]]]:
-        orders = [self._order(task, way, size, look_ms) for size in sizes]
+    ) -> tuple[set[int], list[OutcomeKind]]:
+        orders = [self._make_order(task, way, size, look_ms) for size in sizes]
         agent = self._fleet.agent(task.source)
-        frames = await asyncio.gather(*(agent.probe(order) for order in orders))
-        kinds = [kind for some in frames for frame in some for kind in frame["kinds"]]
+        replies = await asyncio.gather(*(agent.probe(order) for order in orders))
+        kinds = [row.kind for reply in replies for row in reply.rows]
         if way.proof == "witness":
             assert round_ is not None
-            reply = await round_.seen([order["id"] for order in orders])
-            numbers = {item["order"] for item in reply["orders"]}
-            return {o["size"] for o in orders if o["id"] in numbers}, kinds
-        good = ("nonce", "echo")
-        return {
-            order["size"]
-            for order, some in zip(orders, frames, strict=True)
-            if any(kind["answer"] in good for frame in some for kind in frame["kinds"])
-        }, kinds
+            seen = await round_.seen([order.id for order in orders])
+            numbers = {item.order for item in seen.orders}
+            good = [order.id in numbers for order in orders]
+        else:
+            good = [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
+        return {size for size, arrived in zip(sizes, good, strict=True) if arrived}, kinds
 
-    def _order(self, task: Task, way: Way, size: int, look_ms: int) -> dict[str, Any]:
-        name, _, number = way.protocol.partition("/")
-        ports = [[way.port, way.port]] if way.port else []
-        return {
-            "t": "probe", "id": next(self._fleet.order_ids), "proto": name,
-            "number": int(number) if number else None, "dst": task.address,
-            "src": source_address(task), "size": size,
-            "blocks": [{"ports": ports, "mode": way.mode, "template": way.template}],
-            "first_ms": look_ms, "look_ms": look_ms, "looks": 1, "pace": None,
-        }  # fmt: skip
+    def _make_order(self, task: Task, way: Way, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
+        ports = [(way.port, way.port)] if way.port else []
+        blocks = [ProbeBlock(ports, way.mode, way.template)]
+        number, timing = next(self._fleet.order_ids), Timing(look_ms, look_ms, 1)
+        source = source_address(task)
+        order = probe_order(number, way.protocol, task.address, source, blocks, timing)
+        return order._replace(size=size)
 
 
 class _Ladder:
@@ -156,8 +154,8 @@ class _Ladder:
     async def _sizes(self, sizes: list[int]) -> set[int]:
         arrived, kinds = await self._owner.sizes(self._task, self._way, sizes, self._round)
         for kind in kinds:
-            if kind["failure"] == "message-too-long" and kind["icmp"] is not None:
-                self._limit = (kind.get("mtu") or 0, kind["icmp"][2])
+            if kind.failure == "message-too-long" and kind.icmp is not None:
+                self._limit = (kind.mtu or 0, kind.icmp.offender)
         return arrived
 
 

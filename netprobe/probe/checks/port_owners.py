@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.work import Task
@@ -35,7 +36,7 @@ class Checked:
 class Holders:
     """Looks again who holds the ports of one destination that were refused."""
 
-    def __init__(self, fleet: Fleet, agent: Agent) -> None:
+    def __init__(self, fleet: Fleet, agent: AgentMethods) -> None:
         self._fleet = fleet
         self._agent = agent
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
+from netprobe.agent.wire.answers import ReturnPath
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_NEIGHBOUR, Witness
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.prober import Sighting, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
@@ -26,7 +27,7 @@ RESOLVING_LOOKS = 4
 
 
 async def with_ways_back(
-    silent: list[Sighting], round_: Iterable[Sighting], agent: Agent, fleet: Fleet
+    silent: list[Sighting], round_: Iterable[Sighting], agent: AgentMethods, fleet: Fleet
 ) -> list[Sighting]:
     """The silent sightings, with what keeps the destination from answering them.
 
@@ -68,8 +69,8 @@ def _pair(sighting: Sighting) -> tuple[str, str, str | None]:
 
 
 async def _way(
-    sighting: Sighting, translated: str | None, own: set[str], agent: Agent, fleet: Fleet
-) -> dict[str, Any] | None:
+    sighting: Sighting, translated: str | None, own: set[str], agent: AgentMethods, fleet: Fleet
+) -> ReturnPath | None:
     """The destination's way to the address that the packets come from; None: nobody could say.
 
     ``translated``: an address that other packets of the source came from.
@@ -78,43 +79,42 @@ async def _way(
     try:
         asker = (sighting.witness or Witness()).seen_from or translated or source_address(task)
         if asker is None:
-            asker = (await fleet.agent(task.source).route(task.address, None)).get("source")
+            asker = (await fleet.agent(task.source).route(task.address, None)).source
         if asker is None:
             return None
         # Routes may depend on the address that answers.
-        message = {"t": "back", "dst": asker, "src": task.address}
-        way = await agent.request(message)
+        way = await agent.return_path(asker, task.address)
         for _ in range(RESOLVING_LOOKS):
-            if way["neighbour"] != "incomplete":
+            if way.neighbour != "incomplete":
                 break
             await asyncio.sleep(RESOLVING_S)
-            way = await agent.request(message)
+            way = await agent.return_path(asker, task.address)
     except AgentError:
         return None  # either end is gone; what was seen before stands
-    known = way["failure"] != AMBIGUOUS or task.address in own
+    known = way.failure != AMBIGUOUS or task.address in own
     return way if known else None
 
 
-def _joined(sighting: Sighting, way: dict[str, Any] | None) -> Sighting:
+def _joined(sighting: Sighting, way: ReturnPath | None) -> Sighting:
     if way is None:
         return sighting
     witness = sighting.witness or Witness()
     if not sighting.part.one_way:
-        failure = way["failure"] or (NO_NEIGHBOUR if way["neighbour"] in UNANSWERED else None)
-        hop = way["next_hop"] if failure == NO_NEIGHBOUR else None
+        failure = way.failure or (NO_NEIGHBOUR if way.neighbour in UNANSWERED else None)
+        hop = way.next_hop if failure == NO_NEIGHBOUR else None
         witness = replace(witness, reply_failure=failure, next_hop=hop)
     if witness.reply_failure is None and not witness.socket:
         witness = _with_reverse_path(witness, way)
     return replace(sighting, witness=witness)
 
 
-def _with_reverse_path(witness: Witness, way: dict[str, Any]) -> Witness:
+def _with_reverse_path(witness: Witness, way: ReturnPath) -> Witness:
     """The witness with the device by which the request was, or may have been, filtered.
 
     Without a capture the device that has the probed address is the likeliest.
     """
-    devices = witness.devices or ((way["holder"],) if witness.capture is None else ())
-    strict = [device for device in devices if device in way["strict"]]
-    if not strict or way["dev"] is None or way["dev"] in devices:
+    devices = witness.devices or ((way.holder,) if witness.capture is None else ())
+    strict = [device for device in devices if device in way.strict]
+    if not strict or way.dev is None or way.dev in devices:
         return witness
-    return replace(witness, filtered_at=strict[0], way_out=way["dev"])
+    return replace(witness, filtered_at=strict[0], way_out=way.dev)

@@ -12,12 +12,12 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import PortRange
 from netprobe.model.stream import Pipe
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.prober import Sighting, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.protocols.services import SERVICES, Asked, Dial, Finding, identify
-from netprobe.vantage.link import AgentLink
-from netprobe.vantage.stream import Target, open_stream
+from netprobe.vantage.stream import Target
 
 # TLS handshakes cost the service more than they cost us.
 AT_ONCE = 8
@@ -58,11 +58,11 @@ class Services:
 
     async def _ask(self, task: Task, port: int) -> Finding:
         async with self._slots:
-            link = await self._fleet.agent(task.source).ready()
+            agent = self._fleet.agent(task.source)
             target = Target(task.address, port, source_address(task))
             service = SERVICES[task.probe or ""]
             asked = Asked(task.address, port, task.server_name)
-            return await identify(service, asked, dial_directly(link, target))
+            return await identify(service, asked, dial_directly(agent, target))
 
 
 def is_askable(sighting: Sighting) -> bool:
@@ -79,12 +79,12 @@ def is_askable(sighting: Sighting) -> bool:
     )
 
 
-def dial_directly(link: AgentLink, target: Target) -> Dial:
+def dial_directly(agent: AgentMethods, target: Target) -> Dial:
     """Connections to the service itself."""
 
     @contextlib.asynccontextmanager
     async def dial() -> AsyncIterator[Pipe | None]:
-        async with open_stream(link, target) as stream:
+        async with agent.open_stream(target) as stream:
             yield stream if stream.opened.failure is None else None
 
     return dial

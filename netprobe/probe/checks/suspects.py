@@ -83,12 +83,9 @@ class Suspects:
         return hops if hops is not None else await self._walk(task, "udp", CONTROL_PORTS[0])
 
     async def _walk(self, task: Task, protocol: str, port: int) -> int | None:
-        reply = await self._fleet.agent(task.source).request({
-            "t": "walk", "id": next(self._fleet.order_ids),
-            "proto": protocol, "dst": task.address, "port": port,
-            "src": source_address(task), "max_ttl": MAX_TTL, "template": 0,
-        })  # fmt: skip
-        return _distance(task.address, reply.get("hops", ()))
+        agent = self._fleet.agent(task.source)
+        walked = await agent.walk(protocol, task.address, port, source_address(task), MAX_TTL)
+        return _distance(task.address, walked.hops)
 
     async def _ask_ttl(self, task: Task) -> list[int]:
         """The TTL of an echo reply, or of the answer of a closed UDP port."""
@@ -136,7 +133,7 @@ class Suspects:
         """Nothing tells the destination's TTL: only a full one says something of whose it is."""
         task = resets[0].task
         route = await self._fleet.agent(task.source).route(task.address, source_address(task))
-        if route.get("gateway") in (None, task.address):
+        if route.gateway in (None, task.address):
             return resets
         full = await self._full(task, _union(sighting.ports for sighting in resets))
         left = await self._left(task, resets) if full else None
@@ -168,14 +165,9 @@ class Suspects:
         control = ((CONTROL_PORTS[0],) * 2,)
         if await self._refused(task, control, min(INITIAL_TTLS)):
             return False
-        reply = await self._fleet.agent(task.source).request({
-            "t": "walk", "id": next(self._fleet.order_ids),
-            "proto": "tcp", "dst": task.address, "port": ports[0][0],
-            "src": source_address(task), "max_ttl": 1, "template": 0,
-        })  # fmt: skip
-        return any(
-            ttl == 1 and hop not in (None, task.address) for ttl, hop in reply.get("hops", ())
-        )
+        agent = self._fleet.agent(task.source)
+        walked = await agent.walk("tcp", task.address, ports[0][0], source_address(task), 1)
+        return any(ttl == 1 and hop not in (None, task.address) for ttl, hop in walked.hops)
 
     async def _starts_higher(self, task: Task, forged: Ports) -> bool:
         """Whether these resets start with another TTL than the answers: then nothing is known."""
@@ -185,12 +177,10 @@ class Suspects:
 
     async def _left(self, task: Task, resets: list[Sighting]) -> bool | None:
         """Whether connects raise the interface's count of sent packets; None: nobody could say."""
-        reply = await self._fleet.agent(task.source).request({
-            "t": "departures", "dst": task.address, "src": source_address(task),
-            "port": resets[0].ports[0][0], "count": DEPARTURES,
-        })  # fmt: skip
-        sent, counted = reply.get("connects"), reply.get("packets")
-        return None if sent is None or counted is None else bool(counted >= sent)
+        agent = self._fleet.agent(task.source)
+        port = resets[0].ports[0][0]
+        counted = await agent.count_sent(task.address, source_address(task), port, DEPARTURES)
+        return None if counted.packets is None else counted.packets >= counted.connects
 
     # Opens
 

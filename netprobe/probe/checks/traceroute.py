@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
+from netprobe.agent.wire.answers import Walked
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Trace, Witness
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.captures import Capture
 from netprobe.probe.checks.half_open import with_half_open
@@ -27,7 +28,7 @@ WALKED = ("tcp", "udp", "icmp")
 class Localiser:
     """Looks again at one destination's silence, from both ends."""
 
-    def __init__(self, fleet: Fleet, agent: Agent, prober: Prober, origins: Origins) -> None:
+    def __init__(self, fleet: Fleet, agent: AgentMethods, prober: Prober, origins: Origins) -> None:
         self._fleet = fleet
         self._origins = origins
         self._agent = agent
@@ -71,8 +72,10 @@ class Localiser:
             found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
         return found
 
-    def _capture(self, agent: Agent, **options: Any) -> Capture:
-        return Capture(agent, self._fleet, self._origins, **options)
+    def _capture(
+        self, agent: AgentMethods, *, answers: bool = False, outgoing: bool = False
+    ) -> Capture:
+        return Capture(agent, self._fleet, self._origins, answers=answers, outgoing=outgoing)
 
     async def _walked(self, sightings: list[Sighting]) -> list[Sighting]:
         """Walk once for each source, address and protocol, on the first silent port."""
@@ -86,30 +89,31 @@ class Localiser:
 
     async def _walk(self, sighting: Sighting) -> Trace | None:
         task = sighting.task
-        message = {
-            "t": "walk", "id": next(self._fleet.order_ids),
-            "proto": task.protocol, "dst": task.address,
-            "port": sighting.ports[0][0] if sighting.ports else 0,
-            "src": source_address(task), "max_ttl": MAX_TTL, "template": sighting.part.template,
-        }  # fmt: skip
         agent = self._fleet.agent(task.source)
         if agent.walks_left <= 0:
             return None
         agent.walks_left -= 1
         await agent.quiet()
         try:
-            reply = await agent.request(message)
+            walked = await agent.walk(
+                task.protocol,
+                task.address,
+                sighting.ports[0][0] if sighting.ports else 0,
+                source_address(task),
+                MAX_TTL,
+                sighting.part.template,
+            )
         except AgentError:
             # The source is gone; what it saw before stands, only its walk is missing.
             return None
-        return _trace(reply, task.address)
+        return _trace(walked, task.address)
 
 
-def _trace(reply: dict[str, Any], address: str) -> Trace | None:
-    if reply.get("failure") is not None:
+def _trace(walked: Walked, address: str) -> Trace | None:
+    if walked.failure is not None:
         return None
-    hops = [hop for _, hop in reply["hops"] if hop is not None and hop != address]
-    return Trace(hops[-1] if hops else None, len(hops), bool(reply.get("reached")))
+    hops = [hop for _, hop in walked.hops if hop is not None and hop != address]
+    return Trace(hops[-1] if hops else None, len(hops), walked.reached)
 
 
 def is_lost(sighting: Sighting) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import Pace, ProbeBlock
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.templates import EMPTY, Templates
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, ProbeSettings
+from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, Timing
 from netprobe.protocols import Protocol
 from netprobe.protocols.by_port import packets
 
@@ -52,24 +53,44 @@ class Part:
             if common:
                 yield common, listener
 
-    def order(self, number: int, source: str | None, settings: ProbeSettings) -> dict[str, Any]:
-        """The probe order as the wire carries it."""
-        name, _, protocol_number = self.task.protocol.partition("/")
-        ports = [list(entry) for entry in self.ports]
-        return {
-            "t": "probe",
-            "id": number,
-            "proto": name,
-            "number": int(protocol_number) if protocol_number else None,
-            "dst": self.task.address,
-            "src": source,
-            "blocks": [{"ports": ports, "mode": self.mode, "template": self.template}],
-            "first_ms": settings.first_ms,
-            "look_ms": settings.look_ms,
-            "looks": settings.looks,
-            "pace": [UDP_BURST, UDP_INTERVAL_MS] if self.paced else None,
-            "min_ttl": None,
-        }
+    def make_order(
+        self, number: int, source: str | None, timing: Timing, host: int | None = None
+    ) -> ProbeOrder | EchoOrder:
+        """The order as the wire carries it; ``host``: the index of the host that should answer."""
+        blocks = [ProbeBlock(list(self.ports), self.mode, self.template)]
+        pace = Pace(UDP_BURST, UDP_INTERVAL_MS) if self.paced else None
+        order = probe_order(number, self.task.protocol, self.task.address, source, blocks, timing)
+        if isinstance(order, EchoOrder):
+            return order
+        return order._replace(pace=pace, host=host)
+
+
+def probe_order(
+    number: int,
+    protocol: str,
+    dst: str,
+    src: str | None,
+    blocks: list[ProbeBlock],
+    timing: Timing,
+) -> ProbeOrder | EchoOrder:
+    """An order for one destination; ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...)."""
+    name, _, protocol_number = protocol.partition("/")
+    if name == "icmp":
+        return EchoOrder(number, [dst], src, *timing, size=None)
+    return ProbeOrder(
+        number,
+        name,
+        int(protocol_number) if protocol_number else None,
+        dst,
+        src,
+        blocks,
+        *timing,
+        pace=None,
+        min_ttl=None,
+        ttl=None,
+        size=None,
+        host=None,
+    )
 
 
 def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:

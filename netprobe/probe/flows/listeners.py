@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from netprobe.agent.wire.answers import Listening, Seen
+from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.fleet import Agent
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import Task
@@ -134,7 +135,7 @@ class Round:
     """One round at one destination: open, ask what was seen, close."""
 
     def __init__(
-        self, agent: Agent, templates: Templates, number: int, origins: Origins | None = None
+        self, agent: AgentMethods, templates: Templates, number: int, origins: Origins | None = None
     ) -> None:
         self.origins = origins or Origins(())
         self._agent = agent
@@ -143,89 +144,84 @@ class Round:
 
     async def open(self, wanted: list[Spot]) -> Listeners:
         """Open listeners and give what came of it. Raises AgentError."""
-        return await self._ask("listen", wanted)
+        answer = await self._agent.listen(self._number, self._make_blocks(wanted))
+        return _read_states(wanted, answer)
 
     async def held(self, wanted: list[Spot]) -> Listeners:
         """Open nothing, and give who holds what already. Raises AgentError."""
-        return await self._ask("held", wanted)
+        answer = await self._agent.held(self._number, self._make_blocks(wanted))
+        return _read_states(wanted, answer)
 
-    async def _ask(self, kind: str, wanted: list[Spot]) -> Listeners:
-        blocks = [self._block(spot) for spot in wanted]
-        message = {"t": kind, "id": self._number, "blocks": blocks}
-        reply = await self._agent.request(message)
-        listeners = Listeners(CLOSED)
-        for spot, block in zip(wanted, reply["blocks"], strict=True):
-            for ports, listener in states(block):
-                listeners.add(spot, ports, listener)
-        return listeners
-
-    async def seen(self, orders: list[int]) -> dict[str, Any]:
+    async def seen(self, orders: list[int]) -> Seen:
         """What the listeners noted of these orders. Raises AgentError."""
-        return await self._agent.request({"t": "seen", "round": self._number, "orders": orders})
+        return await self._agent.seen(self._number, orders)
 
     async def close(self) -> None:
         """Close every listener of the round."""
         try:
-            await self._agent.request({"t": "close", "id": self._number})
+            await self._agent.close_round(self._number)
         except AgentError:
             # The agent is gone, and its sockets with it.
             return
 
-    def _block(self, spot: Spot) -> dict[str, Any]:
+    def _make_blocks(self, wanted: list[Spot]) -> list[ListenBlock]:
+        return [self._make_block(spot) for spot in wanted]
+
+    def _make_block(self, spot: Spot) -> ListenBlock:
         name, _, number = spot.protocol.partition("/")
         family = 6 if ":" in spot.address else 4
-        return {
-            "proto": name,
-            "addr": spot.address,
-            "ports": [list(entry) for entry in spot.ports],
-            "number": int(number) if number else None,
-            "template": self._templates.listener(spot.packet, name, family),
-        }
+        template = self._templates.listener(spot.packet, name, family)
+        return ListenBlock(
+            name, spot.address, list(spot.ports), int(number) if number else None, template
+        )
 
 
-def states(block: dict[str, Any]) -> Iterator[tuple[Ports, Listener]]:
+def _read_states(wanted: list[Spot], answer: Listening) -> Listeners:
+    listeners = Listeners(CLOSED)
+    for spot, block in zip(wanted, answer.blocks, strict=True):
+        for ports, listener in states(block):
+            listeners.add(spot, ports, listener)
+    return listeners
+
+
+def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
     """The ports of one answered listen block, by state."""
-    nat = bool(block.get("nat"))
-    undialled = _ports(block.get("undialled", ()))
-    up = _ports(block["up"])
-    for held in block["held"]:
-        kind = "loopback" if held["loopback"] else "live"
-        ports = ((held["first"], held["last"]),) if held["first"] else ()
-        yield ports, Listener("loopback" if kind == "loopback" else "live", _owner(held))
+    undialled = port_sets.normalise(block.undialled)
+    up = port_sets.normalise(block.up)
+    for held in block.held:
+        ports = ((held.first, held.last),) if held.first else ()
+        yield ports, Listener("loopback" if held.loopback else "live", _name_owner(held))
     note = "the agent's own connection to its listener did not arrive"
     if undialled:
-        yield undialled, Listener("ours", nat=nat, note=note)
+        yield undialled, Listener("ours", nat=block.nat, note=note)
     rest = port_sets.subtract(up, undialled)
-    for some, words in _beside(block, rest if up else None):
-        yield some, Listener("ours" if up else "closed", nat=nat, note=words)
+    for some, words in _find_beside(block, rest if up else None):
+        yield some, Listener("ours" if up else "closed", nat=block.nat, note=words)
         rest = port_sets.subtract(rest, some)
-    if rest or block.get("up_raw"):
-        yield rest, Listener("ours", nat=nat)
-    skipped = _ports(block.get("skipped", ()))
-    if skipped:
-        yield skipped, Listener("closed", note="a kubelet runs there: NodePorts are NAT rules")
-    denied = _ports(block["denied"])
-    if denied:
-        yield denied, Listener("closed", note="the agent may not bind ports below 1024 there")
-    for first, last, failure in block["failed"]:
+    if rest:
+        yield rest, Listener("ours", nat=block.nat)
+    if block.skipped:
+        words = "a kubelet runs there: NodePorts are NAT rules"
+        yield port_sets.normalise(block.skipped), Listener("closed", note=words)
+    if block.denied:
+        words = "the agent may not bind ports below 1024 there"
+        yield port_sets.normalise(block.denied), Listener("closed", note=words)
+    for first, last, failure in block.failed:
         yield ((first, last),), Listener("closed", note=f"no listener could be opened: {failure}")
 
 
-def _beside(block: dict[str, Any], of: Ports | None) -> Iterator[tuple[Ports, str]]:
-    """Ports (of these only) that somebody holds on another address of the host, with his name."""
-    for held in block["beside"]:
-        ports: Ports = ((held["first"], held["last"]),)
+def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Ports, str]]:
+    """The ports of ``of`` that a process holds on another local address, with that process."""
+    for held in block.beside:
+        ports: Ports = ((held.first, held.last),)
         mine = ports if of is None else port_sets.intersect(of, ports)
         if mine:
-            yield mine, f"the port is held on another address: {_owner(held)}"
+            yield mine, f"the port is held on another address: {_name_owner(held)}"
 
 
-def _owner(held: dict[str, Any]) -> str:
+def _name_owner(held: HeldPorts) -> str:
     """Who holds a port, as a phrase: ``etcd (pid 812) on 127.0.0.1``."""
-    process = held.get("process")
-    name = f"{process} (pid {held['pid']})" if process else "a process that the agent may not see"
-    return f"{name} on {held['bind']}"
-
-
-def _ports(ranges: Iterable[Iterable[int]]) -> Ports:
-    return port_sets.normalise((first, last) for first, last in ranges)
+    name = "a process that the agent may not see"
+    if held.process:
+        name = f"{held.process} (pid {held.pid})"
+    return f"{name} on {held.bind}"

@@ -55,12 +55,12 @@ async def resolve(wants: Sequence[Want], fleet: Fleet) -> Resolved:
 
 async def _ask(fleet: Fleet, source: Host, name: str) -> tuple[tuple[str, ...], tuple[str, str]]:
     try:
-        reply = await fleet.agent(source).request({"t": "resolve", "name": name})
+        reply = await fleet.agent(source).resolve(name)
     except AgentError as error:
         return (), (error.reason, str(error))
     spoken = {address.family for address in source.addresses} - {None}
     found = tuple(
-        address for address in reply["addresses"] if not spoken or family_of(address) in spoken
+        address for address in reply.addresses if not spoken or family_of(address) in spoken
     )
-    words = reply.get("words") or "the name has no address of a family that the source lists"
+    words = reply.words or "the name has no address of a family that the source lists"
     return found, ("name-not-resolved", words)

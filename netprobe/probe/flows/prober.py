@@ -6,20 +6,22 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener, Outcome, PathMtu, Trace, Witness
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.decode import Reader
-from netprobe.probe.agents.fleet import Agent, Fleet
-from netprobe.probe.agents.templates import Templates
-from netprobe.probe.flows.batches import Part, parts
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.decode import ProbeReply, Reader
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.templates import EMPTY, Templates
+from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
+from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings, Timing
 from netprobe.protocols import Protocol, protocol_for
 
 
@@ -77,24 +79,27 @@ class Prober:
         """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
-        source = source_address(part.task)
-        order = part.order(number, source, self._settings)
-        order["looks"] = looks or order["looks"]
-        if part.one_way and looks is None:
-            # Nobody answers these: the listener tells whether they came, and silence costs a look.
-            short_ms = min(ONE_WAY_MS, self._settings.look_ms)
-            order |= {"first_ms": short_ms, "look_ms": short_ms, "looks": 1}
         # An answer of any other host of ours is not the one that was asked for.
-        order["host"] = self._fleet.agent(part.task.wants[0].flow.destination).index
+        host = self._fleet.agent(part.task.wants[0].flow.destination).index
+        timing = self._choose_timing(part, looks)
+        order = part.make_order(number, source_address(part.task), timing, host)
         try:
             async with self._paced if part.paced else nullcontext():
-                frames = await agent.probe(order)
-            reader = await self._reader(agent, part.protocol, part.task, frames)
+                reply = await agent.probe(order)
+            reader = await self._make_reader(agent, part.protocol, part.task, reply)
         except AgentError as error:
             return [self._untested(part, number, error)]
-        found = list(self._sightings(part, number, reader, frames))
+        found = list(self._sightings(part, number, reader, reply))
         self.finished += found
         return found
+
+    def _choose_timing(self, part: Part, looks: int | None) -> Timing:
+        timing = self._settings.timing
+        if part.one_way and looks is None:
+            # Nobody answers these: the listener tells whether they came, and silence costs a look.
+            short_ms = min(ONE_WAY_MS, timing.look_ms)
+            return Timing(short_ms, short_ms, 1)
+        return timing._replace(looks=looks or timing.looks)
 
     async def unhurried(self, sighting: Sighting) -> list[Sighting]:
         """Send the one-way packets of a sighting again, with all looks that silence is given."""
@@ -108,50 +113,61 @@ class Prober:
         return await self.part(part, looks)
 
     async def ask(
-        self, task: Task, protocol: str, ports: Ports, look_ms: int, **options: Any
+        self,
+        task: Task,
+        protocol: str,
+        ports: Ports,
+        look_ms: int,
+        *,
+        min_ttl: int | None = None,
+        ttl: int | None = None,
     ) -> list[tuple[Ports, Outcome]]:
         """One look of a task's source at its address, beside the plan. Raises AgentError.
 
-        ``options`` are further keys of the probe order (``min_ttl``, ``ttl``).
+        ``min_ttl`` and ``ttl`` are for TCP, as in ``ProbeOrder``.
         """
-        mode = {"tcp": "connect", "udp": "send"}.get(protocol, "echo")
         agent = self._fleet.agent(task.source)
-        source = source_address(task)
-        order = {
-            "t": "probe", "id": next(self._fleet.order_ids), "proto": protocol, "number": None,
-            "dst": task.address, "src": source,
-            "blocks": [{"ports": [list(one) for one in ports], "mode": mode, "template": 0}],
-            "first_ms": look_ms, "look_ms": look_ms, "looks": 1, "pace": None, "min_ttl": None,
-            **options,
-        }  # fmt: skip
-        frames = await agent.probe(order)
-        reader = await self._reader(agent, protocol_for(None), task, frames)
-        return list(reader.read(frames))
+        mode = "connect" if protocol == "tcp" else "send"
+        number, source = next(self._fleet.order_ids), source_address(task)
+        blocks = [ProbeBlock(list(ports), mode, EMPTY)]
+        timing = Timing(look_ms, look_ms, 1)
+        order = probe_order(number, protocol, task.address, source, blocks, timing)
+        if isinstance(order, ProbeOrder):
+            order = order._replace(min_ttl=min_ttl, ttl=ttl)
+        reply = await agent.probe(order)
+        reader = await self._make_reader(agent, protocol_for(None), task, reply)
+        return list(reader.read(reply.rows))
 
     def _sightings(
-        self, part: Part, number: int, reader: Reader, frames: list[dict[str, Any]]
+        self, part: Part, number: int, reader: Reader, reply: ProbeReply
     ) -> Iterable[Sighting]:
         task = part.task
-        sport = next((frame["sport"] for frame in frames if "sport" in frame), None)
-        for ports, outcome in reader.read(frames):
+        for ports, outcome in reader.read(reply.rows):
             self._answered.note_answer(task.source.name, task.address, outcome)
             for some, listener in part.listener(ports):
-                yield Sighting(task, part, some, number, outcome, listener, sport=sport)
+                yield Sighting(task, part, some, number, outcome, listener, sport=reply.own_port)
 
     def _untested(self, part: Part, number: int, error: AgentError) -> Sighting:
         listener = part.listeners[0][1]
         words = (error.reason, str(error))
         return Sighting(part.task, part, part.ports, number, None, listener, untested=words)
 
-    async def _reader(
-        self, agent: Agent, protocol: Protocol, task: Task, frames: list[dict[str, Any]]
+    async def _make_reader(
+        self, agent: AgentMethods, protocol: Protocol, task: Task, reply: ProbeReply
     ) -> Reader:
         own = own_addresses(agent.host)
-        if _unknown_offenders(frames, own | {task.address}):
+        if not own | {task.address} >= set(reply.offenders()):
             route = await agent.route(task.address, source_address(task))
-            own |= {route["source"]} if route.get("source") else set()
-        blind = task.protocol == "tcp" and not agent.hears_tcp_errors
-        return Reader(protocol, task, frozenset(own), self._fleet.name_of, blind)
+            own |= {route.source} if route.source else set()
+        return Reader(
+            protocol,
+            task.protocol.partition("/")[0],
+            task.address,
+            frozenset(own),
+            self._fleet.name_of,
+            unasked=task.probe is None and task.protocol == "udp",
+            blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
+        )
 
 
 def source_address(task: Task) -> str | None:
@@ -160,9 +176,3 @@ def source_address(task: Task) -> str | None:
         if address.family == task.family:
             return address.text
     return None
-
-
-def _unknown_offenders(frames: list[dict[str, Any]], known: set[str]) -> bool:
-    """Whether an ICMP error came from an address that is not known to be an end of the flow."""
-    kinds = (kind for frame in frames for kind in frame["kinds"])
-    return any(kind.get("icmp") and kind["icmp"][2] not in known for kind in kinds)

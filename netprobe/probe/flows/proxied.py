@@ -8,12 +8,13 @@ import ipaddress
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
-from netprobe.agent.wire import frames as wire
+from netprobe.agent.wire.templates import pack_nonce
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener, Outcome
-from netprobe.model.stream import Opened, Pipe
-from netprobe.probe.agents.fleet import Agent, Fleet
+from netprobe.model.stream import Opened, OpenedPipe, Pipe
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.services import AT_ONCE, warnings, with_finding
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
@@ -25,7 +26,7 @@ from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
 from netprobe.protocols.services import SERVICES, Asked, Finding, identify
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_pipe import TlsPipe
-from netprobe.vantage.stream import Stream, Target, open_stream
+from netprobe.vantage.stream import Target
 
 # A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.
 ANSWER_S = 6.0
@@ -72,7 +73,7 @@ class Proxied:
     async def _nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
         """Our own listener waits behind the proxy: it knows the nonces of this run."""
         template = protocol.template("tcp", talk.task.family)
-        nonce = wire.pack_nonce(number, talk.port, 1)
+        nonce = pack_nonce(number, talk.port, 1)
         async with talk.dial() as pipe:
             if pipe is None:
                 return talk.failed()
@@ -109,7 +110,7 @@ async def _gather(pipe: Pipe, length: int) -> bytes:
 class _Talk:
     """One port of one task: connections through the proxy, and why the last one failed."""
 
-    def __init__(self, agent: Agent, task: Task, port: int) -> None:
+    def __init__(self, agent: AgentMethods, task: Task, port: int) -> None:
         assert task.via is not None
         self.task = task
         self.port = port
@@ -173,12 +174,11 @@ class _Talk:
             stream = await self._open(stack)
             yield None if stream is None else await self._through(stream)
 
-    async def _open(self, stack: contextlib.AsyncExitStack) -> Stream | None:
-        link = await self._agent.ready()
+    async def _open(self, stack: contextlib.AsyncExitStack) -> OpenedPipe | None:
         self._failed = None
         for address in await self._addresses():
             target = Target(address, self._proxy.port, self._source(address))
-            stream = await stack.enter_async_context(open_stream(link, target))
+            stream = await stack.enter_async_context(self._agent.open_stream(target))
             if stream.opened.failure is None:
                 self._at = address
                 self.rtt_ms = stream.opened.rtt_ms
@@ -190,8 +190,8 @@ class _Talk:
     async def _addresses(self) -> list[str]:
         if _is_address(self._proxy.host):
             return [self._proxy.host]
-        reply = await self._agent.request({"t": "resolve", "name": self._proxy.host})
-        found = [str(address) for address in reply["addresses"]][:ADDRESSES]
+        reply = await self._agent.resolve(self._proxy.host)
+        found = reply.addresses[:ADDRESSES]
         if not found:
             words = f"{self._agent.host.name} cannot resolve the proxy {self._proxy.host}"
             self._failed = Outcome("proxy", "proxy-not-resolved", said=words)
@@ -203,7 +203,7 @@ class _Talk:
                 return own.text
         return None
 
-    async def _through(self, stream: Stream) -> Pipe | None:
+    async def _through(self, stream: OpenedPipe) -> Pipe | None:
         pipe: Pipe | None = stream
         if self._proxy.scheme == "https":
             pipe = await TlsPipe.shaken(stream, Hello(_sni(self._proxy), alpn=("http/1.1",)))

@@ -1,0 +1,310 @@
+"""One host's agent as an object: a typed method for everything that it can be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from netprobe.agent.wire.answers import (
+    Captured,
+    Capturing,
+    Closed,
+    Egress,
+    HelloLine,
+    Listening,
+    Nameservers,
+    ProbeOutcomes,
+    Resolved,
+    ReturnPath,
+    Routed,
+    Seen,
+    TxCounted,
+    Walked,
+)
+from netprobe.agent.wire.orders import (
+    CaptureOrder,
+    CloseOrder,
+    EchoOrder,
+    EgressOrder,
+    HeldOrder,
+    ListenOrder,
+    NameserversOrder,
+    ProbeOrder,
+    ResolveOrder,
+    ReturnPathOrder,
+    RouteOrder,
+    SeenOrder,
+    StopCaptureOrder,
+    TemplatesOrder,
+    TxCountOrder,
+    WalkOrder,
+)
+from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Host
+from netprobe.model.stream import OpenedPipe
+from netprobe.probe.agents.decode import ProbeReply, read_outcomes
+from netprobe.probe.agents.echo_batches import EchoBatches
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.settings import Timing
+from netprobe.vantage.link import AgentLink
+from netprobe.vantage.stream import Target, open_stream
+
+# Told of every order that an agent answered: the host's name, the order, and its answers (a
+# ``ProbeReply`` for probes).
+Observe = Callable[[str, Any, Any], None]
+
+Answer = TypeVar("Answer")
+
+# TTL walks are paced by the routers' own buckets, about one a second from each source: with more
+# than these a large failure would take minutes to say nothing new.
+WALKS = 20
+# Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
+LATE = 6
+# Long enough for two full timeouts. A source that is still busy after that has a large plan, so
+# we stop waiting.
+QUIET_S = 10.0
+
+# Orders of ``ask_service``; the other orders of a run count from 1 and never get there.
+_SERVICE_ORDERS = itertools.count(1 << 30)
+
+
+def observe_nothing(host: str, order: Any, answer: Any) -> None:
+    """Ignore what an agent was asked."""
+
+
+class AgentMethods(ABC):
+    """What an agent can be asked. Every method raises AgentError where the agent is gone.
+
+    A subclass says how an order is carried out; tests have one that answers from a script.
+    """
+
+    def __init__(self, host: Host, index: int, templates: Templates) -> None:
+        self.host = host
+        self.templates = templates
+        # How the agent's answers name it.
+        self.index = index
+        self.walks_left = WALKS
+        self.late_left = LATE
+        # One check at a time asks routers that answer seldom.
+        self.unhurried = asyncio.Lock()
+        # Whether its start has succeeded or failed.
+        self.settled = asyncio.Event()
+        self._routes: dict[tuple[str, str | None], Routed] = {}
+
+    @abstractmethod
+    async def wait_ready(self) -> None:
+        """Wait until the agent has started. Raises AgentError where it did not or was lost."""
+
+    @abstractmethod
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        """Send an order that has one answer, and give that."""
+
+    @abstractmethod
+    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+        """Run an order for one destination to its end."""
+
+    @abstractmethod
+    def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
+        """Open a TCP connection from this host; it is closed at the end."""
+
+    @property
+    @abstractmethod
+    def hello(self) -> HelloLine | None:
+        """What the agent said of itself; None where there is none."""
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether there is an agent now."""
+
+    @abstractmethod
+    async def quiet(self) -> None:
+        """Wait until no probe of this host is out, or for QUIET_S: what is sent earlier takes
+        the routers' answers from what is still being asked."""
+
+    @property
+    def may_capture(self) -> bool:
+        """Whether the agent has the right to open packet sockets."""
+        return self.alive and self.hello is not None and self.hello.net_raw
+
+    @property
+    def hears_tcp_errors(self) -> bool:
+        """Whether the kernel queues ICMP errors of TCP sockets: Linux 5.8 and later."""
+        kernel = self.hello.kernel if self.hello is not None else ""
+        numbers = re.match(r"(\d+)\.(\d+)", kernel)
+        return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 8)
+
+    async def walk(
+        self, protocol: str, dst: str, port: int, src: str | None, max_ttl: int, template: int = 0
+    ) -> Walked:
+        """Send a flow's probes with TTL 1, 2, 3 ... and see which hops answer."""
+        return await self.request(WalkOrder(0, protocol, dst, port, src, max_ttl, template), Walked)
+
+    async def route(self, dst: str, src: str | None) -> Routed:
+        """Look up the route to an address in the host's kernel; asked once."""
+        key = (dst, src)
+        if key not in self._routes:
+            self._routes[key] = await self.request(RouteOrder(0, dst, src), Routed)
+        return self._routes[key]
+
+    async def return_path(self, dst: str, src: str) -> ReturnPath:
+        """Ask whether the host can answer from ``src`` to ``dst``."""
+        return await self.request(ReturnPathOrder(0, dst, src), ReturnPath)
+
+    async def egress(self, dst: str, src: str | None, port: int) -> Egress:
+        """Ask whether the host's kernel has room for a packet."""
+        return await self.request(EgressOrder(0, dst, src, port), Egress)
+
+    async def count_sent(self, dst: str, src: str | None, port: int, count: int) -> TxCounted:
+        """Make connects, and see whether they raise the interface's count of sent packets."""
+        return await self.request(TxCountOrder(0, dst, src, port, count), TxCounted)
+
+    async def ask_service(
+        self, protocol: str, dst: str, port: int, request: bytes, timing: Timing
+    ) -> list[OutcomeKind]:
+        """Send a request to a real service at a port, and give what came back."""
+        block = ProbeBlock([(port, port)], "bytes", self.templates.request(request))
+        number = next(_SERVICE_ORDERS)
+        order = ProbeOrder(
+            number, protocol, None, dst, None, [block], *timing,
+            pace=None, min_ttl=None, ttl=None, size=None, host=None,
+        )  # fmt: skip
+        return [row.kind for row in (await self.probe(order)).rows]
+
+    async def resolve(self, name: str) -> Resolved:
+        """Resolve a name as programs on the host do."""
+        return await self.request(ResolveOrder(0, name), Resolved)
+
+    async def nameservers(self) -> Nameservers:
+        """Read the host's own name servers."""
+        return await self.request(NameserversOrder(0), Nameservers)
+
+    async def listen(self, round_id: int, blocks: list[ListenBlock]) -> Listening:
+        """Open a round of listeners."""
+        return await self.request(ListenOrder(round_id, blocks), Listening)
+
+    async def held(self, round_id: int, blocks: list[ListenBlock]) -> Listening:
+        """Ask who holds these ports; nothing is bound."""
+        return await self.request(HeldOrder(round_id, blocks), Listening)
+
+    async def seen(self, round_id: int, orders: list[int]) -> Seen:
+        """Ask what a round's listeners have seen of these probe orders."""
+        return await self.request(SeenOrder(0, round_id, orders), Seen)
+
+    async def close_round(self, round_id: int) -> Closed:
+        """Close a round's listeners."""
+        return await self.request(CloseOrder(round_id), Closed)
+
+    async def capture(self, order: CaptureOrder) -> Capturing:
+        """Start a capture."""
+        return await self.request(order, Capturing)
+
+    async def stop_capture(self, capture_id: int) -> Captured:
+        """End a capture, and get what it saw."""
+        return await self.request(StopCaptureOrder(capture_id), Captured)
+
+
+class Agent(AgentMethods):
+    """A real agent: starting, ready, or lost."""
+
+    def __init__(
+        self, host: Host, index: int, templates: Templates, observe: Observe = observe_nothing
+    ) -> None:
+        super().__init__(host, index, templates)
+        self.link: AgentLink | None = None
+        self.error: AgentError | None = None
+        self._observe = observe
+        self._known_templates = 0
+        self._echo_batches = EchoBatches(self._stream)
+        self._probing = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def wait_ready(self) -> None:
+        """Wait until the agent has started. Raises AgentError where it did not or was lost."""
+        await self._wait_link()
+
+    @contextlib.asynccontextmanager
+    async def open_stream(self, target: Target) -> AsyncIterator[OpenedPipe]:
+        """Open a TCP connection from this host; it is closed at the end. Raises AgentError."""
+        async with open_stream(await self._wait_link(), target) as stream:
+            yield stream
+
+    async def _wait_link(self) -> AgentLink:
+        await self.settled.wait()
+        if self.error is not None or self.link is None:
+            raise self.error or AgentError("no-vantage", "no agent was started")
+        if self.link.lost.done():
+            self.link.lost.result()
+        return self.link
+
+    @property
+    def hello(self) -> HelloLine | None:
+        """What the agent said of itself; None where there is none."""
+        return self.link.hello if self.link is not None else None
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is an agent now."""
+        return self.link is not None and not self.link.lost.done()
+
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        """Send an order that has one answer, and give that. Raises AgentError."""
+        link = await self._wait_link()
+        self._send_templates(link)
+        found = await link.request(order, answer)
+        self._observe(self.host.name, order, found)
+        return found
+
+    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+        """Run an order for one destination to its end. Raises AgentError."""
+        async with self._counted():
+            if isinstance(order, EchoOrder):
+                reply = ProbeReply(await self._echo_batches.probe(order))
+            else:
+                reply = await self._probe_ports(order)
+        self._observe(self.host.name, order, reply)
+        return reply
+
+    async def _probe_ports(self, order: ProbeOrder) -> ProbeReply:
+        found = [answer async for answer in self._stream(order, ProbeOutcomes)]
+        rows = [row for answer in found for row in read_outcomes(answer)]
+        return ProbeReply(rows, found[0].own_port if found else None)
+
+    async def quiet(self) -> None:
+        """Wait until no probe of this host is out, or for QUIET_S."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), QUIET_S)
+
+    @contextlib.asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        """A probe is out meanwhile."""
+        self._probing += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._probing -= 1
+            if not self._probing:
+                self._quiet.set()
+
+    async def _stream(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
+        """Send an order and give its answers until it is done. Raises AgentError."""
+        link = await self._wait_link()
+        self._send_templates(link)
+        async for found in link.stream(order, answer):
+            yield found
+
+    def _send_templates(self, link: AgentLink) -> None:
+        """Send the templates that this agent does not know yet."""
+        items = self.templates.after(self._known_templates)
+        if items:
+            link.send(TemplatesOrder(items))
+            self._known_templates += len(items)
