@@ -1,0 +1,154 @@
+"""An agent and a fleet that answer from a script, with the methods of the real ones.
+
+A ``FakeAgent`` differs from an ``Agent`` only in how an order is carried out: every class of order
+has a function that makes its answer. It can be lost at any order, and notes what it was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, TypeVar
+
+from netprobe.agent.wire.answers import HelloLine
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Address, Host, Vantage
+from netprobe.model.stream import OpenedPipe
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.templates import Templates
+from netprobe.vantage.stream import Target
+
+Answer = TypeVar("Answer")
+# Makes the answer of an order; for probe and echo orders a ``ProbeReply``.
+Script = Callable[[Any], Any]
+
+HELLO = HelloLine(
+    wire=2, python="3.11.2", pid=1, uid=0, user="root", hostname="fake", kernel="6.1.0",
+    net_raw=True, low_ports=True, sees_owners=True, nofile=65536, cores=2, echo="datagram",
+    kubelet=False, node_ports=None,
+)  # fmt: skip
+KIND = OutcomeKind("connect", None, None, None, None, None, None, None, None, None, None)
+
+
+def kind(**facts: Any) -> OutcomeKind:
+    """A kind of outcome with these facts: ``kind(failure="refused", op="connect")``."""
+    return KIND._replace(**facts)
+
+
+def icmp(type_: int, code: int, offender: str, ttl: int | None = 64) -> IcmpFact:
+    """An ICMP error's fact."""
+    return IcmpFact(type_, code, offender, ttl)
+
+
+def reply(
+    order: ProbeOrder | EchoOrder, what: OutcomeKind | Callable[[int], OutcomeKind]
+) -> ProbeReply:
+    """The same outcome for every port of an order, or one that depends on the port."""
+    if isinstance(order, EchoOrder):
+        ranges = [(0, 0)]
+    else:
+        ranges = [entry for block in order.blocks for entry in block.ports] or [(0, 0)]
+    ports = [port for first, last in ranges for port in range(first, last + 1)]
+    make = what if callable(what) else lambda _port: what
+    return ProbeReply([PortOutcome(port, port, make(port), 1000, 1) for port in ports])
+
+
+def host(name: str, *addresses: str, kind: str = "local") -> Host:
+    """A host of an inventory."""
+    found = tuple(Address(text, 6 if ":" in text else 4) for text in addresses)
+    return Host(name, found, ("node",), Vantage(kind))  # type: ignore[arg-type]
+
+
+class FakeAgent(AgentMethods):
+    """Answers every order by the function that ``scripts`` has for its class."""
+
+    def __init__(
+        self,
+        host: Host,
+        scripts: dict[type[Any], Script] | None = None,
+        *,
+        index: int = 0,
+        hello: HelloLine | None = HELLO,
+        lost: bool = False,
+    ) -> None:
+        super().__init__(host, index, Templates())
+        self.scripts = scripts or {}
+        self.asked: list[Any] = []
+        self.lost = lost
+        self.pipes: Callable[[Target], OpenedPipe] | None = None
+        self._hello = hello
+        self.settled.set()
+
+    @property
+    def hello(self) -> HelloLine | None:
+        return self._hello
+
+    @property
+    def alive(self) -> bool:
+        return self._hello is not None and not self.lost
+
+    async def wait_ready(self) -> None:
+        if not self.alive:
+            raise AgentError("agent-lost", f"the agent of {self.host.name} was lost")
+
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        found = await self._carry_out(order)
+        assert isinstance(found, answer), f"the script of {type(order).__name__} gave {found!r}"
+        return found
+
+    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+        found = await self._carry_out(order)
+        assert isinstance(found, ProbeReply)
+        return found
+
+    @contextlib.asynccontextmanager
+    async def open_stream(self, target: Target) -> AsyncIterator[OpenedPipe]:
+        await self.wait_ready()
+        self.asked.append(target)
+        assert self.pipes is not None, "the script has no streams"
+        yield self.pipes(target)
+
+    async def quiet(self) -> None:
+        """Nothing else is ever out."""
+
+    def orders(self, kind: type[Answer]) -> list[Answer]:
+        """What it was asked of one class of order."""
+        return [order for order in self.asked if isinstance(order, kind)]
+
+    async def _carry_out(self, order: Any) -> Any:
+        await self.wait_ready()
+        self.asked.append(order)
+        await asyncio.sleep(0)
+        script = self.scripts.get(type(order))
+        assert script is not None, f"the script has no {type(order).__name__}"
+        return script(order)
+
+
+class FakeFleet(Fleet):
+    """A fleet of fake agents; nothing is started."""
+
+    def __init__(self, agents: Iterable[FakeAgent]) -> None:
+        self.templates = Templates()
+        self.slowly = asyncio.Lock()
+        self.key = bytes(32)
+        self.order_ids = itertools.count(1)
+        self.fakes = {agent.host.name: agent for agent in agents}
+        for index, agent in enumerate(self.fakes.values()):
+            agent.index = index
+            agent.templates = self.templates
+
+    def agent(self, host: Host) -> FakeAgent:
+        return self.fakes[host.name]
+
+    def hosts(self) -> list[Host]:
+        return [agent.host for agent in self.fakes.values()]
+
+    def name_of(self, index: int) -> str | None:
+        names = list(self.fakes)
+        return names[index] if 0 <= index < len(names) else None
