@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from netprobe.model.evidence import NO_BUFFERS, Icmp, Outcome
+from netprobe.model.evidence import NO_BUFFERS, FlowFacts, Icmp, Outcome
 
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
@@ -50,7 +50,6 @@ _OPEN: Final[dict[str, Sight]] = {
     "reset": "reset-after-open",
     "echo": "echo",
     "unasked": "unasked",
-    "intercepted": "intercepted",
     "tls": "tls",
     "plaintext": "plaintext",
     "tunnel": "tunnel",
@@ -88,20 +87,38 @@ SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
 def sight(
-    outcome: Outcome, protocol: str, *, host_down: bool = False, host_up: bool = False
+    outcome: Outcome,
+    protocol: str,
+    *,
+    host_down: bool = False,
+    host_up: bool = False,
+    facts: FlowFacts | None = None,
 ) -> Sight:
     """One word for an outcome. Total: every outcome has one.
 
-    ``host_down``: other probes of this source were told that nobody answers for the address.
+    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told that nobody answers for the address.
     ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
     for its turn in the router's bucket.
     """
-    word = _sight(outcome, protocol)
+    word = (facts and _conclusion(facts, outcome)) or _sight(outcome, protocol)
     if host_down and word in SILENT:
         return "host-known-down"
     if host_up and word == "host-down" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
     return word
+
+
+def _conclusion(facts: FlowFacts, outcome: Outcome) -> Sight | None:
+    """What checks concluded, where it says more than what was measured."""
+    if facts.interceptor is not None:
+        return "intercepted"
+    if facts.no_room is not None:
+        return "no-room"
+    if facts.host_word == "dead":
+        return "host-down"
+    if facts.host_word == "refusing" and outcome.icmp is not None:
+        return _REFUSED_BY[outcome.icmp.origin]
+    return None
 
 
 def _sight(outcome: Outcome, protocol: str) -> Sight:

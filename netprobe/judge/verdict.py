@@ -128,6 +128,7 @@ def _sight(evidence: Evidence, outcome: Outcome) -> Sight:
         evidence.flow.block.protocol,
         host_down=evidence.host_down,
         host_up=evidence.host_up,
+        facts=evidence,
     )
 
 
