@@ -9,12 +9,12 @@ from typing import Any, TextIO
 import click
 
 from netprobe.cli.options import TUNNEL_FORMATS
-from netprobe.errors import RequestError
+from netprobe.errors import FAILED, RequestError
 from netprobe.konnectivity.request import Options as TunnelOptions
 from netprobe.konnectivity.request import make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
-from netprobe.model.exit import BLOCKED, FAILED, PASS, UNKNOWN
+from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
 from netprobe.report.konnectivity import write_konnectivity_text

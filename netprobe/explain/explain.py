@@ -32,9 +32,8 @@ from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory, Step
-from netprobe.model.plan import Block, Plan
+from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
-from netprobe.plan.path_mtu import PATH_MTU
 from netprobe.probe.flows.work import Order
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher

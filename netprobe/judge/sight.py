@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from netprobe.model.evidence import NO_BUFFERS, Icmp, Outcome
+from netprobe.agent.wire.failures import (
+    ACCESS_DENIED,
+    ADDRESS_NOT_AVAILABLE,
+    HOST_UNREACHABLE,
+    INVALID_ROUTE,
+    NETWORK_UNREACHABLE,
+    NO_BUFFERS,
+    NO_PERMISSION,
+    NOT_PERMITTED,
+)
+from netprobe.model.evidence import Icmp, Outcome
 
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
@@ -36,7 +46,7 @@ _WORDS_6: Final = {
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
 _LOCAL_ROUTE: Final = frozenset(
-    ("network-unreachable", "host-unreachable", "access-denied", "invalid-route")
+    (NETWORK_UNREACHABLE, HOST_UNREACHABLE, ACCESS_DENIED, INVALID_ROUTE)
 )
 
 _OPEN: Final[dict[str, Sight]] = {
@@ -56,11 +66,11 @@ _OPEN: Final[dict[str, Sight]] = {
     "tunnel": "tunnel",
 }
 _FAILURES: Final[dict[str, Sight]] = {
-    "not-permitted": "stuck",
+    NOT_PERMITTED: "stuck",
     NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
-    "no-permission": "no-permission",
-    "address-not-available": "no-address",
+    NO_PERMISSION: "no-permission",
+    ADDRESS_NOT_AVAILABLE: "no-address",
 }
 
 
@@ -158,7 +168,7 @@ def _silence(outcome: Outcome, protocol: str) -> Sight:
 def _unreachable(outcome: Outcome) -> Sight:
     """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
-    if outcome.failure == "host-unreachable" and elapsed >= HOST_DOWN_MS:
+    if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"
     if outcome.blind:
         return "rejected-by-somebody"

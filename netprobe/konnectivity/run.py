@@ -54,8 +54,7 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     if not hosts:
         raise RequestError(
             f"the inventory has no host of role {WORKER}: say from where with --from ROLE or "
-            f"--from "
-            f"HOST; roles: {', '.join(roles) or 'none'}"
+            f"--from HOST; roles: {', '.join(roles) or 'none'}"
         )
     return hosts
 

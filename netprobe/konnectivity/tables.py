@@ -91,9 +91,8 @@ HELLO: tuple[HelloRow, ...] = (
     ),
     HelloRow(
         ("lost",), ANY, ANY, "CLIENTHELLO_DROPPED",
-        "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in segments "
-        "of "
-        "{segment} bytes neither ({tries} tries){control}",
+        "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in "
+        "segments of {segment} bytes neither ({tries} tries){control}",
     ),
     HelloRow(
         ("gap", "mute"), ANY, ("answered",), "PMTU_BLACKHOLE_IN",
@@ -103,8 +102,7 @@ HELLO: tuple[HelloRow, ...] = (
     HelloRow(
         ("gap",), ANY, ANY, "ANSWER_LOST",
         "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived "
-        "out "
-        "of order), with segments of {segment} bytes too",
+        "out of order), with segments of {segment} bytes too",
     ),
     HelloRow(
         ("mute",), ANY, ANY, "SERVER_SILENT",
@@ -208,8 +206,7 @@ IDENTITY: tuple[IdentityRow, ...] = (
         _OURS, ("other", "unnamed"), ("h2", "unknown"), ("certificate-required",),
         "KONN_REACHED_MTLS",
         "{subject}, issued by {issuer}, asks for a client certificate and says that ours is "
-        "missing "
-        "(alert {alert})",
+        "missing (alert {alert})",
     ),
     IdentityRow(
         ("foreign", "trusted", "konnectivity"), ("none",), ("h2",), ("agent-service",),

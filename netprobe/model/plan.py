@@ -14,6 +14,9 @@ from netprobe.model.matrix import Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 
+# The ``probe`` of requirements that ask whether full-size packets get through.
+PATH_MTU = "path-mtu"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
