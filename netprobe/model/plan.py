@@ -100,7 +100,7 @@ class Skipped:
 
     matrix: str
     requirement: str
-    reason: str
+    reason: str = ""
     source: str | None = None
     destination: str | None = None
 
@@ -110,7 +110,7 @@ class PlannedMatrix:
     """A matrix of the plan with the settings it was planned with."""
 
     name: str
-    settings: Mapping[str, SettingValue]
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

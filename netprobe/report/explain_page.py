@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import netprobe
-from netprobe.model.codec import Json, host_to_json, result_to_json
+from netprobe.model.codec import result_to_json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory, Step, StepStatus
 from netprobe.model.result import Result, Verdict
 from netprobe.report.page import Line, Part, Style, field
@@ -109,7 +110,7 @@ def write_explain_json(explanation: Explanation, stream: TextIO) -> None:
         "protocol": explanation.protocol,
         "port": explanation.port,
         "flows": [_flow_to_json(story) for story in explanation.stories],
-        "hosts": [host_to_json(host) for host in explanation.hosts],
+        "hosts": to_json(explanation.hosts),
         "notes": list(explanation.notes),
     }
     stream.write(f"{json.dumps(document, indent=1)}\n")
