@@ -17,8 +17,10 @@ from netprobe.load.inventory.discover import load_inventory
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
-from netprobe.report.konnectivity import write_konnectivity_text
-from netprobe.report.konnectivity_json import write_konnectivity_json
+from netprobe.report.konnectivity_report import (
+    write_konnectivity_json,
+    write_konnectivity_text,
+)
 from netprobe.report.outputs import parse_outputs, write_outputs
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher

@@ -57,7 +57,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
         if not all(identity.same_certificate(small, one) for one in tries if one.seen.chain):
             return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
-    log.add("identity", "ok" if good else "fail", what.because, evidence, fine)
+    log.add("identity", "ok" if good else "bad", what.because, evidence, fine)
     if control is not None:
         said = str(evidence["control"]).lstrip("; ") + _nameless_phrase(control, nameless)
         facts = {"other_name": facts_of(control), "no_name": facts_of(nameless or control)}
@@ -105,7 +105,7 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
         "the right certificate answers a small ClientHello, twice; another "
         f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
     )
-    log.add("identity", "fail", said, facts_of(large))
+    log.add("identity", "bad", said, facts_of(large))
     return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
 
 
@@ -131,7 +131,7 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found
         log.add("http2", "ok", what.because, {}, "HTTP/2 and gRPC pass end to end")
         return what
     if reach.tunnel.identity is None:
-        log.add("http2", "skipped", "needs --client-cert and --client-key")
+        log.add("http2", "not-possible", "needs --client-cert and --client-key")
         log.open.append("HTTP/2 behind TLS: no client certificate was given")
         return what
     hello = identity.small_hello(reach.tunnel.sni)
@@ -148,7 +148,7 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found
     result = found(code, because, {**what.evidence, **answer})
     good = code == "KONN_H2_OK"
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
-    log.add("http2", "ok" if good else "fail", result.because, answer, fine)
+    log.add("http2", "ok" if good else "bad", result.because, answer, fine)
     return result
 
 

@@ -29,7 +29,7 @@ async def look_at_route(reach: Reach, log: Log) -> Found | None:
         return None
     evidence = {"address": reach.address, "failure": reply["failure"], "to": reach.to}
     because = "the worker's routing table gives no way to {address}: {failure}"
-    log.add("route", "fail", fill(because, evidence), evidence)
+    log.add("route", "bad", fill(because, evidence), evidence)
     return found("NO_ROUTE", because, evidence)
 
 
@@ -41,7 +41,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
     if good and len(good) < len(opened):
         bad = next(sight for sight in sights if sight != "opened")
         words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
-        log.add("tcp", "warn", words, {"sights": sights})
+        log.add("tcp", "doubt", words, {"sights": sights})
         return None
     # A refusal is more than silence, and ICMP errors are limited to one a second.
     told = set(sights) - {"silent"} or {"silent"}
@@ -52,7 +52,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
     if row.verdict is None:
         log.add("tcp", "ok", said, evidence, said)
         return None
-    log.add("tcp", "fail", said, evidence)
+    log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
         return Found("PROXY_UNREACHABLE", said, evidence)
     return Found(row.verdict, said, evidence)
@@ -106,7 +106,7 @@ async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
         fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
         log.add("proxy", "ok", said, evidence, fine)
         return None
-    log.add("proxy", "fail", said, evidence)
+    log.add("proxy", "bad", said, evidence)
     return Found(code, said, evidence)
 
 

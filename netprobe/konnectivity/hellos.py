@@ -56,7 +56,7 @@ def _whole(log: Log, one: Attempt) -> None:
 
 
 async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Found:
-    log.add(name, "warn", "tries do not agree", facts_of(tries.first))
+    log.add(name, "doubt", "tries do not agree", facts_of(tries.first))
     return await unsteady(reach, log, tries.first.hello, tries.tries)
 
 
@@ -74,11 +74,11 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
     else:
         control = None
     if code.startswith("PMTU_"):
-        log.add(name, "fail", fill(_FAILED, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(_FAILED, evidence), facts_of(tries.first))
         evidence |= await _bounds(reach, tries.first)
-        log.add("mtu", "fail", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
+        log.add("mtu", "bad", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
     else:
-        log.add(name, "fail", fill(row.because, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(row.because, evidence), facts_of(tries.first))
     if control is not None:
         control_stage(log, control)
     return found(code, row.because, evidence)

@@ -42,7 +42,7 @@ async def look_up(
         )
         return addresses, None
     what = await _why(link, host, str(answer.get("words") or ""), proxy)
-    log.add("names", "fail", what.because, what.evidence)
+    log.add("names", "bad", what.because, what.evidence)
     return (), what
 
 

@@ -126,7 +126,7 @@ async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis
 
 def _not_tested(host: Host, via: Via, error: AgentError) -> Diagnosis:
     log = Log()
-    log.skip("no agent", *STAGES)
+    log.skip("not-possible", "no agent", *STAGES)
     words = str(error).removeprefix(f"{host.name}: ")
     fix = "repair the way onto the worker (`netprobe check --hosts` tries it), then run again"
     return diagnosis(host.name, via.said, log, Found("NOT_TESTED", words, {"fix": fix}))
