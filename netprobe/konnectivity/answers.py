@@ -11,28 +11,11 @@ from netprobe.konnectivity.findings import Found, Log, facts_of, found
 from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
 from netprobe.konnectivity.sights import hello_sight
-from netprobe.konnectivity.tables import decide_identity
+from netprobe.konnectivity.tables import CALLS, IDENTITY
+from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt, Patience
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
-_H2_AFTER = "the client certificate is accepted; "
-# What the call of the unknown method got, where a client certificate was given.
-CALLS = {
-    "agent-service": (
-        "KONN_H2_OK",
-        "the client certificate is accepted, and the call of an unknown method is answered by "
-        "AgentService itself: {grpc_message}",
-    ),
-    "alert": (
-        "KONN_CLIENT_CERT_REJECTED",
-        "with the client certificate the server ends the handshake by alert {alert}; without one "
-        "it asks for a certificate of {authorities}",
-    ),
-    "http": ("H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
-    "withheld": ("H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
-    "other-grpc": ("NOT_KONNECTIVITY", _H2_AFTER + "another gRPC service answers: {grpc_message}"),
-    "ended": ("H2_ENDED", "after the handshake with the client certificate: {ended}"),
-}
 
 
 async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Found:
@@ -44,7 +27,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
         other = await _other_certificate(reach, log, who, large)
         if other is not None:
             return other
-    row = decide_identity(who.who, who.request, who.alpn, who.reply)
+    row = first_match(IDENTITY, (who.who, who.request, who.alpn, who.reply))
     evidence = reach.where() | identity.evidence_of(who, reach)
     evidence["control"] = _control_phrase(small, control)
     what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
@@ -144,9 +127,10 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found
         "ended": call.ended,
     }
     word = "alert" if call.alert is not None else identity.call_word(call)
-    code, because = CALLS[word]
-    result = found(code, because, {**what.evidence, **answer})
-    good = code == "KONN_H2_OK"
+    row = first_match(CALLS, (word,))
+    assert row.verdict is not None
+    result = found(row.verdict, row.because, {**what.evidence, **answer})
+    good = row.verdict == "KONN_H2_OK"
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
     log.add("http2", "ok" if good else "bad", result.because, answer, fine)
     return result

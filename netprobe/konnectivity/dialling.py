@@ -8,7 +8,8 @@ from typing import Any
 from netprobe.konnectivity.findings import Found, Log, found, icmp_words
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.sights import TcpSight, tcp_sight
-from netprobe.konnectivity.tables import decide_tcp, fill
+from netprobe.konnectivity.tables import TCP, fill
+from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
 from netprobe.vantage.stream import open_stream
@@ -47,7 +48,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
     told = set(sights) - {"silent"} or {"silent"}
     sight = told.pop() if len(told) == 1 else "other"
     evidence = _evidence(reach, sight, opened)
-    row = decide_tcp(sight)
+    row = first_match(TCP, (sight,))
     said = fill(row.because, evidence)
     if row.verdict is None:
         log.add("tcp", "ok", said, evidence, said)

@@ -9,7 +9,8 @@ from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Found, Log, facts_of, found, icmp_words
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, look
 from netprobe.konnectivity.sights import hello_sight
-from netprobe.konnectivity.tables import decide_hello, fill
+from netprobe.konnectivity.tables import HELLO, fill
+from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt
 
 # Where the name in the hello may be what decides, the same address is asked with another one.
@@ -64,7 +65,7 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
     """The verdict of the table, with the numbers that it wants."""
     tries = small if large is None else large
     sight = "none" if large is None else large.sight or "none"
-    row = decide_hello(small.sight or "none", sight, tries.segmented_sight)
+    row = first_match(HELLO, (small.sight or "none", sight, tries.segmented_sight))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
     evidence = _evidence(reach, small, tries)
