@@ -9,7 +9,7 @@ from typing import Any
 from netprobe.errors import RequestError
 from netprobe.load.inventory.models import InventoryFile
 from netprobe.load.matrix.models import MatrixFile
-from netprobe.load.yaml.header import VERSION
+from netprobe.load.yaml.document import VERSION
 from netprobe.load.yaml.validation import FileModel
 from netprobe.load.yaml.wording import unknown
 

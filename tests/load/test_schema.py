@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from netprobe.errors import RequestError
-from netprobe.load.inventory.starter import starter_inventory
 from netprobe.load.matrix.bundled import bundled_names, bundled_path
 from netprobe.load.matrix.file import load_matrices
 from netprobe.load.schema import json_schema, schema_text
+from netprobe.load.starter import starter_inventory
 from netprobe.load.yaml.source import parse, read_document
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from netprobe.konnectivity.verdicts import VERDICTS
 INTRODUCTION = """\
 # Verdicts about Konnectivity tunnels
 
-<!-- Printed from netprobe/diagnose/ by `make docs`; change the tables, not this page. -->
+<!-- Printed from netprobe/konnectivity/ by `make docs`; change the tables, not this page. -->
 
 How to read a diagnosis is in [konnectivity.md](konnectivity.md). Words in braces are filled with
 what was measured.
