@@ -9,16 +9,18 @@ from typing import Any, TextIO
 import click
 
 from netprobe.cli.options import TUNNEL_FORMATS
-from netprobe.errors import RequestError
+from netprobe.errors import FAILED, RequestError
 from netprobe.konnectivity.request import Options as TunnelOptions
 from netprobe.konnectivity.request import make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
-from netprobe.model.exit import BLOCKED, FAILED, PASS, UNKNOWN
+from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
-from netprobe.report.konnectivity import write_konnectivity_text
-from netprobe.report.konnectivity_json import write_konnectivity_json
+from netprobe.report.konnectivity_report import (
+    write_konnectivity_json,
+    write_konnectivity_text,
+)
 from netprobe.report.outputs import parse_outputs, write_outputs
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher

@@ -19,7 +19,7 @@ from netprobe.model.explanation import Explanation
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.pipeline import Probing, until_signal
-from netprobe.report.explain_page import write_explain_json, write_explain_text
+from netprobe.report.explain_report import write_explain_json, write_explain_text
 from netprobe.report.outputs import parse_outputs, write_outputs
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher

@@ -9,8 +9,9 @@ from typing import TextIO
 import click
 
 from netprobe.cli.options import RUN_FORMATS
+from netprobe.errors import FAILED
 from netprobe.judge.findings import fold
-from netprobe.model.exit import FAILED, exit_status
+from netprobe.model.exit import exit_status
 from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
 from netprobe.report.collector import Collector, Report

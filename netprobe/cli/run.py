@@ -27,10 +27,10 @@ from netprobe.model.sink import Sink
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.report.collector import Collector
-from netprobe.report.hosts_page import write_hosts_json, write_hosts_text
+from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_outputs
-from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import (

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from netprobe.model.evidence import NO_BUFFERS, FlowFacts, Icmp, Outcome
+from netprobe.agent.wire.failures import (
+    ACCESS_DENIED,
+    ADDRESS_NOT_AVAILABLE,
+    HOST_UNREACHABLE,
+    INVALID_ROUTE,
+    NETWORK_UNREACHABLE,
+    NO_BUFFERS,
+    NO_PERMISSION,
+    NOT_PERMITTED,
+)
+from netprobe.model.evidence import FlowFacts, Icmp, Outcome
 
 Sight = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
@@ -36,7 +46,7 @@ _WORDS_6: Final = {
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
 _LOCAL_ROUTE: Final = frozenset(
-    ("network-unreachable", "host-unreachable", "access-denied", "invalid-route")
+    (NETWORK_UNREACHABLE, HOST_UNREACHABLE, ACCESS_DENIED, INVALID_ROUTE)
 )
 
 _OPEN: Final[dict[str, Sight]] = {
@@ -55,11 +65,11 @@ _OPEN: Final[dict[str, Sight]] = {
     "tunnel": "tunnel",
 }
 _FAILURES: Final[dict[str, Sight]] = {
-    "not-permitted": "stuck",
+    NOT_PERMITTED: "stuck",
     NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
-    "no-permission": "no-permission",
-    "address-not-available": "no-address",
+    NO_PERMISSION: "no-permission",
+    ADDRESS_NOT_AVAILABLE: "no-address",
 }
 
 
@@ -96,7 +106,8 @@ def sight(
 ) -> Sight:
     """One word for an outcome. Total: every outcome has one.
 
-    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told that nobody answers for the address.
+    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told
+    that nobody answers for the address.
     ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
     for its turn in the router's bucket.
     """
@@ -175,7 +186,7 @@ def _silence(outcome: Outcome, protocol: str) -> Sight:
 def _unreachable(outcome: Outcome) -> Sight:
     """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
-    if outcome.failure == "host-unreachable" and elapsed >= HOST_DOWN_MS:
+    if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"
     if outcome.blind:
         return "rejected-by-somebody"

@@ -8,6 +8,7 @@ from netprobe.judge import mtu
 from netprobe.judge.rows import ALLOWED, DENIED, Row
 from netprobe.judge.sight import Sight, sight
 from netprobe.judge.words import fill, fill_reason
+from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
 
@@ -116,10 +117,7 @@ def find_row(evidence: Evidence, outcome: Outcome) -> Row:
     word = _sight(evidence, outcome)
     seen = _denied_witness(evidence) if denied else witness_word(evidence, word)
     key = (word, protocol, state, seen)
-    for row in DENIED if denied else ALLOWED:
-        if row.matches(key):
-            return row
-    raise LookupError(f"no verdict row for {key}")
+    return first_match(DENIED if denied else ALLOWED, key)
 
 
 def _sight(evidence: Evidence, outcome: Outcome) -> Sight:
@@ -210,7 +208,7 @@ def _rejected_by(row: Row, outcome: Outcome) -> str | None:
         return None
     if row.where == ("service",):
         return None  # a port that nobody holds there
-    if "host" in row.where or row.sights == ("no-neighbour",):
+    if "host" in row.where or row.patterns[0] == ("no-neighbour",):
         return None  # who reports that nobody answers rejects nothing
     return outcome.icmp.offender
 

@@ -38,7 +38,7 @@ def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "address": evidence.address,
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
-        "said": _INTERCEPTED.get(evidence.interceptor)
+        "said": _INTERCEPTED.get(evidence.interceptor or "")
         or evidence.no_room
         or outcome.said
         or "no words",

@@ -8,7 +8,8 @@ from typing import Any
 from netprobe.konnectivity.findings import Found, Log, found, icmp_words
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.sights import TcpSight, tcp_sight
-from netprobe.konnectivity.tables import decide_tcp, fill
+from netprobe.konnectivity.tables import TCP, fill
+from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
 
@@ -28,7 +29,7 @@ async def look_at_route(reach: Reach, log: Log) -> Found | None:
         return None
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
     because = "the worker's routing table gives no way to {address}: {failure}"
-    log.add("route", "fail", fill(because, evidence), evidence)
+    log.add("route", "bad", fill(because, evidence), evidence)
     return found("NO_ROUTE", because, evidence)
 
 
@@ -40,18 +41,18 @@ async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
     if good and len(good) < len(opened):
         bad = next(sight for sight in sights if sight != "opened")
         words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
-        log.add("tcp", "warn", words, {"sights": sights})
+        log.add("tcp", "doubt", words, {"sights": sights})
         return None
     # A refusal is more than silence, and ICMP errors are limited to one a second.
     told = set(sights) - {"silent"} or {"silent"}
     sight = told.pop() if len(told) == 1 else "other"
     evidence = _evidence(reach, sight, opened)
-    row = decide_tcp(sight)
+    row = first_match(TCP, (sight,))
     said = fill(row.because, evidence)
     if row.verdict is None:
         log.add("tcp", "ok", said, evidence, said)
         return None
-    log.add("tcp", "fail", said, evidence)
+    log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
         return Found("PROXY_UNREACHABLE", said, evidence)
     return Found(row.verdict, said, evidence)
@@ -105,7 +106,7 @@ async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
         fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
         log.add("proxy", "ok", said, evidence, fine)
         return None
-    log.add("proxy", "fail", said, evidence)
+    log.add("proxy", "bad", said, evidence)
     return Found(code, said, evidence)
 
 

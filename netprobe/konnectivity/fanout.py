@@ -59,7 +59,7 @@ def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expecte
     }
     enough = LEAST_FAILURES <= len(bad) < len(tries)
     said = fill("{failed} of {tries} connections to {to} fail ({kinds}, after {times} s)", evidence)
-    log.add("fan-out", "fail" if enough else "warn", said, evidence)
+    log.add("fan-out", "bad" if enough else "doubt", said, evidence)
     return Found("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
 
 

@@ -9,7 +9,8 @@ from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Found, Log, facts_of, found, icmp_words
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, look
 from netprobe.konnectivity.sights import hello_sight
-from netprobe.konnectivity.tables import decide_hello, fill
+from netprobe.konnectivity.tables import HELLO, fill
+from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt
 
 # Where the name in the hello may be what decides, the same address is asked with another one.
@@ -56,7 +57,7 @@ def _whole(log: Log, one: Attempt) -> None:
 
 
 async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Found:
-    log.add(name, "warn", "tries do not agree", facts_of(tries.first))
+    log.add(name, "doubt", "tries do not agree", facts_of(tries.first))
     return await unsteady(reach, log, tries.first.hello, tries.tries)
 
 
@@ -64,7 +65,7 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
     """The verdict of the table, with the numbers that it wants."""
     tries = small if large is None else large
     sight = "none" if large is None else large.sight or "none"
-    row = decide_hello(small.sight or "none", sight, tries.segmented_sight)
+    row = first_match(HELLO, (small.sight or "none", sight, tries.segmented_sight))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
     evidence = _evidence(reach, small, tries)
@@ -74,11 +75,11 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
     else:
         control = None
     if code.startswith("PMTU_"):
-        log.add(name, "fail", fill(_FAILED, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(_FAILED, evidence), facts_of(tries.first))
         evidence |= await _bounds(reach, tries.first)
-        log.add("mtu", "fail", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
+        log.add("mtu", "bad", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
     else:
-        log.add(name, "fail", fill(row.because, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(row.because, evidence), facts_of(tries.first))
     if control is not None:
         control_stage(log, control)
     return found(code, row.because, evidence)

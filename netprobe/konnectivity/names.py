@@ -38,7 +38,7 @@ async def look_up(
         )
         return addresses, None
     what = await _why(agent, host, answer.words, proxy)
-    log.add("names", "fail", what.because, what.evidence)
+    log.add("names", "bad", what.because, what.evidence)
     return (), what
 
 

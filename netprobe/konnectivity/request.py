@@ -138,8 +138,7 @@ def _port(port: int | None, options: Options) -> int:
     if options.publishing == "nodeport":
         raise RequestError(
             f"--server {options.server}: --publishing nodeport needs HOST:PORT. 8091 is the port "
-            f"of "
-            "the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
+            "of the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
             "konnectivity-server, or --proxy-server-port of the DaemonSet konnectivity-agent"
         )
     if options.publishing == "route":

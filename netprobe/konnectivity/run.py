@@ -54,8 +54,7 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     if not hosts:
         raise RequestError(
             f"the inventory has no host of role {WORKER}: say from where with --from ROLE or "
-            f"--from "
-            f"HOST; roles: {', '.join(roles) or 'none'}"
+            f"--from HOST; roles: {', '.join(roles) or 'none'}"
         )
     return hosts
 
@@ -128,7 +127,7 @@ async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis
 
 def _not_tested(host: Host, via: Via, error: AgentError) -> Diagnosis:
     log = Log()
-    log.skip("no agent", *STAGES)
+    log.skip("not-possible", "no agent", *STAGES)
     words = str(error).removeprefix(f"{host.name}: ")
     fix = "repair the way onto the worker (`netprobe check --hosts` tries it), then run again"
     return diagnosis(host.name, via.said, log, Found("NOT_TESTED", words, {"fix": fix}))

@@ -31,7 +31,7 @@ async def diagnose(
     first = tunnel.host if via.proxy is None else via.proxy.host
     addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)
     if what is not None:
-        log.skip("stopped: names failed", *STAGES)
+        log.skip("not-possible", "stopped: names failed", *STAGES)
         return diagnosis(worker, via.said, log, what)
     port = tunnel.port if via.proxy is None else via.proxy.port
     reaches = [
@@ -56,10 +56,10 @@ async def look_at(reach: Reach) -> tuple[Log, Found]:
         or await dialling.look_at_proxy(reach, log)
         or await _look_behind_tcp(reach, log)
     )
-    failed = [stage.name for stage in log.stages if stage.status == "fail"]
+    failed = [stage.name for stage in log.stages if stage.status == "bad"]
     if failed:
-        log.skip(f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
-    log.skip("not needed", *STAGES[1:])
+        log.skip("not-possible", f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
+    log.skip("not-needed", "not needed", *STAGES[1:])
     log.stages.sort(key=lambda stage: STAGES.index(stage.name))
     return log, what
 

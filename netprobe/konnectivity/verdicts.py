@@ -118,9 +118,8 @@ VERDICTS: dict[str, Verdict] = {
         "server",
         "tcp",
         "{to} refuses connections: nothing listens there, or a firewall answers for it",
-        "look at the endpoints of the Service, at the nodePort, and whether the load balancer has "
-        "a "
-        "healthy target",
+        "look at the endpoints of the Service, at the nodePort, and whether the load balancer "
+        "has a healthy target",
         "dial tcp {to}: connect: connection refused",
     ),
     "ICMP_REJECT": Verdict(
@@ -181,8 +180,7 @@ VERDICTS: dict[str, Verdict] = {
         "proxy",
         "the proxy does not allow CONNECT to {host}:{port} (HTTP 403)",
         "allow CONNECT to port {port} in the proxy (SSL_ports, ConnectPort), publish the server "
-        "by a "
-        "route on 443, or add {host} to NO_PROXY",
+        "by a route on 443, or add {host} to NO_PROXY",
         'failed to do connect handshake, response: "HTTP/1.1 403',
     ),
     "PROXY_5XX": Verdict(
@@ -208,8 +206,7 @@ VERDICTS: dict[str, Verdict] = {
         "proxy",
         "what listens at the proxy's address does not speak HTTP",
         "correct the proxy's port; a port that takes TLS only cannot be used: the agent sends a "
-        "plain "
-        "CONNECT even where the URL says https://",
+        "plain CONNECT even where the URL says https://",
     ),
     "PROXY_SILENT": Verdict(
         "fault",
@@ -297,8 +294,7 @@ VERDICTS: dict[str, Verdict] = {
         "tls-small",
         "{to} takes the ClientHello and never answers",
         "the host in front is alive (it acknowledges) and what is behind it is not: look at the "
-        "load "
-        "balancer's back ends and their health checks",
+        "load balancer's back ends and their health checks",
         _DEADLINE,
     ),
     "NOT_TLS": Verdict(
@@ -342,9 +338,8 @@ VERDICTS: dict[str, Verdict] = {
         "edge",
         "identity",
         "the router does not know {sni}: it answers with its default certificate",
-        "create the route, correct the host name, or give the right one; an IP address as server "
-        "can "
-        "never be routed",
+        "create the route, correct the host name, or give the right one; an IP address as "
+        "server can never be routed",
         _UNKNOWN_CA,
     ),
     "SNI_FELL_THROUGH_TO_KAS": Verdict(
@@ -363,8 +358,7 @@ VERDICTS: dict[str, Verdict] = {
         "somebody else's certificate answers for {sni}: TLS is intercepted, or ends before the "
         "server",
         "exempt {sni} from TLS inspection, or use passthrough; the agent's certificate cannot "
-        "survive "
-        "interception, even where the CA is trusted",
+        "survive interception, even where the CA is trusted",
         _UNKNOWN_CA,
     ),
     "ALPN_H2_REFUSED": Verdict(
@@ -422,9 +416,8 @@ VERDICTS: dict[str, Verdict] = {
         "credentials",
         "http2",
         "the Konnectivity server rejects the client certificate",
-        "the network is fine; renew the agent's certificate: it must be signed by the signer that "
-        "the "
-        "server asks for ({authorities})",
+        "the network is fine; renew the agent's certificate: it must be signed by the signer "
+        "that the server asks for ({authorities})",
         "error reading server preface: remote error: tls: certificate required",
     ),
     "TLS_REFUSED": Verdict(
@@ -498,8 +491,7 @@ VERDICTS: dict[str, Verdict] = {
         "hold",
         "an idle connection to {to} is closed after {held} s",
         "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's "
-        "keepalive "
-        "(HyperShift 30 s, k0s 1 h), or lower the keepalive",
+        "keepalive (HyperShift 30 s, k0s 1 h), or lower the keepalive",
         "could not read stream ... error reading from server: EOF",
     ),
     "HOLD_CUT_RESET": Verdict(
@@ -508,8 +500,7 @@ VERDICTS: dict[str, Verdict] = {
         "hold",
         "an idle connection to {to} is reset after {held} s",
         "a load balancer or a stateful firewall ends idle connections: raise its idle timeout "
-        "above "
-        "the agent's keepalive (HyperShift 30 s, k0s 1 h)",
+        "above the agent's keepalive (HyperShift 30 s, k0s 1 h)",
         "could not read stream ... connection reset by peer",
     ),
     "HOLD_CUT_SILENTLY": Verdict(
@@ -518,8 +509,7 @@ VERDICTS: dict[str, Verdict] = {
         "hold",
         "a connection to {to} that was idle for {held} s is dead, and nobody said so",
         "a stateful firewall, NAT or load balancer forgot the connection: raise its state "
-        "timeout, or "
-        "turn on its reset for idle connections; a new connection works",
+        "timeout, or turn on its reset for idle connections; a new connection works",
         "keepalive ping failed to receive ACK within timeout",
     ),
     "HOLD_GOAWAY": Verdict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from netprobe.agent.wire import failures
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
@@ -100,7 +101,7 @@ class Listener:
 
 
 # The source's kernel had no room for the packet (ENOBUFS).
-NO_BUFFERS = "no-buffers"
+NO_BUFFERS = failures.NO_BUFFERS
 # A failure of the way back that is no errno: nobody answers for the answer's next hop.
 NO_NEIGHBOUR = "no-neighbour"
 

@@ -10,12 +10,13 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Listener, facts_of
 from netprobe.model.inventory import Host
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import CHECKS
 from netprobe.probe.checks.check import Scene, run_checks
-from netprobe.probe.checks.path_mtu import PATH_MTU, unmeasured
+from netprobe.probe.checks.path_mtu import unmeasured
 from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.batches import Part

@@ -20,7 +20,8 @@ CHUNK_RESULTS = 20_000
 # Results packed together: few enough to merge hundreds of runs, enough to pack well.
 BATCH_RESULTS = 128
 
-_as_tuple = operator.attrgetter(*(field.name for field in fields(Result)))
+_NAMES = tuple(field.name for field in fields(Result))
+_as_tuple = operator.attrgetter(*_NAMES)
 
 Batch = tuple[int, int]  # offset and length in the file
 
@@ -88,4 +89,4 @@ class Spool:
         for offset, length in run:
             packed = os.pread(self._file.fileno(), length, offset)
             for row in marshal.loads(zlib.decompress(packed)):
-                yield Result(*row)
+                yield Result(**dict(zip(_NAMES, row, strict=True)))

@@ -16,9 +16,10 @@ from netprobe.explain.explain import summary_of
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
 from netprobe.explain.words import Ends, distance, icmp_words, walk_words
 from netprobe.model.exit import exit_status
-from netprobe.model.explanation import STEPS, Explanation, FlowStory, Step, StepStatus
+from netprobe.model.explanation import STEPS, Explanation, FlowStory
 from netprobe.model.result import Result
-from netprobe.report.explain_page import write_explain_json, write_explain_text
+from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.report.explain_report import write_explain_json, write_explain_text
 
 TODAY = date(2026, 11, 20)
 INVENTORY = {
@@ -225,9 +226,9 @@ def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanat
         state="filtered", reason="admin-prohibited", proof="none", where=("path",),
         because="admin-prohibited from 10.0.0.1", rejected_by="10.0.0.1",
     )  # fmt: skip
-    marks: tuple[StepStatus, ...] = ("ok", "bad", "doubt", "not-needed", "not-possible")
+    marks: tuple[TrailStatus, ...] = ("ok", "bad", "doubt", "not-needed", "not-possible")
     steps = tuple(
-        Step(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
+        TrailEntry(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
         for number, name in enumerate(STEPS)
     )
     story = FlowStory(steps, result, "Allow it.", ("and this",))

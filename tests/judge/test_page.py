@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netprobe.judge.page import page
+from netprobe.judge.docs_page import page
 
 
 def test_the_page_is_fresh() -> None:

@@ -9,13 +9,17 @@ import pytest
 
 from netprobe.judge.rows import ALLOWED, DENIED, LISTENERS, PROTOCOLS, WITNESSES, Row
 from netprobe.judge.sight import Sight
+from netprobe.model.decision import first_match
 
 SIGHTS = get_args(Sight)
 DENIED_WITNESSES = ("answered", "none")
 
 
 def first(rows: tuple[Row, ...], key: tuple[str, str, str, str]) -> int | None:
-    return next((index for index, row in enumerate(rows) if row.matches(key)), None)
+    try:
+        return rows.index(first_match(rows, key))
+    except LookupError:
+        return None
 
 
 @pytest.mark.parametrize(("rows", "witnesses"), [(ALLOWED, WITNESSES), (DENIED, DENIED_WITNESSES)])
@@ -36,16 +40,17 @@ def test_every_row_is_reached(rows: tuple[Row, ...], witnesses: tuple[str, ...])
     assert [row for index, row in enumerate(rows) if index not in reached] == []
 
 
-@pytest.mark.parametrize("row", ALLOWED + DENIED, ids=lambda row: " ".join(row.sights)[:40])
+@pytest.mark.parametrize("row", ALLOWED + DENIED, ids=lambda row: " ".join(row.patterns[0])[:40])
 def test_rows_name_only_known_words(row: Row) -> None:
     """A misspelt word would never match."""
-    assert set(row.sights) <= {*SIGHTS, "*"}
-    assert set(row.protocols) <= {*PROTOCOLS, "*"}
-    assert set(row.listeners) <= {*LISTENERS, "*"}
-    assert set(row.witnesses) <= {*WITNESSES, "answered", "*"}
+    sights, protocols, listeners, witnesses = row.patterns
+    assert set(sights) <= {*SIGHTS, "*"}
+    assert set(protocols) <= {*PROTOCOLS, "*"}
+    assert set(listeners) <= {*LISTENERS, "*"}
+    assert set(witnesses) <= {*WITNESSES, "answered", "*"}
 
 
-@pytest.mark.parametrize("row", ALLOWED + DENIED, ids=lambda row: " ".join(row.sights)[:40])
+@pytest.mark.parametrize("row", ALLOWED + DENIED, ids=lambda row: " ".join(row.patterns[0])[:40])
 def test_where_and_proof_fit_the_verdict(row: Row) -> None:
     """A pass names no place, everything else does; only a pass has a proof, or an open port."""
     assert bool(row.where) == (row.verdict != "pass")

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
-from netprobe.load.matrix.models import Value
-from netprobe.load.yaml.fields import Name, Names, check_name
+from netprobe.load.yaml.fields import Name, Names, Value, check_name
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.validation import FileModel, refuse
 from netprobe.load.yaml.wording import quoted, what_it_is

@@ -1,4 +1,4 @@
-"""The keys of a matrix file, for pydantic: shapes and types. Names are checked in matrix_checks."""
+"""The keys of a matrix file, for pydantic: shapes and types. checks.py knows the names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.matrix.ports import Port, Protocols
-from netprobe.load.matrix.server_name import ServerName
-from netprobe.load.yaml.fields import Date, Name, Names, Words
+from netprobe.load.yaml.fields import (
+    SCALAR_SCHEMA,
+    Date,
+    Name,
+    Names,
+    ServerName,
+    Value,
+    Words,
+)
 from netprobe.load.yaml.validation import FileModel, refuse
 from netprobe.load.yaml.wording import quoted, what_it_is
 
@@ -30,14 +37,12 @@ PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
 # The others are services: they speak TLS or HTTP.
 SERVICE_TRANSPORTS = ("tcp",)
 
-_SCALAR = {"type": ["string", "number", "boolean"]}
 _CONDITION: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {
-        "anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]
+        "anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA, "minItems": 1}]
     },
 }
-_VALUE = {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}
 
 
 def _mapping(value: object) -> dict[str, object]:
@@ -46,9 +51,8 @@ def _mapping(value: object) -> dict[str, object]:
     return value
 
 
-# Any: conditions and values of settings are typed by the setting, see matrix_checks.
+# Any: conditions are typed by their settings, see matrix/checks.py.
 Condition = Annotated[Any, PlainValidator(_mapping), WithJsonSchema(_CONDITION)]
-Value = Annotated[Any, WithJsonSchema(_VALUE)]
 
 
 class DocumentFile(FileModel):

@@ -13,6 +13,7 @@ from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.batches import Part, probe_order
@@ -21,8 +22,6 @@ from netprobe.probe.flows.prober import Sighting, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
 from netprobe.protocols import protocol_for
-
-PATH_MTU = "path-mtu"
 
 # Two looks of three packets: a size is called too large only where six packets were lost. The
 # first is short: what arrives is answered, or seen by the listener, long before its end.

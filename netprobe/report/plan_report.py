@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TextIO
 
 import netprobe
-from netprobe.model.codec import Json, planned_matrix_to_json, skipped_to_json
+from netprobe.model.codec import skipped_to_json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.report.page import encodable
@@ -115,7 +116,7 @@ def write_plan_json(plan: Plan, cost: Cost, count: bool, stream: TextIO) -> None
     head: Json = {
         "schema": SCHEMA,
         "netprobe_version": netprobe.__version__,
-        "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "matrices": to_json(plan.matrices),
         "selection": plan.selection,
         "totals": _totals(plan, cost),
         "notes": list(plan.notes),

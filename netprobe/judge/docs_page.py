@@ -1,4 +1,4 @@
-"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.page``."""
+"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.docs_page``."""
 
 from __future__ import annotations
 
@@ -75,9 +75,8 @@ def page() -> str:
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
-        keys = (row.sights, row.protocols, row.listeners, row.witnesses)
         ends = (row.verdict, row.state.replace("|", "\\|"), row.reason, row.proof)
-        cells = [", ".join(words) for words in keys] + list(ends)
+        cells = [", ".join(words) for words in row.patterns] + list(ends)
         yield f"| {' | '.join(cells)} | {', '.join(row.where)} | {row.because} |\n"
 
 
