@@ -103,7 +103,6 @@ def _views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
             yield View(
                 evidence,
                 result,
-                watched.exchanges,
                 further,
                 watched.reports,
                 mtus.get(evidence.address),

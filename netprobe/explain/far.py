@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.explain.looks import outcome_words
 from netprobe.explain.steps import route_facts, route_words, unasked
 from netprobe.explain.view import View
-from netprobe.explain.words import outcome_words
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.trail import TrailEntry, TrailStatus
 
@@ -51,7 +51,7 @@ def _socket_words(view: View, witness: Witness) -> Iterator[str]:
         return
     got = "received the probe" if witness.socket else "never got the probe"
     yield f"netprobe's listener on {view.destination.name} {got}"
-    if view.protocol == "tcp" and view.port_probes(of_flow=True):
+    if view.entry("half-open") is not None:
         left = "a" if witness.socket else "no"
         yield f"right after one more SYN {left} half-open connection was found there"
 
@@ -88,11 +88,12 @@ def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
         # Asked about an address that it does not have, a kernel answers as for a blackhole.
         words = f"{view.destination.name} lacks {view.address}, so its way back is not known"
         return "ok", (words,)
-    sender = (view.further.route or {}).get("source") or view.source.name
+    route = view.further.route
+    sender = (route.source if route is not None else None) or view.source.name
     return route_words(view.destination, sender, back)
 
 
-def _witness_facts(witness: Witness | None) -> Frame:
+def _witness_facts(witness: Witness | None) -> dict[str, Any]:
     known = witness or Witness()
     return {
         "answer_left": known.answer_left,
@@ -138,8 +139,7 @@ def _control_name(name: str) -> str:
 
 
 def _is_intercepted(view: View) -> bool:
-    outcome = view.evidence.outcome
-    return outcome is not None and outcome.answer == "intercepted"
+    return view.evidence.interceptor is not None
 
 
 def lives(view: View) -> bool:
@@ -154,23 +154,20 @@ def _from_destination(outcome: Outcome) -> bool:
 
 
 def _open_checks(view: View) -> Iterator[str]:
-    """The probe stage's own checks of a port that opened without our listener's word."""
-    for one in view.port_probes(of_flow=False):
-        ports = ", ".join(str(first) for first, _ in one.order["blocks"][0]["ports"])
-        opened = "accept connections too" if _opened(one) else "do not accept connections"
-        yield f"tcp {ports}, asked because {view.wire} opened: they {opened}"
-    for one in view.checks("probe"):
-        if "ttl" in one.order:
-            opened = "opens too" if _opened(one) else "does not open"
-            yield f"a connection whose packets only live for {one.order['ttl']} hops {opened}"
+    """The run's own checks of a port that opened without our listener's word."""
+    entry = view.entry("intercepted")
+    if entry is None:
+        return
+    ports = ", ".join(str(port) for port in entry.facts["control_ports"])
+    opened = entry.facts["control_opened"]
+    words = "accept connections too" if opened else "do not accept connections"
+    yield f"tcp {ports}, asked because {view.wire} opened: they {words}"
+    if "ttl" in entry.facts:
+        opened = "opens too" if entry.facts["opened"] else "does not open"
+        yield f"a connection whose packets only live for {entry.facts['ttl']} hops {opened}"
 
 
-def _opened(one: Exchange) -> bool:
-    kinds = [kind for frame in one.frames for kind in frame["kinds"]]
-    return bool(kinds) and all(kind.get("answer") is not None for kind in kinds)
-
-
-def _outcome_facts(outcome: Outcome) -> Frame:
+def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
     icmp = outcome.icmp
     return {
         "answer": outcome.answer,

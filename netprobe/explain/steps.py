@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.agent.wire.answers import Resolved, Routed, TxCounted
 from netprobe.explain.view import View
-from netprobe.explain.words import distance, walk_facts, walk_words
+from netprobe.explain.walks import distance, walk_facts, walk_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict
 from netprobe.model.trail import TrailEntry, TrailStatus
@@ -55,21 +56,17 @@ def name_step(view: View) -> TrailEntry:
     asked = view.evidence.flow.address
     if asked.family is not None:
         return TrailEntry("name", "not-needed", (f"{asked.text} is an address",))
-    for one in view.exchanges:
-        if one.order["t"] == "resolve" and one.order["name"] == asked.text:
-            return _resolved(view, one.frames[0], asked.text)
-    return TrailEntry("name", "not-possible", (view.no_agent(view.source),))
-
-
-def _resolved(view: View, reply: Frame, name: str) -> TrailEntry:
-    facts = {key: reply.get(key) for key in ("addresses", "failure", "words")}
+    entry = view.entry("name")
+    if entry is None:
+        return TrailEntry("name", "not-possible", (view.no_agent(view.source),))
+    answer: Resolved = entry.facts["answer"]
+    facts = {key: getattr(answer, key) for key in ("addresses", "failure", "words")}
     source = view.source.name
-    if not reply["addresses"]:
-        return TrailEntry(
-            "name", "bad", (f"{source} cannot resolve {name}: {reply['words']}",), facts
-        )
-    found = ", ".join(reply["addresses"])
-    return TrailEntry("name", "ok", (f"{source} resolves {name} to {found}",), facts)
+    if not answer.addresses:
+        words = f"{source} cannot resolve {asked.text}: {answer.words}"
+        return TrailEntry("name", "bad", (words,), facts)
+    words = f"{source} resolves {asked.text} to {', '.join(answer.addresses)}"
+    return TrailEntry("name", "ok", (words,), facts)
 
 
 def route_step(view: View) -> TrailEntry:
@@ -89,19 +86,19 @@ def unasked(view: View) -> str:
     return "there is no address to ask about"
 
 
-def route_words(host: Host, address: str, route: Frame) -> tuple[TrailStatus, tuple[str, ...]]:
+def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, tuple[str, ...]]:
     """What a host's kernel says of the way to an address."""
-    if route.get("failure") is not None:
-        return "bad", (f"{host.name}'s kernel has no way to {address} ({route['failure']})",)
-    via = f"through {route['gateway']} on" if route.get("gateway") else "directly on"
-    mtu = f", MTU {route['mtu']}" if route.get("mtu") else ""
-    sender = f", from {route['source']}" if route.get("source") else ""
-    return "ok", (f"{host.name} sends to {address} {via} {route['dev']}{sender}{mtu}",)
+    if route.failure is not None:
+        return "bad", (f"{host.name}'s kernel has no way to {address} ({route.failure})",)
+    via = f"through {route.gateway} on" if route.gateway else "directly on"
+    mtu = f", MTU {route.mtu}" if route.mtu else ""
+    sender = f", from {route.source}" if route.source else ""
+    return "ok", (f"{host.name} sends to {address} {via} {route.dev}{sender}{mtu}",)
 
 
-def route_facts(route: Frame) -> Frame:
-    """A ``routed`` frame without the wire's own keys."""
-    return {key: value for key, value in route.items() if key not in ("t", "id")}
+def route_facts(route: Routed) -> dict[str, Any]:
+    """A route for programs, without the wire's own number."""
+    return {key: value for key, value in route._asdict().items() if key != "id"}
 
 
 def listener_step(view: View) -> TrailEntry:
@@ -187,30 +184,25 @@ def reset_step(view: View) -> TrailEntry:
         return TrailEntry("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
         return TrailEntry("reset", "not-needed", ("any refusal will do where nothing must answer",))
-    checks = [one for one in view.checks("probe") if one.order.get("min_ttl") is not None]
-    facts: Frame = {"forged": outcome.forged, "left_host": outcome.left_host}
-    if not checks:
+    entry = view.entry("forged-resets")
+    seen = entry.facts if entry is not None else {}
+    facts: dict[str, Any] = {"forged": outcome.forged, "left_host": outcome.left_host}
+    if "min_ttl" not in seen:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
         return TrailEntry("reset", "not-possible", (why,), facts)
-    first = checks[0]
-    min_ttl = int(first.order["min_ttl"])
-    facts |= {"min_ttl": min_ttl, "refused_again": _refused(first)}
+    facts |= {key: seen[key] for key in ("min_ttl", "refused_again", "answer_ttl") if key in seen}
     if outcome.full_ttl is None:
-        facts |= {"answer_ttl": min_ttl - 1}
-        words = [_min_ttl_words(view, min_ttl, _refused(first))]
-        words += [_higher_words(one) for one in checks[1:]]
+        words = [_min_ttl_words(view, seen["min_ttl"], seen["refused_again"])]
+        if "higher" in seen:
+            words.append(_higher_words(**seen["higher"]))
     else:
         facts |= {"full_ttl": outcome.full_ttl}
-        words = list(_full_ttl_words(view, outcome.full_ttl))
-    words += [_departed_words(view, one.frames[0]) for one in view.checks("departures")]
+        words = list(_full_ttl_words(view, outcome.full_ttl, seen.get("dies_at_first_hop")))
+    if "sent" in seen:
+        words.append(_sent_words(view, seen["sent"]))
     words.append(_conclusion(view, outcome.forged, outcome.left_host))
-    status: TrailStatus = "ok" if outcome.forged is False else "bad" if outcome.forged else "doubt"
-    return TrailEntry("reset", status, tuple(words), facts)
-
-
-def _refused(one: Exchange) -> bool:
-    kinds = (kind for frame in one.frames for kind in frame["kinds"])
-    return any(kind["failure"] == "refused" and kind.get("icmp") is None for kind in kinds)
+    by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
+    return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
 
 
 def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
@@ -221,28 +213,27 @@ def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
     )
 
 
-def _full_ttl_words(view: View, full: bool) -> Iterator[str]:
+def _full_ttl_words(view: View, full: bool, dies: bool | None) -> Iterator[str]:
     yield f"no TTL of a genuine answer of {view.address} is known"
     if not full:
         yield "the reset's TTL was lowered on its way, so the first hop did not make it"
         return
     yield "the reset's TTL was not lowered by any router, though the route goes through a gateway"
-    for one in view.checks("walk"):
-        if one.order["max_ttl"] == 1:
-            dies = any(hop for _, hop in one.frames[0].get("hops", ()))
-            yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
+    if dies is not None:
+        yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
 
 
-def _higher_words(one: Exchange) -> str:
-    again = "is refused too: these resets start higher" if _refused(one) else "is not refused"
-    return f"one that ignores every packet with a TTL below {one.order['min_ttl']} {again}"
+def _higher_words(min_ttl: int, refused: bool) -> str:
+    again = "is refused too: these resets start higher" if refused else "is not refused"
+    return f"one that ignores every packet with a TTL below {min_ttl} {again}"
 
 
-def _departed_words(view: View, reply: Frame) -> str:
-    sent, counted = reply.get("connects"), reply.get("packets")
-    if counted is None:
+def _sent_words(view: View, sent: TxCounted) -> str:
+    if sent.packets is None:
         return f"{view.source.name}'s interface does not count what it sends"
-    return f"{sent} connects raised the count of packets sent on {reply.get('dev')} by {counted}"
+    return (
+        f"{sent.connects} connects raised the count of packets sent on {sent.dev} by {sent.packets}"
+    )
 
 
 def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:

@@ -1,16 +1,19 @@
-"""What the agents' frames say, as sentences and as facts: probes, ICMP errors, walks."""
+"""What the flow's own probes and the looks beside it saw, as sentences and as facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.agent.wire.answers import Routed
+from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
 from netprobe.judge.sight import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
+from netprobe.model.trail import TrailEntry
+from netprobe.probe.agents.decode import PortOutcome
+from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.translated_sources import own_addresses
-from netprobe.probe.settings import MAX_TTL
 
 _ORIGINS = {
     "source": "the source's own kernel",
@@ -49,9 +52,9 @@ class Ends:
     address: str
     own: frozenset[str]
 
-    def icmp(self, item: Sequence[Any]) -> Icmp:
+    def icmp(self, fact: IcmpFact) -> Icmp:
         """An ICMP error of the wire, with who sent it."""
-        type_, code, offender, ttl = item
+        type_, code, offender, ttl = fact
         origin: Literal["source", "destination", "router"] = "router"
         if offender == self.address:
             origin = "destination"
@@ -60,101 +63,109 @@ class Ends:
         return Icmp(type_, code, offender, origin, ttl)
 
 
-def ends_of(evidence: Evidence, route: Frame | None) -> Ends:
+def ends_of(evidence: Evidence, route: Routed | None) -> Ends:
     """Both ends' addresses, as far as the inventory and the source's kernel know them."""
     own = own_addresses(evidence.flow.source)
-    kernel = (route or {}).get("source")
-    return Ends(evidence.address, frozenset(own | ({kernel} if kernel else set())))
+    kernel = {route.source} if route is not None and route.source is not None else set()
+    return Ends(evidence.address, frozenset(own | kernel))
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One order of the flow's own probes and what came back."""
+    """One look of the flow's own probes and what came back."""
 
-    order: Frame
-    kind: Frame
-    rtt_us: int | None
-    attempts: int
+    part: Part
+    row: PortOutcome
     ends: Ends
+
+    @property
+    def kind(self) -> OutcomeKind:
+        """What came back."""
+        return self.row.kind
+
+    @property
+    def transport(self) -> str:
+        """``tcp``, ``udp``, ``icmp`` or ``ipproto``."""
+        return self.part.task.protocol.partition("/")[0]
 
     def words(self, said: str | None, packet: str | None) -> str:
         """What was sent and what came back; ``said`` is what a live service answered, ``packet``
         what the requirement wants to be sent."""
-        block = self.order["blocks"][0]
-        sent = _MODES.get((self.order["proto"], block["mode"]), f"{self.order['proto']} probe")
-        if block["template"] and packet is not None:
+        sent = _MODES.get((self.transport, self.part.mode), f"{self.transport} probe")
+        if self.part.template and packet is not None:
             sent += f" ({packet})"
         parts = [f"{sent}: {self._count()}", self._came(said), self._left()]
         return ", ".join(part for part in parts if part)
 
     def _count(self) -> str:
-        count = self.kind.get("syns") or self.attempts
-        noun = _NOUNS[self.order["proto"]]
-        if self.order["proto"] == "tcp" and self.kind.get("syns") is None:
+        count = self.kind.packets or self.row.looks
+        noun = _NOUNS[self.transport]
+        if self.transport == "tcp" and self.kind.packets is None:
             noun = "attempt"
-        looks = f" in {self.attempts} looks" if self.attempts > 1 and count > self.attempts else ""
+        repeated = self.row.looks > 1 and count > self.row.looks
+        looks = f" in {self.row.looks} looks" if repeated else ""
         return f"{count} {noun}{'' if count == 1 else 's'}{looks}"
 
     def _came(self, said: str | None) -> str:
         kind = self.kind
-        if kind.get("answer") is not None:
+        if kind.answer is not None:
             return self._answer(said)
-        if kind.get("icmp") is not None:
-            return f"{icmp_words(self.ends.icmp(kind['icmp']))}{self._after()}"
-        if kind["failure"] is None:
+        if kind.icmp is not None:
+            return f"{icmp_words(self.ends.icmp(kind.icmp))}{self._after()}"
+        if kind.failure is None:
             return "no answer and no error came back"
-        if kind["failure"] == "no-answer":
+        if kind.failure == "no-answer":
             return "no answer"
-        if kind["failure"] == "refused":
+        if kind.failure == "refused":
             return f"refused by a reset{self._after()}"
-        return f"the kernel says {kind['failure']}{self._after()}"
+        return f"the kernel says {kind.failure}{self._after()}"
 
     def _answer(self, said: str | None) -> str:
-        words = _ANSWERS.get(self.kind["answer"], self.kind["answer"])
-        spoken = f": {said}" if said and self.kind["answer"] == "bytes" else ""
-        ttl = f", TTL {self.kind['ttl']}" if self.kind.get("ttl") is not None else ""
+        answer = self.kind.answer or ""
+        words = _ANSWERS.get(answer, answer)
+        spoken = f": {said}" if said and self.kind.answer == "bytes" else ""
+        ttl = f", TTL {self.kind.ttl}" if self.kind.ttl is not None else ""
         return f"{words}{spoken}{ttl}{self._after()}"
 
     def _after(self) -> str:
-        elapsed_ms = self.kind.get("elapsed_ms")
+        elapsed_ms = self.kind.elapsed_ms
         if elapsed_ms:
             return f" after {elapsed_ms / 1000:.1f} s"
-        if self.rtt_us is not None:
-            return f" after {_ms(self.rtt_us):g} ms"
+        if self.row.rtt_us is not None:
+            return f" after {_ms(self.row.rtt_us):g} ms"
         return "" if elapsed_ms is None else " at once"
 
     def _left(self) -> str:
-        if self.kind.get("failure") is None or self.kind.get("icmp") is not None:
+        if self.kind.failure is None or self.kind.icmp is not None:
             return ""
-        if self.kind.get("left") is False:
+        if self.kind.left is False:
             return "and the source's kernel says that no packet left the host"
-        left = self.kind.get("left") is True and self.kind["failure"] == "no-answer"
+        left = self.kind.left is True and self.kind.failure == "no-answer"
         return "and TCP_INFO shows that they left the host" if left else ""
 
-    def facts(self) -> Frame:
+    def facts(self) -> dict[str, Any]:
         """The same for programs."""
-        icmp = self.kind.get("icmp")
+        icmp = self.kind.icmp
         return {
-            "mode": self.order["blocks"][0]["mode"],
-            "packets": self.kind.get("syns"),
-            "attempts": self.attempts,
-            "rtt_ms": None if self.rtt_us is None else _ms(self.rtt_us),
-            "operation": self.kind["op"],
-            "failure": self.kind["failure"],
+            "mode": self.part.mode,
+            "packets": self.kind.packets,
+            "attempts": self.row.looks,
+            "rtt_ms": None if self.row.rtt_us is None else _ms(self.row.rtt_us),
+            "operation": self.kind.op,
+            "failure": self.kind.failure,
             "icmp": None if icmp is None else icmp_facts(self.ends.icmp(icmp)),
-            "left_host": self.kind.get("left"),
-            "answer": self.kind.get("answer"),
-            "ttl": self.kind.get("ttl"),
-            "elapsed_ms": self.kind.get("elapsed_ms"),
+            "left_host": self.kind.left,
+            "answer": self.kind.answer,
+            "ttl": self.kind.ttl,
+            "elapsed_ms": self.kind.elapsed_ms,
         }
 
 
-def looks_of(exchanges: Sequence[Exchange], ends: Ends) -> Iterator[Look]:
-    """Every run of ports in the outcomes of these orders; one port gives one each."""
-    for one in exchanges:
-        for frame in one.frames:
-            for _, _, index, rtt_us, attempts in frame["runs"]:
-                yield Look(one.order, frame["kinds"][index], rtt_us, attempts, ends)
+def looks_of(trail: Iterable[TrailEntry], ends: Ends) -> Iterator[Look]:
+    """The looks of the flow's own probes, in the order in which they were sent."""
+    for entry in trail:
+        if entry.name == "probe":
+            yield Look(entry.facts["part"], entry.facts["row"], ends)
 
 
 def icmp_words(icmp: Icmp) -> str:
@@ -164,7 +175,7 @@ def icmp_words(icmp: Icmp) -> str:
     return f"{name} in the error queue from {icmp.offender}, {_ORIGINS[icmp.origin]}{ttl}"
 
 
-def icmp_facts(icmp: Icmp) -> Frame:
+def icmp_facts(icmp: Icmp) -> dict[str, Any]:
     """The same for programs."""
     return {
         "type": icmp.type,
@@ -188,56 +199,6 @@ def outcome_words(outcome: Outcome) -> str:
     # One datagram without a word back has no failure: nobody owes an answer.
     silent = outcome.failure in (None, "no-answer")
     return "no answer" if silent else f"the kernel says {outcome.failure}"
-
-
-def walk_words(walk: Frame, what: str) -> str:
-    """``tcp/7000: 1 10.0.0.1, 2 10.0.2.2 answers``."""
-    if walk.get("failure") is not None:
-        return f"{what}: could not be sent ({walk['failure']})"
-    hops = heard(walk)
-    if not hops:
-        return f"{what}: no hop answers at all"
-    text = ", ".join(f"{ttl} {address or 'no answer'}" for ttl, address in hops)
-    if walk.get("reached"):
-        return f"{what}: {text} answers"
-    return f"{what}: {text}{' (which refuses it)' if refused(walk) else ', then nobody answers'}"
-
-
-def refused(walk: Frame) -> bool:
-    """Whether the last hop that answered ended the walk: its word was no time-exceeded.
-
-    A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
-    """
-    hops = walk["hops"]
-    return not walk.get("reached") and len(hops) < MAX_TTL and bool(hops) and bool(hops[-1][1])
-
-
-def heard(walk: Frame) -> list[tuple[int, str | None]]:
-    """The hops up to the last that answered."""
-    hops = [(int(ttl), address) for ttl, address in walk["hops"]]
-    while hops and hops[-1][1] is None:
-        hops.pop()
-    return hops
-
-
-def distance(walk: Frame | None) -> int | None:
-    """How many hops away the destination answered; None: it did not."""
-    if walk is None or not walk.get("reached"):
-        return None
-    return max(ttl for ttl, _ in heard(walk))
-
-
-def walk_facts(walk: Frame | None) -> Frame | None:
-    """A walk for programs: every hop that was asked, null where nobody answered."""
-    if walk is None:
-        return None
-    hops = [{"ttl": ttl, "address": address} for ttl, address in walk["hops"]]
-    return {
-        "hops": hops,
-        "reached": bool(walk.get("reached")),
-        "refused": refused(walk),
-        "failure": walk.get("failure"),
-    }
 
 
 def _ms(microseconds: int) -> float:
