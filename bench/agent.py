@@ -38,7 +38,7 @@ class Timed:
 class AgentProcess:
     """A running agent, started by these words before the product's own shell script."""
 
-    def __init__(self, within: Sequence[str], jobs: int = 1) -> None:
+    def __init__(self, within: Sequence[str]) -> None:
         argv = [*within, "sh", "-c", agent_script()]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
@@ -52,8 +52,6 @@ class AgentProcess:
         if head:
             self._waiting += self._reader.feed(head)
         self.send({"t": "start", "key": "00" * 32, "host": 1, "silence_s": 600})
-        if jobs > 1:
-            self.send({"t": "jobs", "count": jobs})
 
     @property
     def pid(self) -> int:
@@ -140,13 +138,11 @@ def tcp_order(number: int, address: str, ranges: Sequence[Sequence[int]]) -> Mes
     }  # fmt: skip
 
 
-def run(
-    within: Sequence[str], orders: Sequence[Message], jobs: int = 1
-) -> tuple[float, float, Answers]:
+def run(within: Sequence[str], orders: Sequence[Message]) -> tuple[float, float, Answers]:
     """Start an agent, let it work through the orders, end it: wall s, processor s, every answer."""
     frames: list[tuple[str, Message]] = []
     begun = time.monotonic()
-    agent = AgentProcess(within, jobs)
+    agent = AgentProcess(within)
     for order, frame in agent.probe(orders):
         frames.append((order["dst"], frame))
     cpu_s = agent.stop()

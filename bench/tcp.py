@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from statistics import median
 
 from bench import tools
-from bench.agent import Answers, Message, run, tcp_order
+from bench.agent import Answers, Message, tcp_order
 from bench.field import FIRST_PORT, SOURCE, Field
 from bench.table import Row, against, seconds
 from bench.tools import Timed
@@ -26,8 +25,6 @@ def scans(flows: int, repeats: int) -> list[Row]:
     rows = []
     with Field(flows) as place:
         rows += _closed(place, repeats)
-        if len(os.sched_getaffinity(0)) > 1:
-            rows.append(_two_jobs(place, repeats))
         place.rules(f"tcp dport {place.port_range} reject with icmp admin-prohibited")
         rows.append(_pair(place, "rejected", "filtered", 1.3, repeats))
         place.rules()
@@ -71,22 +68,6 @@ def _closed(place: Field, repeats: int) -> list[Row]:
         against(work, ours, "C floor", floors, 0.75),
         against(work, ours, "C floor, bound", bound, None),
     ]
-
-
-def _two_jobs(place: Field, repeats: int) -> Row:
-    """What a second process of the agent brings: the same agent, with both processors to use."""
-    ones, twos = [], []
-    for _ in range(repeats):
-        ones.append(_jobs(place, 1))
-        twos.append(_jobs(place, 2))
-    work = f"--jobs 2 on two cores, {place.flows:,} flows"
-    return against(work, twos, "--jobs 1", ones, None)
-
-
-def _jobs(place: Field, jobs: int) -> Timed:
-    wall_s, cpu_s, answers = run(place.source.enter, _orders(place), jobs)
-    wrong = place.flows - sum(word == "closed" for word in answers.values())
-    return Timed(wall_s, cpu_s, Counter(), wrong)
 
 
 def _pair(place: Field, word: str, nmaps_word: str, goal: float, repeats: int) -> Row:

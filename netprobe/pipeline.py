@@ -50,7 +50,6 @@ class Probing:
     retries: int | None = None
     rate: int | None = None
     forks: int = 50
-    jobs: int = 1
     listen: bool = True
     strict: bool = False
     live: bool = False
@@ -63,7 +62,7 @@ class Probing:
         looks = LOOKS if self.retries is None else self.retries + 1
         # Where everything is supposed to run, a listener of ours would stand in for a dead service.
         listen = self.listen and not self.live
-        return ProbeSettings(self.timeout_s, looks, self.rate, self.forks, self.jobs, listen)
+        return ProbeSettings(self.timeout_s, looks, self.rate, self.forks, listen)
 
 
 def make_plan(request: Request) -> Plan:

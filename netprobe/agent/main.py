@@ -26,35 +26,20 @@ def _start(agent: Agent, message: Message) -> None:
 
 def _beat(agent: Agent, _message: Message) -> None:
     agent.send({"t": "beat"})
-    if "workers" in agent.parts:
-        agent.parts["workers"].beat(agent.dead_man.silence_s)
 
 
 def _rate(agent: Agent, message: Message) -> None:
     agent.rate.limit(message["per_s"])
-    if "workers" in agent.parts:
-        agent.parts["workers"].limit(message["per_s"])
-
-
-def _jobs(agent: Agent, message: Message) -> None:
-    agent.jobs = min(message["count"], len(os.sched_getaffinity(0)))
 
 
 def _templates(agent: Agent, message: Message) -> None:
     for number, item in message["items"].items():
         agent.templates[int(number)] = template_from_json(item)
-    if "workers" in agent.parts:
-        agent.parts["workers"].tell(message)
 
 
 def _probe(agent: Agent, message: Message) -> None:
     from .probers.registry import PROBES
 
-    if agent.jobs > 1 and message["proto"] == "tcp":
-        from .core.workers import Workers
-
-        if agent.part("workers", Workers).take(message):
-            return
     engine = PROBES[message["proto"]]
     agent.part(message["proto"], engine()).submit(message)
 
@@ -62,7 +47,7 @@ def _probe(agent: Agent, message: Message) -> None:
 def _cancel(agent: Agent, message: Message) -> None:
     from .probers.registry import PROBES
 
-    for name in (*PROBES, "workers"):
+    for name in PROBES:
         if name in agent.parts:
             agent.parts[name].cancel(message["id"])
 
@@ -144,7 +129,6 @@ ORDERS: Dict[str, Callable[[Agent, Message], None]] = {
     "start": _start,
     "beat": _beat,
     "rate": _rate,
-    "jobs": _jobs,
     "templates": _templates,
     "listen": lambda agent, message: _listeners(agent).listen(message),
     "close": lambda agent, message: _listeners(agent).close_round(message),

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 # The help must not import the stages, so it has these of its own; a test holds them to theirs.
 DEFAULT_FORKS: Final = 50
-DEFAULT_JOBS: Final = 1
 DEFAULT_RETRIES: Final = 1
 DEFAULT_MAX_RESULTS: Final = 5_000_000
 
@@ -210,10 +209,8 @@ probing_options = together(
     option(
         "--jobs",
         type=click.IntRange(1, 1024),
-        default=DEFAULT_JOBS,
-        metavar="N",
-        help="Processes that an agent may use for large TCP ranges, as far as it has processors; "
-        "with --rate one.",
+        # Scripts still give it; it does nothing.
+        hidden=True,
     ),
     _no_listen,
     _strict,

@@ -52,6 +52,8 @@ def run_verb(options: Options) -> int:
     outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
     if options["record"]:
         check_file(f"--record {options['record']}", options["record"])
+    if options["jobs"] is not None:
+        _tell_note("--jobs is ignored: one process an agent is enough")
     request = request_of(options)
     earlier = read_earlier(options["resume"]) if options["resume"] else None
     if options["record"]:
@@ -166,7 +168,11 @@ def plan_verb(options: Options) -> int:
 def _tell_notes(plan: Plan) -> None:
     """What the user may have misspelt, where standard output has no place for it."""
     for note in plan.notes:
-        click.echo(f"netprobe: note: {clean(note)}", err=True)
+        _tell_note(clean(note))
+
+
+def _tell_note(note: str) -> None:
+    click.echo(f"netprobe: note: {note}", err=True)
 
 
 def check_hosts_verb(options: Options) -> int:
@@ -218,7 +224,6 @@ def _probing(options: Options) -> pipeline.Probing:
         retries=options["retries"],
         rate=options["rate"],
         forks=options["forks"],
-        jobs=options["jobs"],
         listen=not options["no_listen"],
         strict=options["strict"],
         live=options["live"],

@@ -44,7 +44,7 @@ async def collect(
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
     emitted = Emitted(work)
     try:
-        fleet.start(secrets.token_bytes(32), settings.rate, settings.jobs)
+        fleet.start(secrets.token_bytes(32), settings.rate)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, emitted)

@@ -33,14 +33,12 @@ class ProbeSettings:
     """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
-    ``jobs``: processes of one agent.
     """
 
     timeout_s: float | None = None
     looks: int = LOOKS
     rate: int | None = None
     forks: int = FORKS
-    jobs: int = 1
     listen: bool = True
     ready_s: float = READY_S
 

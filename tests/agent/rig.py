@@ -30,7 +30,6 @@ class Agent:
         self.host = 1
         self.templates = {1: PLAIN, 2: BARE}
         self.rate = Bucket()
-        self.sharers = 1
         self.answers = Answers()
         self.messages: list[dict[str, Any]] = []
         self.waiting_for: set[int] = set()

@@ -54,7 +54,7 @@ def ends() -> Iterator[Ends]:
 
 def test_every_order_of_the_wire_is_known() -> None:
     """The table is the wire document's."""
-    words = "start beat rate jobs templates listen close seen held capture captured probe cancel"
+    words = "start beat rate templates listen close seen held capture captured probe cancel"
     assert {*words.split(), "resolve", "route", "walk", "stop"} <= set(ORDERS)
 
 

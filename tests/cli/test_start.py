@@ -107,7 +107,7 @@ def test_help_shows_defaults(tmp_path: Path) -> None:
     assert f"[default: {FORKS};" in text
     assert f"[default: {pipeline.MAX_RESULTS};" in text
     assert cli_options.DEFAULT_RETRIES == LOOKS - 1
-    assert pipeline.Probing().jobs == cli_options.DEFAULT_JOBS
+    assert "--jobs" not in text
     assert tuple(REPORTS) == cli_options.RUN_FORMATS
     assert "inventory.yaml" in text
 

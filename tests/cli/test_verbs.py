@@ -45,6 +45,16 @@ def test_run_passes(folder: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("netprobe: 23 of 23 flows (100 %)")
 
 
+def test_jobs_are_ignored_with_a_note(folder: Path) -> None:
+    """A script that still gives ``--jobs`` gets the same run, and one note that it does nothing."""
+    done = netprobe("run", *TINY, "--from", "here", "--to", "here", "--jobs", "4", cwd=folder)
+
+    assert done.returncode == 0
+    assert "PASS: all 23 required flows are as they should be\n" in done.stdout
+    note = "netprobe: note: --jobs is ignored: one process an agent is enough"
+    assert done.stderr.splitlines().count(note) == 1
+
+
 def test_nothing_to_do(folder: Path) -> None:
     """A run without any flow says so first and is never exit 0."""
     done = netprobe("run", *TINY, "--protocol", "icmp", cwd=folder)

@@ -38,10 +38,6 @@ class Agent:
         self.host = 0
         self.templates: Dict[int, Template] = {}
         self.rate = Bucket(None)
-        # How many processes may work on a large order.
-        self.jobs = 1
-        # How many processes divide the source ports that this host can spare.
-        self.sharers = 1
         self.answers = Answers()
         self.parts: Dict[str, Any] = {}
         # What must stay open as long as the agent lives.

@@ -17,12 +17,12 @@ class DeadMan:
         self._loop = loop
         self._expired = expired
         self._heard_at = loop.now()
-        self.silence_s = silence_s
+        self._silence_s = silence_s
         self._timer = loop.call_later(silence_s, self._check)
 
     def allow(self, silence_s: float) -> None:
         """Change how long the silence may be."""
-        self.silence_s = silence_s
+        self._silence_s = silence_s
         self._timer.cancel()
         self._check()
 
@@ -31,7 +31,7 @@ class DeadMan:
         self._heard_at = self._loop.now()
 
     def _check(self) -> None:
-        left_s = self._heard_at + self.silence_s - self._loop.now()
+        left_s = self._heard_at + self._silence_s - self._loop.now()
         if left_s <= 0:
             self._expired()
         else:

@@ -25,11 +25,6 @@ class Bucket:
         self._per_s = None if not per_s else float(per_s)
         self._tokens = min(self._tokens, self._depth()) if self._per_s else 0.0
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is any limit."""
-        return self._per_s is not None
-
     def take(self, wanted: int, now: float) -> int:
         """How many of ``wanted`` probes may start now; they are paid for."""
         if self._per_s is None:

@@ -170,19 +170,16 @@ class Fleet:
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
 
-    def start(self, key: bytes, rate: int | None = None, jobs: int = 1) -> None:
+    def start(self, key: bytes, rate: int | None = None) -> None:
         """Begin to start every agent; each settles on its own.
 
         Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
-        ``jobs``: how many processes an agent may be.
         """
         self.key = key
         able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
         first: list[dict[str, Any]] = []
         if rate is not None:
             first.append({"t": "rate", "per_s": rate / max(1, len(able))})
-        if jobs > 1:
-            first.append({"t": "jobs", "count": jobs})
         for agent in self._agents.values():
             self._starts.append(asyncio.create_task(self._start(agent, key, first)))
 

@@ -32,17 +32,16 @@ _DISCARD = 9
 
 
 class BoundSockets:
-    """Opens and counts them; ``sharers``: how many processes divide the source ports there are."""
+    """Opens bound sockets, and counts them."""
 
-    def __init__(self, sharers: int) -> None:
-        self._sharers = sharers
+    def __init__(self) -> None:
         self._room = 0
         self._fds: Set[int] = set()
         self._plain: Optional[bool] = None
 
     def measure(self) -> None:
         """Look at the host's settings as they are now."""
-        self._room = _most_ports(self._sharers)
+        self._room = _most_ports()
         self._plain = None
 
     def target(self, order: Order) -> Optional[Target]:
@@ -118,10 +117,10 @@ def _is_plain() -> bool:
     return not any(_BY_PORT.intersection(rule) for rule in rules)
 
 
-def _most_ports(sharers: int) -> int:
+def _most_ports() -> int:
     try:
         with open(PORT_RANGE) as file:
             first, last = map(int, file.read().split())
     except (OSError, ValueError):
         return 0
-    return min(MOST_PORTS, int((last - first + 1) * SHARE / sharers))
+    return min(MOST_PORTS, int((last - first + 1) * SHARE))

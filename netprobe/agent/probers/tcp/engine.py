@@ -42,7 +42,7 @@ class TcpEngine:
         self._answers = answers_of(agent)
         self._epoll = select.epoll()
         agent.loop.watch(self._epoll.fileno(), select.EPOLLIN, lambda events: self._run())
-        self._pool = Pool(self._epoll, agent.sharers)
+        self._pool = Pool(self._epoll)
         self._pump = Pump(agent.loop, self._run)
         self._orders: Dict[int, TcpOrder] = {}
         # Whose connect is out on a descriptor.

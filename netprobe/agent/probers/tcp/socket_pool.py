@@ -31,10 +31,10 @@ Shelf = List[socket.socket]
 class Pool:
     """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
 
-    def __init__(self, epoll: Any, sharers: int) -> None:
+    def __init__(self, epoll: Any) -> None:
         self._epoll = epoll
         self._disconnect = Disconnect()
-        self._bound = BoundSockets(sharers)
+        self._bound = BoundSockets()
         self._shelves: Dict[Key, Shelf] = {}
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
