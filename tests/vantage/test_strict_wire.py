@@ -81,8 +81,8 @@ async def test_what_is_no_message_loses_the_agent(
 def test_lists_of_any_depth_are_no_message() -> None:
     """At the interpreter's own limit too, where a value can be read but not be shown."""
     for depth in range(1, sys.getrecursionlimit() + 100):
-        body = b'["done",' + b"[" * depth + b"]" * depth + b",false]"
-        with pytest.raises(ValueError, match=r"^done: |^lists are nested too deeply"):
+        body = b'["seen",1,[[7,[' + b"[" * depth + b"]" * depth + b"],[],null]],[],[]]"
+        with pytest.raises(ValueError, match=r"^seen: orders: ports: |^lists are nested too"):
             decode_message(body, ANSWERS)
 
 
