@@ -15,11 +15,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from netprobe.agent.wire.answers import Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import HELLO_PREFIX, READY_LINE, FrameReader, encode_frame
+from netprobe.agent.wire.messages import ANSWERS
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StartOrder, StopOrder
+from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.script import agent_script
 
-Message = dict[str, Any]
+Order = ProbeOrder | EchoOrder
+Outcomes = ProbeOutcomes | EchoOutcomes
 # (address, port): one flow; what the agent said of it.
 Answers = dict[tuple[str, int], str]
 READ_BYTES = 1 << 20
@@ -44,26 +49,26 @@ class AgentProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
-        self._reader = FrameReader()
+        self._reader = FrameReader(ANSWERS)
         head = self._read_line(READY_LINE)
         self._write(bundle())
         head = self._read_line(HELLO_PREFIX)
-        self._waiting: list[Message] = []
+        self._waiting: list[Any] = []
         if head:
             self._waiting += self._reader.feed(head)
-        self.send({"t": "start", "key": "00" * 32, "host": 1, "silence_s": 600})
+        self.send(StartOrder(bytes(32), 1, 600.0))
 
     @property
     def pid(self) -> int:
         """Its process."""
         return self._process.pid
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Any) -> None:
         """One frame to the agent."""
         self._write(encode_frame(message))
 
-    def frames(self) -> Iterator[Message]:
-        """Frames as they come, until the agent ends."""
+    def messages(self) -> Iterator[Any]:
+        """Messages as they come, until the agent ends."""
         while True:
             # One by one: a caller that stops here finds the rest next time.
             while self._waiting:
@@ -71,32 +76,32 @@ class AgentProcess:
             data = os.read(self._out.fileno(), READ_BYTES)
             if not data:
                 return
-            self._waiting = self._reader.feed(data)
+            self._waiting += self._reader.feed(data)
 
-    def probe(self, orders: Sequence[Message]) -> Iterator[tuple[Message, Message]]:
-        """Send all orders; gives (order, outcomes frame) until every one is done."""
-        by_id = {order["id"]: order for order in orders}
+    def probe(self, orders: Sequence[Order]) -> Iterator[tuple[Order, Outcomes]]:
+        """Send all orders; gives every order with each of its outcomes, until all are done."""
+        by_id = {order.id: order for order in orders}
         for order in orders:
-            self.send({"t": "probe", **order})
+            self.send(order)
         left = len(orders)
-        for frame in self.frames():
-            if frame["t"] == "outcomes":
-                yield by_id[frame["id"]], frame
-            elif frame["t"] == "done":
+        for message in self.messages():
+            if isinstance(message, (ProbeOutcomes, EchoOutcomes)):
+                yield by_id[message.id], message
+            elif isinstance(message, Done):
                 left -= 1
                 if not left:
                     return
-            elif frame["t"] == "fault":
-                raise RuntimeError(frame["words"])
+            elif isinstance(message, Fault):
+                raise RuntimeError(message.words)
         raise RuntimeError("the agent ended early")
 
     def stop(self) -> float:
         """Stop it; the processor seconds that it and its starting shell took."""
         with contextlib.suppress(BrokenPipeError):  # it has ended already
-            self.send({"t": "stop"})
+            self.send(StopOrder())
         with contextlib.suppress(BrokenPipeError):
             self._in.close()
-        for _ in self.frames():
+        for _ in self.messages():
             pass
         _, _, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = 0
@@ -118,48 +123,51 @@ class AgentProcess:
         return seen.split(marker, 1)[1].split(b"\n", 1)[1]
 
 
-def word(kind: Message) -> str:
+def word(kind: OutcomeKind) -> str:
     """What one outcome means to a scanner: open, closed, rejected, silent, or the raw words."""
-    if kind["answer"] is not None:
+    if kind.answer is not None:
         return "open"
-    if kind["failure"] == "no-answer":
+    if kind.failure == "no-answer":
         return "silent"
-    if kind["icmp"] is not None:
-        return "closed" if tuple(kind["icmp"][:2]) == (3, 3) else "rejected"
-    return "closed" if kind["failure"] == "refused" else str(kind["failure"])
+    if kind.icmp is not None:
+        return "closed" if (kind.icmp.type, kind.icmp.code) == (3, 3) else "rejected"
+    return "closed" if kind.failure == "refused" else str(kind.failure)
 
 
-def tcp_order(number: int, address: str, ranges: Sequence[Sequence[int]]) -> Message:
+def port_order(
+    number: int, protocol: str, address: str, ports: tuple[int, int], mode: str
+) -> ProbeOrder:
     """An order as the product gives it where nothing of ours listens."""
-    return {
-        "id": number, "proto": "tcp", "dst": address, "src": None, "host": None,
-        "blocks": [{"ports": [list(one) for one in ranges], "mode": "connect", "template": 0}],
-        "first_ms": None, "look_ms": 4000, "looks": 2, "pace": None, "min_ttl": None,
-    }  # fmt: skip
+    return ProbeOrder(
+        id=number, proto=protocol, number=None, dst=address, src=None,
+        blocks=[ProbeBlock([ports], mode, 0)], first_ms=None, look_ms=4000, looks=2,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+    )  # fmt: skip
 
 
-def run(within: Sequence[str], orders: Sequence[Message]) -> tuple[float, float, Answers]:
+def run(within: Sequence[str], orders: Sequence[ProbeOrder]) -> tuple[float, float, Answers]:
     """Start an agent, let it work through the orders, end it: wall s, processor s, every answer."""
-    frames: list[tuple[str, Message]] = []
+    found: list[tuple[str, Outcomes]] = []
     begun = time.monotonic()
     agent = AgentProcess(within)
-    for order, frame in agent.probe(orders):
-        frames.append((order["dst"], frame))
+    for order, outcomes in agent.probe(orders):
+        assert isinstance(order, ProbeOrder)
+        found.append((order.dst, outcomes))
     cpu_s = agent.stop()
     wall_s = time.monotonic() - begun
-    return wall_s, cpu_s, answers_of(frames)
+    return wall_s, cpu_s, answers_of(found)
 
 
-def answers_of(frames: Sequence[tuple[str, Message]]) -> Answers:
+def answers_of(found: Sequence[tuple[str, Outcomes]]) -> Answers:
     """Every flow's answer. Raises where a flow was answered twice."""
     answers: Answers = {}
-    for address, frame in frames:
-        words = [word(kind) for kind in frame["kinds"]]
-        for first, last, index, _, _ in frame["runs"]:
-            for port in range(first, last + 1):
+    for address, outcomes in found:
+        words = [word(kind) for kind in outcomes.kinds]
+        for run in outcomes.runs:
+            for port in range(run.first, run.last + 1):
                 if (address, port) in answers:
                     raise RuntimeError(f"{address} {port} was answered twice")
-                answers[address, port] = words[index]
+                answers[address, port] = words[run.kind]
     return answers
 
 

@@ -7,10 +7,11 @@ import time
 from collections import Counter
 
 from bench import tools
-from bench.agent import AgentProcess, Answers, Message, word
+from bench.agent import AgentProcess, Answers, port_order, word
 from bench.field import FIRST_PORT, Field
 from bench.table import Row, against
 from bench.tools import Timed
+from netprobe.agent.wire.orders import EchoOrder
 
 ECHO_HOSTS = 4000
 ECHO_NET = "10.90.0.0/20"
@@ -48,19 +49,11 @@ def _less(whole: Timed, start: Timed) -> Timed:
     return Timed(wall_s, cpu_s, whole.answers, whole.wrong)
 
 
-def _order(number: int, protocol: str, address: str, ports: list[list[int]], mode: str) -> Message:
-    return {
-        "id": number, "proto": protocol, "number": None, "dst": address, "src": None, "host": None,
-        "blocks": [{"ports": ports, "mode": mode, "template": 0}],
-        "first_ms": None, "look_ms": 4000, "looks": 2, "pace": None, "min_ttl": None,
-    }  # fmt: skip
-
-
 def _udp(place: Field) -> Timed:
     ports = range(FIRST_PORT, place.last_port + 1)
     expected: Answers = {(address, port): "closed" for address in place.addresses for port in ports}
     orders = [
-        _order(number, "udp", address, [[FIRST_PORT, place.last_port]], "send")
+        port_order(number, "udp", address, (FIRST_PORT, place.last_port), "send")
         for number, address in enumerate(place.addresses, 1)
     ]
     return tools.agent(place, orders, expected)
@@ -69,12 +62,12 @@ def _udp(place: Field) -> Timed:
 def _echo(place: Field, addresses: list[str]) -> Timed:
     """One order for all; from the order to the last answer."""
     agent = AgentProcess(place.within)
-    order = {**_order(1, "icmp", "", [], "echo"), "dsts": addresses}
+    order = EchoOrder(1, addresses, src=None, first_ms=None, look_ms=4000, looks=2, size=None)
     answers: Counter[str] = Counter()
     begun = time.monotonic()
-    for _, frame in agent.probe([order]):
-        for first, last, index, *_ in frame["runs"]:
-            answers[word(frame["kinds"][index])] += last - first + 1
+    for _, outcomes in agent.probe([order]):
+        for run in outcomes.runs:
+            answers[word(outcomes.kinds[run.kind])] += run.last - run.first + 1
     wall_s = time.monotonic() - begun
     cpu_s = agent.stop()
     return Timed(wall_s, cpu_s, answers, len(addresses) - answers["open"])

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from statistics import median
 
 from bench import tools
-from bench.agent import Answers, Message, tcp_order
+from bench.agent import Answers, port_order
 from bench.field import FIRST_PORT, SOURCE, Field
 from bench.table import Row, against, seconds
 from bench.tools import Timed
+from netprobe.agent.wire.orders import ProbeOrder
 
 FLOOR_WINDOW = 128
 BUSY_LOOPS = 4
@@ -118,9 +119,9 @@ def _ours(place: Field, word: Callable[[int], str]) -> Timed:
     return tools.agent(place, _orders(place), expected)
 
 
-def _orders(place: Field) -> list[Message]:
+def _orders(place: Field) -> list[ProbeOrder]:
     return [
-        tcp_order(number, address, [[FIRST_PORT, place.last_port]])
+        port_order(number, "tcp", address, (FIRST_PORT, place.last_port), "connect")
         for number, address in enumerate(place.addresses, 1)
     ]
 

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.agent import Answers, Message, children_cpu_s, run
+from bench.agent import Answers, children_cpu_s, run
 from bench.field import FIRST_PORT, Field
+from netprobe.agent.wire.orders import ProbeOrder
 
 # The fastest that stays right on these targets: -T5 beats explicit --min-rate and
 # --min-parallelism for connect scans, which it opens up by itself.
@@ -41,7 +42,7 @@ def command(argv: Sequence[str]) -> tuple[float, float, str]:
     return time.monotonic() - begun, children_cpu_s() - cpu_s, done.stdout
 
 
-def agent(place: Field, orders: Sequence[Message], expected: Answers) -> Timed:
+def agent(place: Field, orders: Sequence[ProbeOrder], expected: Answers) -> Timed:
     """Our agent, held against what each single flow must be."""
     wall_s, cpu_s, answers = run(place.within, orders)
     wrong = sum(answers.get(flow) != word for flow, word in expected.items())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.codec import decode_message
-from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE
+from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE, WIRE_VERSION
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.process import AgentProcess
 from netprobe.vantage.script import SUDO_LINE
@@ -17,13 +18,17 @@ from netprobe.vantage.script import SUDO_LINE
 BANNER_LIMIT_BYTES = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 
-StageName = Literal["connect", "sudo", "no-python", "agent"]
+StageName = Literal["connect", "sudo", "no-python", "agent", "hello"]
+
+# The version stands first, so that it can be read of a hello whose other fields are unknown.
+_HELLO_VERSION = re.compile(rb'\["hello", ?(\d{1,9})[],]')
 
 
 class StartFailed(Exception):
     """The command ended, or said the wrong thing, before the agent's hello.
 
     ``stage`` tells who failed: the vantage itself, sudo, the search for a Python, or our own agent.
+    Of ``hello`` the text says why the agent's hello is not one; all others ended.
     """
 
     def __init__(self, stage: StageName, text: str) -> None:
@@ -58,6 +63,20 @@ class Secret:
 def new_token() -> str:
     """A prompt that nobody else prints; no space and no percent sign, which sudo would expand."""
     return f"netprobe-sudo-{secrets.token_hex(8)}:"
+
+
+def read_hello(line: bytes) -> HelloLine:
+    """The hello of a line. Raises StartFailed where it is of another version, or is not one."""
+    version = _HELLO_VERSION.match(line)
+    if version is not None and int(version[1]) != WIRE_VERSION:
+        words = f"the agent speaks version {int(version[1])} of the wire, not {WIRE_VERSION}"
+        raise StartFailed("hello", words)
+    try:
+        hello: HelloLine = decode_message(line, {"hello": HelloLine})
+    except ValueError as error:
+        words = f"the agent sent no hello of this version ({error})"
+        raise StartFailed("hello", words) from None
+    return hello
 
 
 class Handshake:
@@ -107,11 +126,7 @@ class Handshake:
         await self._process.stdin.drain()
         await self._read_past(HELLO_PREFIX)
         line = await self._read_past(b"\n")
-        try:
-            hello = decode_message(line, {"hello": HelloLine})
-        except ValueError as error:
-            raise StartFailed("agent", f"sent no hello of this version ({error})") from None
-        return Greeting(hello, bytes(self._seen))
+        return Greeting(read_hello(line), bytes(self._seen))
 
     async def _read_past(self, marker: bytes) -> bytes:
         """What stands before the marker; whatever a banner or a profile prints is skipped so."""

@@ -209,6 +209,8 @@ def _translated(
         return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
     if error.stage == "no-python":
         return AgentError("no-python", f"{host.name}: {_no_python(said)}")
+    if error.stage == "hello":
+        return AgentError("no-vantage", "; ".join([f"{host.name}: {error}", *said]))
     trouble = way.explain(host, process.status, said)
     if trouble.transient and error.stage == "connect":
         return _TryAgain(trouble.words)

@@ -112,7 +112,7 @@ class AgentLink:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
                 self.lost.result()
-            return self._checked(reply.result(), answer)
+            return self.check_answer(reply.result(), answer)
         finally:
             del self._replies[identity]
 
@@ -138,11 +138,9 @@ class AgentLink:
             await self._drain()
             while True:
                 message = await queue.get()
-                if isinstance(message, LinkLost):
-                    self.lost.result()
                 if isinstance(message, Done):
                     return
-                yield self._checked(message, answer)
+                yield self.check_answer(message, answer)
         finally:
             self.unsubscribe(order.id)
 
@@ -157,7 +155,13 @@ class AgentLink:
             for task in (*self._tasks, *self._farewells):
                 task.cancel()
 
-    def _checked(self, message: Any, answer: type[Answer]) -> Answer:
+    def check_answer(self, message: Any, answer: type[Answer]) -> Answer:
+        """The message, which must be an ``answer``: an agent that sends another one is lost.
+
+        Raises AgentError where it is another one, the agent's own bug, or the end of the link.
+        """
+        if isinstance(message, LinkLost):
+            self.lost.result()
         if isinstance(message, Fault):
             raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {message.words}")
         if not isinstance(message, answer):
@@ -190,12 +194,13 @@ class AgentLink:
 
     async def _deliver(self, message: Any) -> None:
         identity = getattr(message, "id", 0)
-        reply = None if isinstance(message, STREAMED) else self._replies.get(identity)
-        if reply is not None:
+        queue, reply = self._streams.get(identity), self._replies.get(identity)
+        # A round and an order may have the same id, as far as the wire is concerned.
+        if queue is not None and (reply is None or isinstance(message, STREAMED)):
+            await queue.put(message)
+        elif reply is not None:
             if not reply.done():
                 reply.set_result(message)
-        elif identity in self._streams:
-            await self._streams[identity].put(message)
         elif isinstance(message, Fault):
             log.warning("%s: a bug in the agent: %s", self.host, message.words)
             if identity is None:

@@ -25,7 +25,6 @@ from netprobe.agent.wire.stream_messages import (
     StreamSendOrder,
     StreamShutOrder,
 )
-from netprobe.errors import AgentError
 from netprobe.model.stream import Event, EventKind, Opened
 from netprobe.vantage.link import AgentLink, LinkLost
 
@@ -86,7 +85,8 @@ class Stream:
                 self._id, target.address, target.port, target.source, target.mss, timeout_ms
             )
         )
-        self.opened = _read_opened(await self._next())
+        opened = self._link.check_answer(await self._next(), StreamOpened)
+        self.opened = _read_opened(opened)
         self._over = self.opened.failure is not None
 
     async def send(self, data: bytes) -> None:
@@ -103,7 +103,7 @@ class Stream:
         """Give the next event; ``timeout`` where the agent heard nothing for so long."""
         if not self._messages and not self._over:
             self._link.send(StreamAwaitOrder(self._id, round(limit_s * 1000)))
-        event = _read_event(await self._next())
+        event = self._read_event(await self._next())
         if event.kind == "data":
             self._link.send(StreamCredit(self._id, len(event.data)))
         self._over = self._over or event.over
@@ -133,13 +133,21 @@ class Stream:
         while not self._messages:
             self._arrived.clear()
             await self._arrived.wait()
-        message = self._messages.popleft()
-        if isinstance(message, LinkLost):
-            self._link.lost.result()
-        if isinstance(message, Fault):
-            words = f"{self._link.host}: a bug in the agent: {message.words}"
-            raise AgentError("agent-fault", words)
-        return message
+        return self._messages.popleft()
+
+    def _read_event(self, message: Any) -> Event:
+        if isinstance(message, StreamReceived):
+            return Event("data", message.data, *message.times, tcp=message.tcp or {})
+        event = self._link.check_answer(message, StreamEvent)
+        return Event(
+            cast(EventKind, event.kind),
+            b"",
+            *event.times,
+            failure=event.failure,
+            icmp=event.icmp,
+            soft=event.soft,
+            tcp=event.tcp,
+        )
 
     async def _read(self, queue: asyncio.Queue[Any]) -> None:
         """Empty the link's queue at once: a full one would stop every other stream of the agent."""
@@ -148,7 +156,7 @@ class Stream:
             if isinstance(message, StreamCredit):
                 self._credit += message.bytes
                 self._credited.set()
-            elif isinstance(message, StreamInfo):
+            elif isinstance(message, StreamInfo) and self._infos:
                 self._answer_info(message)
             elif not isinstance(message, LinkLost):
                 self._messages.append(message)
@@ -183,19 +191,5 @@ def _read_opened(message: StreamOpened) -> Opened:
         rtt_ms=None if message.rtt_us is None else message.rtt_us / 1000,
         elapsed_ms=message.times.elapsed_ms,
         local=message.local,
-        tcp=message.tcp,
-    )
-
-
-def _read_event(message: StreamReceived | StreamEvent) -> Event:
-    if isinstance(message, StreamReceived):
-        return Event("data", message.data, *message.times, tcp=message.tcp or {})
-    return Event(
-        cast(EventKind, message.kind),
-        b"",
-        *message.times,
-        failure=message.failure,
-        icmp=message.icmp,
-        soft=message.soft,
         tcp=message.tcp,
     )

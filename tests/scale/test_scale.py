@@ -10,6 +10,8 @@ import pytest
 
 from bench.stream import OURS, PASSED, SILENT, _block, _host
 from netprobe.agent.probers.outcomes import Outcomes, kind
+from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence, Listener, Witness
@@ -80,15 +82,15 @@ def test_a_range_is_one_object_in_the_plan_and_one_order_on_the_wire() -> None:
     found = [part for task in tasks for part in parts(task, listeners, Templates())]
 
     assert [task.ports for task in tasks] == [NODE_PORTS]
-    assert [part.order(1, None, ProbeSettings())["blocks"][0]["ports"] for part in found] == [
-        [[30000, 32767]]
-    ]
+    (order,) = [part.make_order(1, None, ProbeSettings().timing) for part in found]
+    assert isinstance(order, ProbeOrder)
+    assert [block.ports for block in order.blocks] == [list(NODE_PORTS)]
 
 
 @pytest.mark.parametrize("failure", ["refused", "no-answer"])
 def test_equal_outcomes_of_a_range_are_one_run_of_the_wire(failure: str) -> None:
-    """However the ports come in, an outcome frame has one run for them."""
-    sent: list[dict[str, Any]] = []
+    """However the ports come in, an answer has one run for them."""
+    sent: list[ProbeOutcomes] = []
     outcomes = Outcomes(sent.append, 1)
     ports = list(range(30000, 32768))
     if failure == "refused":
@@ -98,21 +100,21 @@ def test_equal_outcomes_of_a_range_are_one_run_of_the_wire(failure: str) -> None
             outcomes.add(port, kind("connect", failure), None, 2)
     outcomes.flush()
 
-    (frame,) = sent
-    assert [run[:2] for run in frame["runs"]] == [[30000, 32767]]
+    (found,) = sent
+    assert [(run.first, run.last) for run in found.runs] == [(30000, 32767)]
 
 
 def test_resets_beside_another_outcome_keep_every_port() -> None:
     """Ports that a reset refused join the others where there is a hole."""
-    sent: list[dict[str, Any]] = []
+    sent: list[ProbeOutcomes] = []
     outcomes = Outcomes(sent.append, 1)
     outcomes.add_many([1, 2, 4], kind("connect", "refused"), 0.001, 1)
     outcomes.add(3, kind("connect", answer="unasked"), 0.005, 1)
     outcomes.flush()
 
-    (frame,) = sent
-    words = [frame["kinds"][run[2]]["failure"] for run in frame["runs"]]
-    assert [run[:2] for run in frame["runs"]] == [[1, 2], [3, 3], [4, 4]]
+    (found,) = sent
+    words = [found.kinds[run.kind].failure for run in found.runs]
+    assert [(run.first, run.last) for run in found.runs] == [(1, 2), (3, 3), (4, 4)]
     assert words == ["refused", None, "refused"]
 
 

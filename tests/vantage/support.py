@@ -6,9 +6,11 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from netprobe.agent.wire.frames import Template, template_to_json
+from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.orders import ProbeOrder, TemplatesOrder
+from netprobe.agent.wire.parts import ListenBlock, ProbeBlock
+from netprobe.agent.wire.templates import Template, number_template
 from netprobe.model.inventory import Address, Host, Ssh, Vantage
 from netprobe.vantage.link import AgentLink
 
@@ -20,10 +22,9 @@ PLAIN = Template(b"NPQ1" + bytes(24), 4, 12)
 PLAIN.answer = b"NPA1" + bytes(26)
 PLAIN.answer_nonce_at, PLAIN.answer_host_at, PLAIN.answer_mac_at = 4, 12, 14
 ONE_WAY = Template(b"NPV1" + bytes(24), 4, 12)
-TEMPLATES = {
-    "t": "templates",
-    "items": {"1": template_to_json(PLAIN), "2": template_to_json(ONE_WAY)},
-}
+TEMPLATES = TemplatesOrder([number_template(1, PLAIN), number_template(2, ONE_WAY)])
+
+Port = tuple[int, int]
 
 
 def host(vantage: Vantage, *, sudo: bool = False) -> Host:
@@ -62,35 +63,29 @@ def free_port(address: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int
         return int(sock.getsockname()[1])
 
 
-def block(proto: str, address: str, ports: Sequence[Sequence[int]], template: int = 1) -> Any:
+def block(proto: str, address: str, ports: Sequence[Port], template: int = 1) -> ListenBlock:
     """One block of a ``listen`` order."""
-    return {"proto": proto, "addr": address, "ports": ports, "template": template}
+    return ListenBlock(proto, address, list(ports), None, template)
 
 
-def probe(order: int, proto: str, address: str, ports: Sequence[Sequence[int]]) -> dict[str, Any]:
+def probe(order: int, proto: str, address: str, ports: Sequence[Port]) -> ProbeOrder:
     """A nonce probe of these ports."""
-    return {
-        "t": "probe",
-        "id": order,
-        "proto": proto,
-        "dst": address,
-        "src": None,
-        "blocks": [{"ports": ports, "mode": "nonce", "template": 1}],
-        "first_ms": None,
-        "look_ms": 1000,
-        "looks": 2,
-        "pace": None,
-        "min_ttl": None,
-    }
+    return ProbeOrder(
+        id=order, proto=proto, number=None, dst=address, src=None,
+        blocks=[ProbeBlock(list(ports), "nonce", 1)], first_ms=None, look_ms=1000, looks=2,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+    )  # fmt: skip
 
 
-async def outcomes(link: AgentLink, order: dict[str, Any]) -> list[tuple[int, int, Any, Any]]:
+async def outcomes(
+    link: AgentLink, order: ProbeOrder
+) -> list[tuple[int, int, str | None, str | None]]:
     """(first, last, failure, answer) of an order's runs."""
     found = []
-    async for frame in link.stream(order):
-        for first, last, kind, _rtt_us, _attempts in frame.get("runs", ()):
-            what = frame["kinds"][kind]
-            found.append((first, last, what["failure"], what["answer"]))
+    async for answer in link.stream(order, ProbeOutcomes):
+        for run in answer.runs:
+            kind = answer.kinds[run.kind]
+            found.append((run.first, run.last, kind.failure, kind.answer))
     return sorted(found)
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.agent.wire.answers import Done, Fault, Listening, Routed
+from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.agent.wire.orders import CancelOrder, ListenOrder, RouteOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Vantage
 from netprobe.vantage.launch import Launcher, start_agent
@@ -29,6 +32,7 @@ from tests.vantage.support import (
     host,
     is_running,
     local,
+    probe,
     until,
 )
 
@@ -40,7 +44,7 @@ from tests.vantage.support import KEY, local
 async def main():
     async with Launcher(silence_s=float(sys.argv[1])) as launcher:
         link = await start_agent(local(), 1, key=KEY, launcher=launcher)
-        print(link.hello["pid"], flush=True)
+        print(link.hello.pid, flush=True)
         await asyncio.sleep(60)
 
 asyncio.run(main())
@@ -87,7 +91,7 @@ async def test_a_silent_coordinator_loses_its_agent(
 async def test_a_signal_ends_an_agent_in_order(start: Start, number: signal.Signals) -> None:
     """An administrator's kill, or sshd's hangup, closes everything at once."""
     link = await start(local())
-    os.kill(link.hello["pid"], number)
+    os.kill(link.hello.pid, number)
     with pytest.raises(AgentError, match="status 0"):
         await asyncio.wait_for(asyncio.shield(link.lost), 5)
 
@@ -111,11 +115,11 @@ async def test_closing_a_link_ends_the_listeners(start: Start) -> None:
     link = await start(local())
     port = free_port()
     link.send(TEMPLATES)
-    listen = {"t": "listen", "blocks": [block("tcp", "127.0.0.1", [[port, port]])]}
-    reply = await link.request(listen)
-    assert reply["blocks"][0]["up"] == [[port, port]]
+    listen = ListenOrder(0, [block("tcp", "127.0.0.1", [(port, port)])])
+    reply = await link.request(listen, Listening)
+    assert reply.blocks[0].up == [(port, port)]
     await link.close()
-    assert not is_running(link.hello["pid"])
+    assert not is_running(link.hello.pid)
     server = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", port, reuse_address=False)
     server.close()
 
@@ -137,7 +141,7 @@ async def test_a_python_that_is_too_old_is_passed_over(tmp_path: Path, start: St
     (tmp_path / "python3").chmod(0o755)
     (tmp_path / "python3.8").symlink_to(sys.executable)
     link = await start(command("env", f"PATH={tmp_path}"))
-    assert link.hello["wire"] == 1
+    assert link.hello.wire == WIRE_VERSION
 
 
 @pytest.mark.parametrize(
@@ -225,12 +229,12 @@ async def test_a_bug_in_a_handler_is_no_end(start: Start) -> None:
     """A fault is reported with its traceback's source lines, and the agent works on."""
     link = await start(local())
     with pytest.raises(AgentError) as caught:
-        await link.request({"t": "listen", "blocks": [block("tcp", "127.0.0.1", [], 99)]})
+        await link.request(ListenOrder(0, [block("tcp", "127.0.0.1", [], 99)]), Listening)
     assert caught.value.reason == "agent-fault"
     assert "KeyError: 99" in str(caught.value)
     assert "netprobe_agent/listeners/listeners.py" in str(caught.value)
     assert "self._agent.templates[number]" in str(caught.value)
-    assert (await link.request({"t": "route", "dst": "127.0.0.1", "src": None}))["dev"] == "lo"
+    assert (await link.request(RouteOrder(0, "127.0.0.1", None), Routed)).dev == "lo"
 
 
 async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
@@ -238,13 +242,13 @@ async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
     link = await start(local())
     queue = link.subscribe(1)
     for _ in range(queue.maxsize * 4):
-        link.send({"t": "cancel", "id": 1})
-        link.send({"t": "probe", "id": 1, "proto": "none"})
+        link.send(CancelOrder(1))
+        link.send(probe(1, "none", "127.0.0.1", []))
     await until(queue.full)
     for _ in range(queue.maxsize * 4):
-        assert (await queue.get())["t"] in ("fault", "done")
+        assert isinstance(await queue.get(), (Fault, Done))
     link.unsubscribe(1)
-    assert (await link.request({"t": "route", "dst": "127.0.0.1", "src": None}))["dev"] == "lo"
+    assert (await link.request(RouteOrder(0, "127.0.0.1", None), Routed)).dev == "lo"
 
 
 def test_the_bundle_is_the_same_every_time() -> None:

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.agent.wire.answers import Routed, Seen
+from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.agent.wire.orders import RouteOrder, SeenOrder
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import AgentLink
+from netprobe.vantage.link import AgentLink, LinkLost
 from netprobe.vantage.ssh import first_hop, read_hop
 from tests.vantage.conftest import Start
 from tests.vantage.sshd import SSHD, Sshd, client_config, target
@@ -49,11 +52,11 @@ async def test_an_agent_starts_and_nothing_stays(server: Server, tmp_path: Path)
         folder = await launcher.folder.path()
         assert folder.stat().st_mode & 0o777 == 0o700
         link = await start_agent(ssh(target("node", config)), HOST, key=KEY, launcher=launcher)
-        reply = await link.request({"t": "route", "dst": "127.0.0.1", "src": None})
-        assert reply["dev"] == "lo"
+        reply = await link.request(RouteOrder(0, "127.0.0.1", None), Routed)
+        assert reply.dev == "lo"
         await link.close()
         assert link.exit_status == 0
-        assert await gone(link.hello["pid"])
+        assert await gone(link.hello.pid)
     assert not folder.exists()
     assert not masters(folder)
 
@@ -94,7 +97,7 @@ async def test_noise_before_the_hello_does_no_harm(
     )
     node = server(force=noisy, extra=f"Banner {tmp_path}/banner\n")
     link = await start(ssh(target("node", client_config(tmp_path, node))))
-    assert link.hello["wire"] == 1
+    assert link.hello.wire == WIRE_VERSION
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -104,7 +107,7 @@ async def test_every_login_shell_hands_the_script_on(
     """The one quoted word survives whatever shell the user has on that host."""
     node = server(force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
     link = await start(ssh(target("node", client_config(tmp_path, node)), sudo=True))
-    assert link.hello["wire"] == 1
+    assert link.hello.wire == WIRE_VERSION
 
 
 async def test_a_jump_host_is_crossed(server: Server, tmp_path: Path, start: Start) -> None:
@@ -208,7 +211,7 @@ async def test_a_second_try_can_succeed(server: Server, tmp_path: Path, start: S
     command = f"exec {sys.executable} {relay} {node.port}"
     proxy = f"sh -c 'test -e {once} && {command}; touch {once}; exit 1'"
     link = await start(ssh(target("node", config, "-o", f"ProxyCommand={proxy}")))
-    assert link.hello["wire"] == 1
+    assert link.hello.wire == WIRE_VERSION
 
 
 RELAY = """
@@ -247,7 +250,7 @@ async def test_a_missing_ssh_is_told(
 async def until_lost(link: AgentLink) -> None:
     """Ask on: ssh's master has the pipes too, and may still bring an answer or two."""
     while True:
-        await link.request({"t": "seen", "round": 1, "orders": []})
+        await link.request(SeenOrder(0, 1, []), Seen)
 
 
 async def test_a_killed_ssh_loses_the_agent_at_once(
@@ -261,8 +264,8 @@ async def test_a_killed_ssh_loses_the_agent_at_once(
         await until_lost(link)
     assert caught.value.reason == "agent-lost"
     assert "signal 9" in str(caught.value)
-    assert (await frames.get())["t"] == "lost"
-    assert await gone(link.hello["pid"])
+    assert isinstance(await frames.get(), LinkLost)
+    assert await gone(link.hello.pid)
 
 
 COORDINATOR = """
@@ -275,7 +278,7 @@ async def main():
     async with Launcher() as launcher:
         host = ssh(Ssh("node", options=("-F", sys.argv[1])))
         link = await start_agent(host, 1, key=KEY, launcher=launcher)
-        print(link.hello["pid"], await launcher.folder.path(), flush=True)
+        print(link.hello.pid, await launcher.folder.path(), flush=True)
         await asyncio.sleep(60)
 
 asyncio.run(main())

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.agent.wire.answers import Routed
+from netprobe.agent.wire.orders import RouteOrder
 from netprobe.model.inventory import Host
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
@@ -66,8 +68,8 @@ async def uid_and_cost(
     """Whose rights the agent got, and what a failure of sudo cost."""
     link = await started(password)
     try:
-        await link.request({"t": "route", "dst": "127.0.0.1", "src": None})
-        return link.hello["uid"], link.cost
+        await link.request(RouteOrder(0, "127.0.0.1", None), Routed)
+        return link.hello.uid, link.cost
     finally:
         await link.close()
 
@@ -90,7 +92,7 @@ async def test_a_function_is_asked_once(rules: Callable[[str], None]) -> None:
     async with Launcher(become_password=ask) as launcher:
         for _ in range(2):
             link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
-            assert link.hello["uid"] == 0
+            assert link.hello.uid == 0
             await link.close()
     assert asked == [1]
 
@@ -149,7 +151,7 @@ async def test_a_host_without_sudo_runs_unprivileged(tmp_path: Path) -> None:
     )
     async with Launcher(become_password=PASSWORD) as launcher:
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
-        assert link.hello["uid"] != 0
+        assert link.hello.uid != 0
         assert "sudo" in str(link.cost)
         assert "not found" in str(link.cost)
         await link.close()
@@ -159,7 +161,7 @@ async def test_root_needs_no_sudo() -> None:
     """Where the agent is root already, sudo is not asked."""
     async with Launcher(become_password=PASSWORD) as launcher:
         link = await start_agent(local(sudo=True), HOST, key=KEY, launcher=launcher)
-        assert (link.hello["uid"], link.cost) == (0, None)
+        assert (link.hello.uid, link.cost) == (0, None)
         await link.close()
 
 
@@ -178,7 +180,7 @@ async def test_the_password_is_nowhere_to_be_read(
     with caplog.at_level(logging.DEBUG):
         async with Launcher(become_password=PASSWORD) as launcher:
             link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
-            places = [f"/proc/{p}/{n}" for p in (link.pid, link.hello["pid"]) for n in READABLE]
+            places = [f"/proc/{p}/{n}" for p in (link.pid, link.hello.pid) for n in READABLE]
             assert not [place for place in places if secret in _read(place)]
             assert PASSWORD not in repr(launcher) + repr(link)
             await link.close()

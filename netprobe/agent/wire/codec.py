@@ -13,6 +13,8 @@ from .messages import ANSWERS, ORDERS
 
 Reader = Callable[[Any], Any]
 
+MOST_FLOAT = 1e300
+
 _NONE = type(None)
 _kinds: Dict[Any, str] = {}
 # One reader a record class, made when the first of its messages comes.
@@ -30,9 +32,13 @@ def kinds_of() -> Dict[Any, str]:
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
     """The message that one frame carries. Raises ValueError where it is not as it is defined."""
     try:
-        values = json.loads(body.decode("utf-8"))
+        return _read_message(json.loads(body.decode("utf-8")), known)
     except RecursionError:
+        # From ``loads``, or from ``%r`` of a value that ``loads`` could just read.
         raise ValueError("lists are nested too deeply") from None
+
+
+def _read_message(values: Any, known: Dict[str, Any]) -> Any:
     if not isinstance(values, list) or not values or not isinstance(values[0], str):
         raise ValueError("a message must be a list that begins with its kind")
     record = known.get(values[0])
@@ -127,7 +133,8 @@ def _read_int(value: Any) -> int:
 
 
 def _read_float(value: Any) -> float:
-    if type(value) is not float and type(value) is not int:
+    # The comparison keeps out NaN, infinity, and whole numbers too large for a float.
+    if (type(value) is not float and type(value) is not int) or not abs(value) < MOST_FLOAT:
         raise ValueError("expected a number, not %.40r" % (value,))
     return float(value)
 

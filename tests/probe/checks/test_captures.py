@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.answers import Captured
+from netprobe.agent.wire.parts import CapturedProbe
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Inventory
 from netprobe.plan.expand import make_plan
@@ -37,40 +39,47 @@ def silent(protocol: str = "udp", sport: int | None = OWN_PORT, state: Any = "li
     return Sighting(task, part, task.ports, 7, outcome, listener, sport=sport)
 
 
-def capture(*items: list[Any], truncated: bool = False, **options: Any) -> Capture:
+def item(asker: str, source_port: int = OWN_PORT, count: int = 1) -> CapturedProbe:
+    """Packets between an asker and the service, with no nonce of ours."""
+    return CapturedProbe(asker, source_port, PORT, count, None, [])
+
+
+def capture(*items: CapturedProbe, truncated: bool = False, **options: Any) -> Capture:
     """A capture that has seen these."""
     origins = Origins([host("c", "node", addresses=("10.0.0.9",))])
     made = Capture(None, None, origins, **options)  # type: ignore[arg-type]  # not asked any more
     for protocol in ("udp", "tcp"):
-        made._seen[protocol, "10.0.0.2"] = {"items": list(items), "truncated": truncated}
+        made._seen[protocol, "10.0.0.2"] = Captured(1, None, list(items), truncated)
     return made
 
 
 @pytest.mark.parametrize(
     ("items", "seen"),
     [
-        ([["10.0.0.1", OWN_PORT, PORT, 1, None, []]], True),
+        ([item("10.0.0.1")], True),
         # The resolver of the same host asks the same service.
-        ([["10.0.0.1", 33333, PORT, 9, None, []]], None),
-        ([["10.0.0.1", 33333, PORT, 9, None, []], ["10.0.0.1", OWN_PORT, PORT, 1, None, []]], True),
+        ([item("10.0.0.1", 33333, count=9)], None),
+        ([item("10.0.0.1", 33333, count=9), item("10.0.0.1")], True),
         # An address that no host has may be the source's, translated.
-        ([["192.0.2.9", OWN_PORT, PORT, 1, None, []]], None),
-        ([["10.0.0.9", OWN_PORT, PORT, 1, None, []]], False),
+        ([item("192.0.2.9")], None),
+        ([item("10.0.0.9")], False),
         ([], False),
     ],
 )
-def test_only_a_datagram_to_the_own_port_is_the_answer(items: list[Any], seen: bool | None) -> None:
+def test_only_a_datagram_to_the_own_port_is_the_answer(
+    items: list[CapturedProbe], seen: bool | None
+) -> None:
     """Other programs of the source get answers of the same service."""
     assert capture(*items, answers=True).saw(silent()).seen is seen
 
 
 def test_ports_are_translated_on_the_way() -> None:
     """What the destination captures may have another source port than the one that was bound."""
-    item = ["10.0.0.1", 33333, PORT, 1, None, []]
+    translated = item("10.0.0.1", 33333)
 
-    assert capture(item, answers=True, outgoing=True).saw(silent()).seen
-    assert capture(item).saw(silent()).seen
-    assert capture(item, answers=True).saw(silent("tcp", None)).seen
+    assert capture(translated, answers=True, outgoing=True).saw(silent()).seen
+    assert capture(translated).saw(silent()).seen
+    assert capture(translated, answers=True).saw(silent("tcp", None)).seen
 
 
 def test_an_answer_in_pieces_may_have_come_or_not() -> None:
