@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from netprobe.explain.extra_checks import Exchange, Frame
-from netprobe.judge.sight import icmp_word
+from netprobe.judge.symptom import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
 from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.settings import MAX_TTL

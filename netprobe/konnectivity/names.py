@@ -7,7 +7,7 @@ import itertools
 from base64 import b64decode, b64encode
 from typing import Any
 
-from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.request import is_address
 from netprobe.protocols.dns_names import TYPES, question, read_answer
 from netprobe.vantage.link import AgentLink
@@ -24,7 +24,7 @@ _IDS = itertools.count(1 << 30)
 
 async def look_up(
     link: AgentLink, host: str, log: Log, *, proxy: bool = False
-) -> tuple[tuple[str, ...], Found | None]:
+) -> tuple[tuple[str, ...], Conclusion | None]:
     """The addresses, or why there are none. ``proxy``: the name is that of the worker's proxy."""
     if is_address(host):
         log.add("names", "ok", f"{host} is an address")
@@ -46,7 +46,7 @@ async def look_up(
     return (), what
 
 
-async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Found:
+async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Conclusion:
     reply = await link.request({"t": "nameservers"})
     servers = list(reply["servers"])[:MOST_SERVERS]
     asked = await asyncio.gather(*(_ask_server(link, server, host) for server in servers))
