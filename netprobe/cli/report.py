@@ -17,7 +17,7 @@ from netprobe.report import REPORTS
 from netprobe.report.collector import Collector, Report
 from netprobe.report.diff import compare, write_diff
 from netprobe.report.headline import totals
-from netprobe.report.outputs import Output, parse_outputs, write_outputs
+from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
 
 
@@ -32,7 +32,7 @@ def report_verb(file: str, outputs: Sequence[str]) -> int:
 
 
 def finish(
-    info: RunInfo, collector: Collector, outputs: Sequence[Output], problems: Sequence[str]
+    info: RunInfo, collector: Collector, outputs: Sequence[OutputTarget], problems: Sequence[str]
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
     report = Report(info, collector, fold(collector.failures()))

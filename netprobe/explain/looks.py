@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from netprobe.agent.wire.answers import Routed
 from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
-from netprobe.judge.sight import icmp_word
+from netprobe.judge.symptom import icmp_word
 from netprobe.model.evidence import Evidence, Icmp, Outcome
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.decode import PortOutcome

@@ -26,8 +26,8 @@ WITNESSES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a verdict table, by (sight, protocol, listener, witness).
+class VerdictRow:
+    """One line of a verdict table, by (symptom, protocol, listener, witness).
 
     ``because`` may use the names of ``judge.words``; ``{icmp}`` in ``reason`` is the ICMP word.
     """
@@ -41,11 +41,11 @@ class Row:
     because: str
 
 
-def _row(key: str, conclusion: str, where: str, because: str) -> Row:
-    """A row of ``sights | protocols | listeners | witnesses``, ``verdict state reason proof``."""
+def _row(key: str, conclusion: str, where: str, because: str) -> VerdictRow:
+    """A row of ``symptoms | protocols | listeners | witnesses``, ``verdict state reason proof``."""
     verdict, state, reason, proof = conclusion.split()
     # The tables are literals, and tests/judge checks every word of them against the model's.
-    return Row(
+    return VerdictRow(
         patterns(key), cast(Verdict, verdict), cast(State, state), reason, cast(Proof, proof),
         cast(tuple[Place, ...], tuple(sorted(where.split()))), because,
     )  # fmt: skip
@@ -53,7 +53,7 @@ def _row(key: str, conclusion: str, where: str, because: str) -> Row:
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 
-ALLOWED: Final[tuple[Row, ...]] = (
+ALLOWED: Final[tuple[VerdictRow, ...]] = (
     # --- answers -----------------------------------------------------------------------------
     _row(
         "nonce | * | * | *",
@@ -615,7 +615,7 @@ ALLOWED: Final[tuple[Row, ...]] = (
     ),
 )  # fmt: skip
 
-DENIED: Final[tuple[Row, ...]] = (
+DENIED: Final[tuple[VerdictRow, ...]] = (
     _row(
         "nonce foreign reflected service other silent closed reset-after-open unasked "
         "intercepted tls plaintext tunnel | "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.judge.sight import icmp_word
+from netprobe.judge.symptom import icmp_word
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 
 

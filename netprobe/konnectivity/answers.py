@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.fanout import unsteady
-from netprobe.konnectivity.findings import Found, Log, facts_of, found
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
-from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import CALLS, IDENTITY
 from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt, Patience
@@ -18,7 +18,7 @@ from netprobe.protocols.tls_talk import Attempt, Patience
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
 
 
-async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Found:
+async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Conclusion:
     """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
     control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _trust(reach, log)
@@ -71,7 +71,7 @@ async def _trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
     return seen.distrust is None and bool(seen.chain), seen.distrust
 
 
-async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Found | None:
+async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Conclusion | None:
     """The two hellos got different certificates: by their size, or by chance?"""
     hello = identity.small_hello(reach.tunnel.sni)
     again = await asyncio.gather(
@@ -89,10 +89,12 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
         f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
     )
     log.add("identity", "bad", said, facts_of(large))
-    return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
+    return Conclusion("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
 
 
-def _certificate_fault(reach: Reach, who: Who, what: Found, distrust: int | None) -> Found | None:
+def _certificate_fault(
+    reach: Reach, who: Who, what: Conclusion, distrust: int | None
+) -> Conclusion | None:
     """Right service, wrong certificate: no fault of the network, and none that agents accept."""
     certificate = who.certificate
     if what.code not in REACHED or certificate is None:
@@ -108,7 +110,7 @@ def _certificate_fault(reach: Reach, who: Who, what: Found, distrust: int | None
     return None
 
 
-async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found:
+async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> Conclusion:
     """The call was made where no certificate is asked for; with one it is made now."""
     if who.call is not None:
         log.add("http2", "ok", what.because, {}, "HTTP/2 and gRPC pass end to end")
@@ -146,11 +148,11 @@ def _nameless_phrase(control: Attempt, nameless: Attempt | None) -> str:
         return ""
     if (
         identity.same_certificate(control, nameless)
-        or hello_sight(control) == hello_sight(nameless) != "answered"
+        or hello_symptom(control) == hello_symptom(nameless) != "answered"
     ):
         return ", and so does a ClientHello without a name"
-    sight = hello_sight(nameless)
-    words = _subject(nameless) if sight == "answered" else sight
+    symptom = hello_symptom(nameless)
+    words = _subject(nameless) if symptom == "answered" else symptom
     return f"; without a name: {words}"
 
 
@@ -159,5 +161,6 @@ def _control_phrase(small: Attempt, control: Attempt | None) -> str:
         return ""
     if identity.same_certificate(small, control):
         return "; a name that nobody routes gets the same certificate"
-    sight = hello_sight(control)
-    return f"; a name that nobody routes gets {_subject(control) if sight == 'answered' else sight}"
+    symptom = hello_symptom(control)
+    words = _subject(control) if symptom == "answered" else symptom
+    return f"; a name that nobody routes gets {words}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 
-Results = Sequence[tuple[Reach, tuple[Log, Found]]]
+Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
 
 _WORST: tuple[TrailStatus, ...] = ("bad", "doubt", "ok", "not-possible", "not-needed")
 
@@ -34,11 +34,11 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     what = usable[0][1][1] if not bad else bad[0][1][1]
     if len(codes) > 1 and bad:
         others = {reach.address: one.code for reach, (_, one) in usable}
-        what = Found(what.code, what.because, {**what.evidence, "addresses": others})
+        what = Conclusion(what.code, what.because, {**what.evidence, "addresses": others})
     return diagnosis(worker, via, log, what)
 
 
-def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
+def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
     evidence = {
         "host": tunnel.host,
         "count": len(usable),
@@ -47,7 +47,7 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
         "to": usable[0][0].to,
     }
     said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in bad)
-    return Found("FANOUT_ADDRESS_FAILS", said, evidence)
+    return Conclusion("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
 def _stages(results: Results) -> list[TrailEntry]:

@@ -37,7 +37,7 @@ _TCP_SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Conclusion:
     """A verdict with its evidence; ``because`` is filled from it already."""
 
     code: str
@@ -45,9 +45,9 @@ class Found:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def found(code: str, because: str, evidence: Mapping[str, Any]) -> Found:
+def found(code: str, because: str, evidence: Mapping[str, Any]) -> Conclusion:
     """A verdict whose sentence still has its words in braces."""
-    return Found(code, fill(because, evidence), evidence)
+    return Conclusion(code, fill(because, evidence), evidence)
 
 
 class Log:
@@ -84,7 +84,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
+def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
     """The verdict with all its words filled."""
     verdict = VERDICTS[what.code]
     words = what.evidence

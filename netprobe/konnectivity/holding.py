@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.reach import Reach
 from netprobe.model.stream import Event, IdleClock
 from netprobe.protocols.connect import connect
@@ -47,7 +47,7 @@ VERDICT_OF = {
 _HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
 
 
-async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Found | None:
+async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Conclusion | None:
     """Hold if it was asked for; None where the connections still work, or nothing can be said."""
     seconds = reach.tunnel.hold_s
     if not seconds:

@@ -25,7 +25,7 @@ def _row(key: str, verdict: str | None, because: str) -> TunnelRow:
     return TunnelRow(patterns(key), verdict, because)
 
 
-# Connects that all looked alike, by ``TcpSight``.
+# Connects that all looked alike, by ``TcpSymptom``.
 TCP: tuple[TunnelRow, ...] = (
     _row("opened", None, "TCP to {to} opens in {rtt} ms"),
     _row("silent", "TCP_FILTERED", "{tries} connects to {to}: {syns} SYNs, no answer at all"),
@@ -48,7 +48,7 @@ TCP: tuple[TunnelRow, ...] = (
 _ANSWERS = "a small ClientHello ({small_bytes:,} bytes) is answered, one of {large_bytes:,} bytes "
 
 # A small hello, one of the agent's size, and the one that failed again with an MSS of 536, so that
-# no packet is large; by ``HelloSight``.
+# no packet is large; by ``HelloSymptom``.
 HELLO: tuple[TunnelRow, ...] = (
     _row(
         "reset | * | *", "RST_AFTER_CLIENTHELLO",

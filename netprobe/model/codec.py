@@ -18,7 +18,7 @@ from netprobe.model.run import RunInfo
 RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"
 
-Order = tuple[int, int, int]
+PlanOrder = tuple[int, int, int]
 
 # The keys of a result that a file may lack although the field has no default.
 _RESULT_DEFAULTS: Json = {
@@ -38,7 +38,7 @@ def result_to_json(result: Result) -> Json:
     return data
 
 
-def result_from_json(data: Mapping[str, Any], order: Order) -> Result:
+def result_from_json(data: Mapping[str, Any], order: PlanOrder) -> Result:
     """Read one element of ``results``. Raises ValueError, which names the key, where it is none."""
     known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": list(order)}
     return from_json(Result, known)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 Json = dict[str, Any]  # Any: JSON holds whatever the file's writer put there
 # A reader takes a value of a JSON file and gives one of its field's type.
-Reader = Callable[[Any], Any]
+FieldReader = Callable[[Any], Any]
 T = TypeVar("T")
 
 _SCALARS = frozenset({str, int, float, bool, types.NoneType})
@@ -53,7 +53,7 @@ def from_json(kind: type[T], data: object) -> T:
 
 
 @cache
-def _readers(kind: Any) -> list[tuple[str, Reader, object]]:
+def _readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
     """Each field's name and reader, and what stands for a missing key (MISSING: it must be there).
 
     A default that a factory makes is shared by all objects: nobody writes to the model's values.
@@ -66,7 +66,7 @@ def _default(field: Field[Any]) -> object:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _reader_of(hint: Any) -> Reader:
+def _reader_of(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: value
@@ -84,7 +84,7 @@ def _reader_of(hint: Any) -> Reader:
     return lambda value: _check_type(value, hint)
 
 
-def _union_reader(hints: tuple[Any, ...]) -> Reader:
+def _union_reader(hints: tuple[Any, ...]) -> FieldReader:
     """Scalars are told by their type; at most one other type is in any union of the model."""
     scalars = _SCALARS.intersection(hints)
     taken = scalars | {int} if float in scalars else scalars
@@ -101,7 +101,7 @@ def _union_reader(hints: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _tuple_reader(hints: tuple[Any, ...]) -> Reader:
+def _tuple_reader(hints: tuple[Any, ...]) -> FieldReader:
     item = _reader_of(hints[0])
     length = None if hints[-1] is Ellipsis else len(hints)
 

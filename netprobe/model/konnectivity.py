@@ -24,9 +24,9 @@ STAGES = (
 )
 
 # ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
-Outcome = Literal["ok", "fault", "unsure", "not-tested"]
+TunnelOutcome = Literal["ok", "fault", "unsure", "not-tested"]
 # Whose business a fault is. ``credentials`` and ``certificate`` are no faults of the network.
-Kind = Literal[
+FaultKind = Literal[
     "none",
     "names",
     "routing",
@@ -53,8 +53,8 @@ class Diagnosis:
 
     worker: str
     code: str
-    outcome: Outcome
-    kind: Kind
+    outcome: TunnelOutcome
+    kind: FaultKind
     stage: str | None
     title: str
     because: str
@@ -68,11 +68,11 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class CommonCause:
     """Workers that share one cause, of how many."""
 
     code: str
-    outcome: Outcome
+    outcome: TunnelOutcome
     title: str
     remedy: str
     workers: tuple[str, ...]
@@ -91,5 +91,5 @@ class TunnelReport:
     started_at: str
     elapsed_s: float
     diagnoses: tuple[Diagnosis, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[CommonCause, ...]
     interrupted: bool = False

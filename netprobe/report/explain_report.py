@@ -11,7 +11,7 @@ from netprobe.model.codec import result_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
-from netprobe.report.page import Line, Part, Style, field
+from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
 from netprobe.report.trail import steps_to_json, trail_fields
 from netprobe.report.wording import duration, port_text, where_text
@@ -32,7 +32,7 @@ def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
     write_parts(explain_parts(explanation), stream)
 
 
-def explain_parts(explanation: Explanation) -> Iterator[Part]:
+def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
     """Every address of the flow, one after the other, each with its verdict first."""
     for number, story in enumerate(explanation.stories):
         if number:
@@ -60,7 +60,7 @@ def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
 
 
-def _verdict(story: FlowStory) -> Iterator[Part]:
+def _verdict(story: FlowStory) -> Iterator[PagePart]:
     result = story.result
     yield from field("purpose", _purpose(result))
     yield from field("seen", [f"{result.because} ({result.state}, {result.reason})"])

@@ -8,8 +8,8 @@ from typing import TextIO
 
 import netprobe
 from netprobe.model.dataclass_json import Json
-from netprobe.model.konnectivity import STAGES, Cause, Diagnosis, TunnelReport
-from netprobe.report.page import Line, Part, Style, field
+from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
+from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
 from netprobe.report.trail import stages_to_json, status_column, trail_lines
 from netprobe.report.wording import plural
@@ -39,7 +39,7 @@ def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
     write_parts(konnectivity_parts(report), stream)
 
 
-def konnectivity_parts(report: TunnelReport) -> Iterator[Part]:
+def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
     """The whole page."""
     yield _headline(report)
     if len(report.diagnoses) == 1:
@@ -63,7 +63,7 @@ def _headline(report: TunnelReport) -> Line:
     return Line(f"Konnectivity tunnel to {where}, from {who}: {report.elapsed_s:.1f} s", "strong")
 
 
-def _one(one: Diagnosis) -> Iterator[Part]:
+def _one(one: Diagnosis) -> Iterator[PagePart]:
     yield Line()
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
@@ -88,7 +88,7 @@ def _kind(one: Diagnosis) -> str:
     return foreign.get(one.kind, one.kind)
 
 
-def _cause(number: int, cause: Cause, report: TunnelReport) -> Iterator[Part]:
+def _cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[PagePart]:
     yield Line()
     many = f"{len(cause.workers)} of {plural(cause.total, 'worker')}"
     yield Line(f"{number}. {many}: {cause.title} ({cause.code})", _STYLES[cause.outcome], hang=3)
@@ -119,7 +119,7 @@ def _row(words: list[str], widths: list[int]) -> str:
     return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
 
 
-def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Part]:
+def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
     """What works from every worker that was looked from."""
     looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
     ways = sorted({one.via for one in looked})
@@ -160,7 +160,7 @@ def _report_to_json(report: TunnelReport) -> Json:
     }
 
 
-def _cause_to_json(cause: Cause) -> Json:
+def _cause_to_json(cause: CommonCause) -> Json:
     return {
         "code": cause.code,
         "outcome": cause.outcome,

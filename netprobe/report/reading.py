@@ -25,7 +25,7 @@ _FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "prot
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonReport:
     """A JSON report, whole in memory; its neighbours are merged already."""
 
     path: str
@@ -49,7 +49,7 @@ class Document:
 
 def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    return read_record(path) if _is_record(path) else Document(path, _document(path))
+    return read_record(path) if _is_record(path) else JsonReport(path, _document(path))
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:

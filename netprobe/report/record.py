@@ -20,7 +20,7 @@ import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
 from netprobe.model.codec import (
     RECORD_SCHEMA,
-    Order,
+    PlanOrder,
     info_from_json,
     info_to_json,
     result_from_json,
@@ -37,12 +37,12 @@ from netprobe.report.merge import Ranges, ranges_of
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
 # matrix, requirement, source, destination, address, protocol
-Key = tuple[str, str, str, str, str, str]
+ResultKey = tuple[str, str, str, str, str, str]
 # The same of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
 
 
-def key_of(result: Result) -> Key:
+def key_of(result: Result) -> ResultKey:
     """What makes two results results of the same flow, ports apart."""
     return (
         result.matrix,
@@ -272,9 +272,9 @@ def _result(path: str, number: int, data: Json) -> Result:
         raise FileErrors([Problem(path, number, 1, words)]) from error
 
 
-def done_ports(results: Iterable[Result]) -> dict[Key, Ports]:
+def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     """What need not be probed again: for every flow its final ports, () where it has no ports."""
-    done: dict[Key, list[PortRange]] = {}
+    done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
             ranges = done.setdefault(key_of(result), [])
@@ -299,9 +299,9 @@ def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
             yield replace(result, order=order)
 
 
-def _places(plan: Plan) -> dict[_FlowKey, Order]:
+def _places(plan: Plan) -> dict[_FlowKey, PlanOrder]:
     """The place of every flow of the plan; only its own plan's places are in an earlier result."""
-    found: dict[_FlowKey, Order] = {}
+    found: dict[_FlowKey, PlanOrder] = {}
     for block in plan.blocks:
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from netprobe.model.dataclass_json import Json
 from netprobe.model.trail import TrailEntry, TrailStatus
-from netprobe.report.page import Line, Part, Style, field
+from netprobe.report.page import Line, PagePart, Style, field
 
 # What stands before an entry's words: the eye finds the place without reading.
 _MARKS: dict[TrailStatus, str] = {
@@ -21,14 +21,14 @@ _STYLES: dict[TrailStatus, Style] = {
 }  # fmt: skip
 
 
-def trail_fields(entries: Iterable[TrailEntry]) -> Iterator[Part]:
+def trail_fields(entries: Iterable[TrailEntry]) -> Iterator[PagePart]:
     """Each entry as a labelled field, one line a sentence."""
     for entry in entries:
         first, *rest = entry.words
         yield from field(entry.name.replace("-", " "), [f"{_MARKS[entry.status]}{first}", *rest])
 
 
-def trail_lines(entries: Iterable[TrailEntry], width: int) -> Iterator[Part]:
+def trail_lines(entries: Iterable[TrailEntry], width: int) -> Iterator[PagePart]:
     """Each entry as one line: its name in a column of this width, its status, its sentences."""
     for entry in entries:
         words = "; ".join(entry.words)

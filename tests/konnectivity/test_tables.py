@@ -8,7 +8,7 @@ import string
 import pytest
 
 from netprobe.konnectivity.holding import VERDICT_OF
-from netprobe.konnectivity.sights import HELLO_SIGHTS, TCP_SIGHTS
+from netprobe.konnectivity.symptoms import HELLO_SYMPTOMS, TCP_SYMPTOMS
 from netprobe.konnectivity.tables import (
     ALPN,
     CALLS,
@@ -41,13 +41,13 @@ def words(text: str) -> set[str]:
 
 def test_every_connect_has_one_row() -> None:
     """Whatever connects look like, exactly one row says what it means."""
-    assert sorted(row.patterns for row in TCP) == sorted(((sight,),) for sight in TCP_SIGHTS)
+    assert sorted(row.patterns for row in TCP) == sorted(((symptom,),) for symptom in TCP_SYMPTOMS)
     assert {row.verdict for row in TCP} <= {*VERDICTS, None}
 
 
 def test_every_hello_has_a_row_and_every_row_a_hello() -> None:
-    """The full product of sights is decided, and no row is behind others that match all of its."""
-    used = {first_match(HELLO, key) for key in itertools.product(HELLO_SIGHTS, repeat=3)}
+    """Every product of symptoms is decided, and no row is hidden by earlier ones."""
+    used = {first_match(HELLO, key) for key in itertools.product(HELLO_SYMPTOMS, repeat=3)}
     assert used == set(HELLO)
     assert {row.verdict for row in HELLO} <= {*VERDICTS, None}
 
@@ -61,7 +61,7 @@ def test_every_identity_has_a_row_and_every_row_an_identity() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns"),
-    [(HELLO, (HELLO_SIGHTS,) * 3), (IDENTITY, (WHO, REQUEST, ALPN, REPLY)), (CALLS, (REPLY,))],
+    [(HELLO, (HELLO_SYMPTOMS,) * 3), (IDENTITY, (WHO, REQUEST, ALPN, REPLY)), (CALLS, (REPLY,))],
 )
 def test_rows_name_only_known_words(
     rows: tuple[TunnelRow, ...], columns: tuple[tuple[str, ...], ...]

@@ -13,8 +13,8 @@ KINDS = {"matrix": "--matrix", "inventory": "-i"}
 VERSION = 1
 _SCHEMA = re.compile(r"netprobe\.([a-z]+)/(\d{1,9})\Z", re.ASCII)
 
-Step = str | int
-Path = Sequence[Step]
+PathStep = str | int
+Path = Sequence[PathStep]
 Mark = tuple[int, int]
 
 
@@ -26,7 +26,7 @@ class Node:
     mark: Mark
     size: int = 1
     keys: dict[str, Mark] = field(default_factory=dict)
-    children: dict[Step, Node] = field(default_factory=dict)
+    children: dict[PathStep, Node] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

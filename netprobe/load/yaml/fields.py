@@ -63,11 +63,12 @@ def server_name(raw: object) -> str | SettingRef:
     return raw
 
 
-Name = Annotated[str, AfterValidator(check_name), Field(json_schema_extra=dict(NAME_SCHEMA))]
+NameField = Annotated[str, AfterValidator(check_name), Field(json_schema_extra=dict(NAME_SCHEMA))]
 Words = Annotated[str, AfterValidator(check_not_empty)]
 Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
 Names = Annotated[
-    list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
+    list[NameField],
+    BeforeValidator(one_or_many, json_schema_input_type=NameField | list[NameField]),
 ]
 
 _SERVER_NAME_SCHEMA: dict[str, Any] = {

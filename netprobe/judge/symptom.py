@@ -16,7 +16,7 @@ from netprobe.agent.wire.failures import (
 )
 from netprobe.model.evidence import FlowFacts, Icmp, Outcome
 
-Sight = Literal[
+Symptom = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
@@ -49,7 +49,7 @@ _LOCAL_ROUTE: Final = frozenset(
     (NETWORK_UNREACHABLE, HOST_UNREACHABLE, ACCESS_DENIED, INVALID_ROUTE)
 )
 
-_OPEN: Final[dict[str, Sight]] = {
+_OPEN: Final[dict[str, Symptom]] = {
     "nonce": "nonce",
     "foreign": "foreign",
     "reflected": "reflected",
@@ -64,7 +64,7 @@ _OPEN: Final[dict[str, Sight]] = {
     "plaintext": "plaintext",
     "tunnel": "tunnel",
 }
-_FAILURES: Final[dict[str, Sight]] = {
+_FAILURES: Final[dict[str, Symptom]] = {
     NOT_PERMITTED: "stuck",
     NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
@@ -74,7 +74,7 @@ _FAILURES: Final[dict[str, Sight]] = {
 
 
 # Probes leave with the host's own TTL: on the way to anywhere only a loop uses it up.
-_ROUTER_SAYS: Final[dict[str, Sight]] = {
+_ROUTER_SAYS: Final[dict[str, Symptom]] = {
     "net-unreach": "router-no-route",
     "time-exceeded": "routing-loop",
 }
@@ -86,7 +86,7 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
-_REFUSED_BY: Final[dict[str, Sight]] = {
+_REFUSED_BY: Final[dict[str, Symptom]] = {
     # The own kernel says so at once for a rule, and after 3 s for a neighbour that does not answer.
     "source": "no-neighbour",
     "destination": "rejected-by-destination",
@@ -96,14 +96,14 @@ PROXY_ODD: Final = ("not-http", "closed", "silent")
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
-def sight(
+def symptom(
     outcome: Outcome,
     protocol: str,
     *,
     host_down: bool = False,
     host_up: bool = False,
     facts: FlowFacts | None = None,
-) -> Sight:
+) -> Symptom:
     """One word for an outcome. Total: every outcome has one.
 
     ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told
@@ -111,7 +111,7 @@ def sight(
     ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
     for its turn in the router's bucket.
     """
-    word = (facts and _conclusion(facts, outcome)) or _sight(outcome, protocol)
+    word = (facts and _conclusion(facts, outcome)) or _symptom(outcome, protocol)
     if host_down and word in SILENT:
         return "host-known-down"
     if host_up and word == "host-down" and outcome.icmp is not None:
@@ -119,7 +119,7 @@ def sight(
     return word
 
 
-def _conclusion(facts: FlowFacts, outcome: Outcome) -> Sight | None:
+def _conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
     """What checks concluded, where it says more than what was measured."""
     if facts.interceptor is not None:
         return "intercepted"
@@ -132,7 +132,7 @@ def _conclusion(facts: FlowFacts, outcome: Outcome) -> Sight | None:
     return None
 
 
-def _sight(outcome: Outcome, protocol: str) -> Sight:
+def _symptom(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.answer is not None:
         return _OPEN[outcome.answer]
     if outcome.failure is None:
@@ -140,7 +140,7 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
     if outcome.operation == "proxy":
         return _proxy(outcome.failure)
     if outcome.icmp is not None:
-        return _icmp_sight(outcome, outcome.icmp, protocol)
+        return _icmp_symptom(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
         return _reset(outcome)
     if outcome.failure == "no-answer":
@@ -150,14 +150,14 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
     return _own_failure(outcome, outcome.failure)
 
 
-def _own_failure(outcome: Outcome, failure: str) -> Sight:
+def _own_failure(outcome: Outcome, failure: str) -> Symptom:
     """What the source's own kernel said; without a socket nothing was sent at all."""
     if failure == NO_BUFFERS and outcome.operation == "bind":
         return "unknown-failure"
     return _FAILURES.get(failure, "unknown-failure")
 
 
-def _proxy(failure: str) -> Sight:
+def _proxy(failure: str) -> Symptom:
     """``proxy-407``, ``proxy-503``; ``proxy-not-http``; ``proxy-refused`` and other failures."""
     word = failure.removeprefix("proxy-")
     if word.isdigit():
@@ -165,7 +165,7 @@ def _proxy(failure: str) -> Sight:
     return "proxy-odd" if word in PROXY_ODD else "proxy-unreached"
 
 
-def _reset(outcome: Outcome) -> Sight:
+def _reset(outcome: Outcome) -> Symptom:
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
@@ -175,7 +175,7 @@ def _reset(outcome: Outcome) -> Sight:
     return "reset-genuine"
 
 
-def _silence(outcome: Outcome, protocol: str) -> Sight:
+def _silence(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.left_host is False:
         return "stuck"
     if protocol == "tcp" and outcome.left_host is None:
@@ -183,7 +183,7 @@ def _silence(outcome: Outcome, protocol: str) -> Sight:
     return "silence"
 
 
-def _unreachable(outcome: Outcome) -> Sight:
+def _unreachable(outcome: Outcome) -> Symptom:
     """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
     if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
@@ -193,7 +193,7 @@ def _unreachable(outcome: Outcome) -> Sight:
     return "no-route"
 
 
-def _icmp_sight(outcome: Outcome, icmp: Icmp, protocol: str) -> Sight:
+def _icmp_symptom(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
     word = icmp_word(icmp)
     slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":
