@@ -82,7 +82,9 @@ def _evidence(flow: Flow, ports_a_run: int) -> Iterator[Evidence]:
         outcome = (PASSED, SILENT, PASSED, REJECTED)[number % 4]
         ports = ((start, min(last, start + ports_a_run - 1)),)
         witness = Witness(socket=outcome is PASSED)
-        yield Evidence(flow, flow.address.text, ports, outcome, OURS, witness)
+        yield Evidence(
+            flow, flow.address.text, ports, outcome=outcome, listener=OURS, witness=witness
+        )
 
 
 def _resident_mb() -> float:

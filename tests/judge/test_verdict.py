@@ -39,7 +39,7 @@ def evidence(
     ports = () if protocol in ("icmp",) or "/" in protocol else ((6443, 6443),)
     block = Block(0, "m", wanted, protocol, ports, 4, (A,), ((B, B.addresses[0]),))
     flow = Flow(facts.pop("block", block), A, B, B.addresses[0])
-    return Evidence(flow, "10.0.0.2", ports, outcome, **facts)
+    return Evidence(flow, "10.0.0.2", ports, outcome=outcome, **facts)
 
 
 def one(some: Evidence, **rules: bool) -> Result:
@@ -130,8 +130,15 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(replace(RESET, blind=True)),
          "inconclusive", "closed", "reset", ("destination", "path", "source")),
         (evidence(OPEN), "pass", "open", "syn-ack", ()),
-        (evidence(replace(OPEN, answer="intercepted", said="x")),
-         "inconclusive", "open", "false-open", ("path",)),
+        (evidence(OPEN, interceptor="control"), "inconclusive", "open", "false-open", ("path",)),
+        (evidence(OPEN, interceptor="nearer"), "inconclusive", "open", "false-open", ("path",)),
+        # What a check concluded of a router's word counts, whenever the word came.
+        (evidence(icmp(3, 1, "router"), host_word="dead"),
+         "blocked", "unreachable", "host-down", ("host",)),
+        (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3000), host_word="refusing"),
+         "blocked", "filtered", "host-unreach", ("path",)),
+        (evidence(replace(SILENT, left_host=False), no_room="its neighbour table is full"),
+         "blocked", "filtered", "no-buffers", ("source",)),
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness()),
          "inconclusive", "open", "false-open", ("path", "service")),
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(capture=True)),

@@ -122,7 +122,10 @@ def test_a_passing_range_is_one_result() -> None:
     """One evidence of a whole range is judged once and reported once."""
     block = small_block(2)
     flow = Flow(block, block.sources[0], *block.destinations[1])
-    evidence = Evidence(flow, "10.0.0.1", NODE_PORTS, PASSED, OURS, Witness(socket=True))
+    witness = Witness(socket=True)
+    evidence = Evidence(
+        flow, "10.0.0.1", NODE_PORTS, outcome=PASSED, listener=OURS, witness=witness
+    )
 
     (result,) = judge(evidence, (0, 0, 1), Rules())
 
@@ -141,8 +144,9 @@ def test_results_stream_through_flat_memory() -> None:
     for pair in range(50):
         for port in range(30000, 30200):
             outcome = PASSED if port % 2 else SILENT
+            witness = Witness(socket=bool(port % 2))
             evidence = Evidence(
-                flow, "10.0.0.1", ((port, port),), outcome, OURS, Witness(socket=bool(port % 2))
+                flow, "10.0.0.1", ((port, port),), outcome=outcome, listener=OURS, witness=witness
             )
             for result in judge(evidence, (0, pair, 1), rules):
                 collector.add(result)
