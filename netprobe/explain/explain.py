@@ -7,27 +7,14 @@ say something else than a run does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+from netprobe.explain import far_steps as far
+from netprobe.explain import near_steps as near
 from netprobe.explain.extra_checks import Further, Watched, watch
-from netprobe.explain.far import (
-    arrival_step,
-    control_step,
-    path_mtu_step,
-    way_back_step,
-)
 from netprobe.explain.remarks import advice, remarks
 from netprobe.explain.request import FlowRequest
-from netprobe.explain.steps import (
-    agents_step,
-    hops_step,
-    listener_step,
-    name_step,
-    probe_step,
-    reset_step,
-    route_step,
-)
 from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
@@ -39,21 +26,11 @@ from netprobe.probe.flows.work import Order
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
-Found = Mapping[Order, list[Evidence]]
-
 _STEPS: tuple[Callable[[View], TrailEntry], ...] = (
-    agents_step,
-    name_step,
-    route_step,
-    listener_step,
-    probe_step,
-    reset_step,
-    hops_step,
-    arrival_step,
-    way_back_step,
-    control_step,
-    path_mtu_step,
-)
+    near.agents_step, near.name_step, near.route_step, near.listener_step, near.probe_step,
+    near.reset_step, near.hops_step,
+    far.arrival_step, far.way_back_step, far.control_step, far.path_mtu_step,
+)  # fmt: skip
 
 
 async def explain(
@@ -75,7 +52,7 @@ async def explain(
         destination=request.destination,
         protocol=request.wire.protocol,
         port=request.wire.port,
-        stories=tuple(_story(view) for view in _views(plan, watched, rules)),
+        stories=tuple(_tell_story(view) for view in _make_views(plan, watched, rules)),
         hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
         notes=plan.notes,
     )
@@ -91,39 +68,33 @@ def summary_of(explanation: Explanation) -> Summary:
     return Summary(counts, 0, deciding=deciding)
 
 
-def _views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
-    mtus = _mtus(plan, watched, rules)
+def _make_views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
+    mtus = _judge_mtus(plan, watched, rules)
     for block in plan.blocks:
         if block.requirement.probe == PATH_MTU:
             continue
-        order = _order(block)
+        order = _order_of(block)
         for evidence in watched.evidence.get(order, ()):
             result = judge(evidence, order, rules)[0]
             further = watched.further.get(evidence.address, Further())
-            yield View(
-                evidence,
-                result,
-                further,
-                watched.reports,
-                mtus.get(evidence.address),
-            )
+            yield View(evidence, result, further, watched.reports, mtus.get(evidence.address))
 
 
-def _mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[Evidence, Result]]:
+def _judge_mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[Evidence, Result]]:
     return {
-        evidence.address: (evidence, judge(evidence, _order(block), rules)[0])
+        evidence.address: (evidence, judge(evidence, _order_of(block), rules)[0])
         for block in plan.blocks
         if block.requirement.probe == PATH_MTU
-        for evidence in watched.evidence.get(_order(block), ())
+        for evidence in watched.evidence.get(_order_of(block), ())
         if evidence.mtu is not None or evidence.untested is not None
     }
 
 
-def _order(block: Block) -> Order:
+def _order_of(block: Block) -> Order:
     """The blocks of an explanation have one source and one destination."""
     return (block.index, 0, 0)
 
 
-def _story(view: View) -> FlowStory:
+def _tell_story(view: View) -> FlowStory:
     steps = tuple(step(view) for step in _STEPS)
     return FlowStory(steps, view.result, advice(view), tuple(remarks(view)))

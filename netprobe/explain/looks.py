@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from netprobe.agent.wire.answers import Routed
-from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
 from netprobe.judge.symptom import icmp_word
-from netprobe.model.evidence import Evidence, Icmp, Outcome
-from netprobe.model.trail import TrailEntry
+from netprobe.model.evidence import Icmp, Outcome
 from netprobe.probe.agents.decode import PortOutcome
 from netprobe.probe.flows.batches import Part
-from netprobe.probe.flows.translated_sources import own_addresses
 
 _ORIGINS = {
     "source": "the source's own kernel",
@@ -46,42 +41,12 @@ _NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "p
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """The addresses that tell who sent an ICMP error."""
-
-    address: str
-    own: frozenset[str]
-
-    def icmp(self, fact: IcmpFact) -> Icmp:
-        """An ICMP error of the wire, with who sent it."""
-        type_, code, offender, ttl = fact
-        origin: Literal["source", "destination", "router"] = "router"
-        if offender == self.address:
-            origin = "destination"
-        elif offender in self.own:
-            origin = "source"
-        return Icmp(type_, code, offender, origin, ttl)
-
-
-def ends_of(evidence: Evidence, route: Routed | None) -> Ends:
-    """Both ends' addresses, as far as the inventory and the source's kernel know them."""
-    own = own_addresses(evidence.flow.source)
-    kernel = {route.source} if route is not None and route.source is not None else set()
-    return Ends(evidence.address, frozenset(own | kernel))
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
-    """One look of the flow's own probes and what came back."""
+    """One look of the flow's own probes: what was sent, and what came back."""
 
     part: Part
     row: PortOutcome
-    ends: Ends
-
-    @property
-    def kind(self) -> OutcomeKind:
-        """What came back."""
-        return self.row.kind
+    icmp: Icmp | None
 
     @property
     def transport(self) -> str:
@@ -94,78 +59,65 @@ class Look:
         sent = _MODES.get((self.transport, self.part.mode), f"{self.transport} probe")
         if self.part.template and packet is not None:
             sent += f" ({packet})"
-        parts = [f"{sent}: {self._count()}", self._came(said), self._left()]
+        parts = [f"{sent}: {self._count_packets()}", self._describe_reply(said), self._say_left()]
         return ", ".join(part for part in parts if part)
 
-    def _count(self) -> str:
-        count = self.kind.packets or self.row.looks
-        noun = _NOUNS[self.transport]
-        if self.transport == "tcp" and self.kind.packets is None:
-            noun = "attempt"
-        repeated = self.row.looks > 1 and count > self.row.looks
-        looks = f" in {self.row.looks} looks" if repeated else ""
-        return f"{count} {noun}{'' if count == 1 else 's'}{looks}"
+    def _count_packets(self) -> str:
+        packets, looks = self.row.kind.packets, self.row.looks
+        count = packets or looks
+        noun = "attempt" if self.transport == "tcp" and packets is None else _NOUNS[self.transport]
+        repeated = f" in {looks} looks" if 1 < looks < count else ""
+        return f"{count} {noun}{'' if count == 1 else 's'}{repeated}"
 
-    def _came(self, said: str | None) -> str:
-        kind = self.kind
+    def _describe_reply(self, said: str | None) -> str:
+        kind = self.row.kind
         if kind.answer is not None:
-            return self._answer(said)
-        if kind.icmp is not None:
-            return f"{icmp_words(self.ends.icmp(kind.icmp))}{self._after()}"
+            spoken = f": {said}" if said and kind.answer == "bytes" else ""
+            ttl = f", TTL {kind.ttl}" if kind.ttl is not None else ""
+            return f"{_ANSWERS.get(kind.answer, kind.answer)}{spoken}{ttl}{self._say_when()}"
+        if self.icmp is not None:
+            return f"{icmp_words(self.icmp)}{self._say_when()}"
         if kind.failure is None:
             return "no answer and no error came back"
         if kind.failure == "no-answer":
             return "no answer"
-        if kind.failure == "refused":
-            return f"refused by a reset{self._after()}"
-        return f"the kernel says {kind.failure}{self._after()}"
+        refused = kind.failure == "refused"
+        words = "refused by a reset" if refused else f"the kernel says {kind.failure}"
+        return f"{words}{self._say_when()}"
 
-    def _answer(self, said: str | None) -> str:
-        answer = self.kind.answer or ""
-        words = _ANSWERS.get(answer, answer)
-        spoken = f": {said}" if said and self.kind.answer == "bytes" else ""
-        ttl = f", TTL {self.kind.ttl}" if self.kind.ttl is not None else ""
-        return f"{words}{spoken}{ttl}{self._after()}"
-
-    def _after(self) -> str:
-        elapsed_ms = self.kind.elapsed_ms
+    def _say_when(self) -> str:
+        elapsed_ms = self.row.kind.elapsed_ms
         if elapsed_ms:
             return f" after {elapsed_ms / 1000:.1f} s"
         if self.row.rtt_us is not None:
-            return f" after {_ms(self.row.rtt_us):g} ms"
+            return f" after {round(self.row.rtt_us / 1000, 3):g} ms"
         return "" if elapsed_ms is None else " at once"
 
-    def _left(self) -> str:
-        if self.kind.failure is None or self.kind.icmp is not None:
+    def _say_left(self) -> str:
+        kind = self.row.kind
+        if kind.failure is None or kind.icmp is not None:
             return ""
-        if self.kind.left is False:
+        if kind.left is False:
             return "and the source's kernel says that no packet left the host"
-        left = self.kind.left is True and self.kind.failure == "no-answer"
+        left = kind.left is True and kind.failure == "no-answer"
         return "and TCP_INFO shows that they left the host" if left else ""
 
     def facts(self) -> dict[str, Any]:
         """The same for programs."""
-        icmp = self.kind.icmp
+        kind, rtt_us = self.row.kind, self.row.rtt_us
         return {
             "mode": self.part.mode,
-            "packets": self.kind.packets,
+            "packets": kind.packets,
             "attempts": self.row.looks,
-            "rtt_ms": None if self.row.rtt_us is None else _ms(self.row.rtt_us),
-            "operation": self.kind.op,
-            "failure": self.kind.failure,
-            "icmp": None if icmp is None else icmp_facts(self.ends.icmp(icmp)),
-            "left_host": self.kind.left,
-            "answer": self.kind.answer,
-            "ttl": self.kind.ttl,
-            "elapsed_ms": self.kind.elapsed_ms,
+            "rtt_ms": None if rtt_us is None else round(rtt_us / 1000, 3),
+            "operation": kind.op,
+            "failure": kind.failure,
+            "icmp": None if self.icmp is None else icmp_facts(self.icmp),
+            "left_host": kind.left,
+            "answer": kind.answer,
+            "ttl": kind.ttl,
+            "elapsed_ms": kind.elapsed_ms,
         }
-
-
-def looks_of(trail: Iterable[TrailEntry], ends: Ends) -> Iterator[Look]:
-    """The looks of the flow's own probes, in the order in which they were sent."""
-    for entry in trail:
-        if entry.name == "probe":
-            yield Look(entry.facts["part"], entry.facts["row"], ends)
 
 
 def icmp_words(icmp: Icmp) -> str:
@@ -178,13 +130,9 @@ def icmp_words(icmp: Icmp) -> str:
 def icmp_facts(icmp: Icmp) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "type": icmp.type,
-        "code": icmp.code,
-        "word": icmp_word(icmp),
-        "offender": icmp.offender,
-        "origin": icmp.origin,
-        "ttl": icmp.ttl,
-    }
+        "type": icmp.type, "code": icmp.code, "word": icmp_word(icmp),
+        "offender": icmp.offender, "origin": icmp.origin, "ttl": icmp.ttl,
+    }  # fmt: skip
 
 
 def outcome_words(outcome: Outcome) -> str:
@@ -199,7 +147,3 @@ def outcome_words(outcome: Outcome) -> str:
     # One datagram without a word back has no failure: nobody owes an answer.
     silent = outcome.failure in (None, "no-answer")
     return "no answer" if silent else f"the kernel says {outcome.failure}"
-
-
-def _ms(microseconds: int) -> float:
-    return round(microseconds / 1000, 3)

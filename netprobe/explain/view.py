@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netprobe.explain.extra_checks import Further
-from netprobe.explain.looks import Ends, Look, ends_of, looks_of
+from netprobe.explain.looks import Look
 from netprobe.model.evidence import Evidence, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
@@ -62,11 +62,6 @@ class View:
         """What the destination's agent noted."""
         return self.evidence.witness
 
-    @property
-    def ends(self) -> Ends:
-        """Both ends' addresses."""
-        return ends_of(self.evidence, self.further.route)
-
     def has_agent(self, host: Host) -> bool:
         """Whether an agent ran there to the end."""
         report = self.reports.get(host.name)
@@ -85,7 +80,8 @@ class View:
 
     def looks(self) -> list[Look]:
         """The flow's own probes, in the order in which they were sent."""
-        return list(looks_of(self.evidence.trail, self.ends))
+        probes = [entry.facts for entry in self.evidence.trail if entry.name == "probe"]
+        return [Look(facts["part"], facts["row"], facts["outcome"].icmp) for facts in probes]
 
     def entry(self, check: str) -> TrailEntry | None:
         """What a check left in the trail; None where it did not look."""

@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.parts import IcmpFact, WalkHop
+from netprobe.agent.wire.parts import WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
-from netprobe.explain.looks import Ends, icmp_words
+from netprobe.explain.looks import icmp_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
 from netprobe.explain.walks import distance, walk_words
+from netprobe.model.evidence import Icmp
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import STEPS, Explanation, FlowStory
 from netprobe.model.result import Result
@@ -210,15 +211,10 @@ def test_a_walk_is_said_in_one_line(
 
 def test_an_icmp_error_says_who_sent_it() -> None:
     """The offender is an end of the flow or a router."""
-    ends = Ends("10.0.2.2", frozenset({"10.0.0.2"}))
-
-    assert ends.icmp(IcmpFact(3, 13, "10.0.0.2", None)).origin == "source"
-    assert icmp_words(ends.icmp(IcmpFact(3, 13, "10.0.1.1", 63))) == (
+    assert icmp_words(Icmp(3, 13, "10.0.1.1", "router", 63)) == (
         "ICMP 3/13 (admin-prohibited) in the error queue from 10.0.1.1, a router on the way, TTL 63"
     )
-    assert icmp_words(ends.icmp(IcmpFact(3, 3, "10.0.2.2", None))).endswith(
-        "the destination itself"
-    )
+    assert icmp_words(Icmp(3, 3, "10.0.2.2", "destination")).endswith("the destination itself")
 
 
 def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanation:

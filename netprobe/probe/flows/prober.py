@@ -142,7 +142,8 @@ class Prober:
         task = part.task
         for row, outcome in reader.read(reply.rows):
             self._answered.note_answer(task.source.name, task.address, outcome)
-            trail = (TrailEntry("probe", facts={"part": part, "row": row}),)
+            facts = {"part": part, "row": row, "outcome": outcome}
+            trail = (TrailEntry("probe", facts=facts),)
             for some, listener in part.listener(row.ports):
                 yield Sighting(
                     task, part, some, number, reply.own_port,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from netprobe.explain.looks import outcome_words
-from netprobe.explain.steps import route_facts, route_words, unasked
+from netprobe.explain.near_steps import route_facts, route_words, unasked
 from netprobe.explain.view import View
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.trail import TrailEntry, TrailStatus
