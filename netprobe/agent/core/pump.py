@@ -1,7 +1,7 @@
 """When an engine runs: its timer, its window of young probes, and grace after starvation."""
 
 from collections import deque
-from typing import Any, Callable, Deque, List, Tuple
+from typing import Any, Callable, Deque, Tuple
 
 # An engine gives the loop back after this long, and looks at its deadlines this often.
 SLICE_S = 0.02
@@ -18,8 +18,15 @@ YOUNG_S = 0.1
 SHORT_S = 0.1
 SHORT_FOR_S = 10.0
 
-# How many probes of one chunk are still out, and 1 while the chunk is young, then 0.
-Batch = List[int]
+
+class Batch:
+    """A chunk of probes that started together: how many are out, and whether they are young."""
+
+    __slots__ = ("is_young", "out")
+
+    def __init__(self, out: int) -> None:
+        self.out = out
+        self.is_young = True
 
 
 class Pump:
@@ -80,19 +87,20 @@ class Window:
         return self._size - self.young
 
     def add(self, batch: Batch, now: float, young_s: float = YOUNG_S) -> None:
-        """A chunk has started whose ``batch[0]`` probes are out, and young for so long."""
-        self.young += batch[0]
+        """A chunk has started; its probes are young for so long."""
+        self.young += batch.out
         self._batches.append((now + young_s, batch))
 
     def answered(self, batch: Batch, count: int = 1) -> None:
         """So many probes of a chunk are no longer out."""
-        batch[0] -= count
-        self.young -= count * batch[1]
+        batch.out -= count
+        if batch.is_young:
+            self.young -= count
 
     def age(self, now: float) -> None:
         """Park what is no longer young."""
         batches = self._batches
-        while batches and (now > batches[0][0] or not batches[0][1][0]):
+        while batches and (now > batches[0][0] or not batches[0][1].out):
             batch = batches.popleft()[1]
-            self.young -= batch[0]
-            batch[1] = 0
+            self.young -= batch.out
+            batch.is_young = False

@@ -6,7 +6,7 @@ from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Seque
 
 from ..net.sockets import Target, target_of
 from ..wire.frames import Template
-from .outcomes import Outcomes
+from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes
 
 
 class Part(NamedTuple):
@@ -29,6 +29,9 @@ class Order:
     A flow is (part, port, look); looks count from 1.
     """
 
+    # Outcomes that are ready wait for others at most so long.
+    flush_s = FLUSH_S
+
     def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
         self.id: int = message["id"]
         self.target: Target = target_of(message["dst"], message.get("src"))
@@ -40,8 +43,9 @@ class Order:
         self.pace: Optional[Tuple[int, float]] = message.get("pace")
         self.min_ttl: Optional[int] = message.get("min_ttl")
         self.ttl: Optional[int] = message.get("ttl")
+        self._send = agent.send
         self.outcomes = Outcomes(agent.send, self.id)
-        self.flushed_at = agent.loop.now()
+        self._flushed_at = agent.loop.now()
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
         self.again: Deque[Flow] = deque()
@@ -108,3 +112,14 @@ class Order:
     def put_back(self, flow: Flow) -> None:
         """A flow that could not be started for want of something of our own."""
         self.again.append(flow)
+
+    def flush_outcomes(self, now: float) -> None:
+        """Report what is ready, unless it may still wait for more."""
+        if now - self._flushed_at > self.flush_s or len(self.outcomes) >= FLUSH_PORTS:
+            self._flushed_at = now
+            self.outcomes.flush()
+
+    def say_done(self, cancelled: bool) -> None:
+        """Report what is left, and the end of the order."""
+        self.outcomes.flush()
+        self._send({"t": "done", "id": self.id, "cancelled": cancelled})

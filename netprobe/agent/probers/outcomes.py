@@ -24,7 +24,8 @@ Kind = Tuple[
 ]
 # First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
 Span = Tuple[int, int, int, int, int]
-Run = List[Optional[int]]
+# First and last port, the index of the kind, its round trip (or those of each), looks.
+Run = List[Any]
 _FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
 
 
@@ -52,7 +53,8 @@ class Outcomes:
         self._id = order_id
         # The own UDP port: it tells an answer that a capture sees from others' datagrams.
         self.own_port: Optional[int] = None
-        self._kinds: Dict[Kind, int] = {}
+        # What makes outcomes the same, and which of a frame's kinds that is.
+        self._kinds: Dict[Tuple[Kind, Optional[int]], int] = {}
         self._syns: Dict[int, int] = {}
         self._spans: List[Span] = []
         self._ports = 0
@@ -69,10 +71,7 @@ class Outcomes:
         syns: Optional[int] = None,
     ) -> None:
         """One port's final outcome. ``rtt_s`` None: nothing was measured."""
-        index = self._kinds.setdefault(what, len(self._kinds))
-        if syns is not None:
-            # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
-            self._syns[index] = min(syns, self._syns.get(index, syns))
+        index = self._index_of(what, syns)
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
         self._spans.append((port, port, index, rtt_us, attempts))
         self._ports += 1
@@ -83,7 +82,7 @@ class Outcomes:
         self, ports: Sequence[int], what: Kind, rtt_s: Optional[float], looks: int
     ) -> None:
         """Many ports' final outcome, which is the same for all. A ``range`` stays one."""
-        index = self._kinds.setdefault(what, len(self._kinds))
+        index = self._index_of(what, None)
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
         if isinstance(ports, range):
             self._spans.append((ports[0], ports[-1], index, rtt_us, looks))
@@ -91,17 +90,41 @@ class Outcomes:
             self._spans += [(port, port, index, rtt_us, looks) for port in ports]
         self._ports += len(ports)
 
+    def _index_of(self, what: Kind, syns: Optional[int]) -> int:
+        index = self._kinds.setdefault((what, None), len(self._kinds))
+        if syns is not None:
+            # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
+            self._syns[index] = min(syns, self._syns.get(index, syns))
+        return index
+
+    def _fold_spans(self) -> List[Run]:
+        return fold(self._spans)
+
     def flush(self) -> None:
         """Send what there is."""
         if not self._spans:
             return
-        kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
-        runs = fold(self._spans)
+        kinds = [kind_json(what, self._syns.get(at)) for (what, _), at in self._kinds.items()]
+        runs = self._fold_spans()
         self._kinds, self._syns, self._spans, self._ports = {}, {}, [], 0
         frame: Dict[str, Any] = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}
         if self.own_port is not None:
             frame["sport"] = self.own_port
         self._send(frame)
+
+
+class DestinationOutcomes(Outcomes):
+    """As ``Outcomes`` of many destinations, which "ports" number: each keeps its own round trip,
+    and its own count of packets."""
+
+    def _index_of(self, what: Kind, syns: Optional[int]) -> int:
+        index = self._kinds.setdefault((what, syns), len(self._kinds))
+        if syns is not None:
+            self._syns[index] = syns
+        return index
+
+    def _fold_spans(self) -> List[Run]:
+        return fold_destinations(self._spans)
 
 
 def kind_json(what: Kind, syns: Optional[int]) -> Dict[str, Any]:
@@ -137,6 +160,20 @@ def fold(spans: List[Span]) -> List[Run]:
             continue
         runs.append(_run(spans[begun:at]))
         begun = at
+    return runs
+
+
+def fold_destinations(spans: List[Span]) -> List[Run]:
+    """As ``fold``, but a run has a list of round trips, and its destinations as many looks."""
+    runs: List[Run] = []
+    for number, _, index, rtt_us, looks in sorted(spans):
+        rtt = None if rtt_us < 0 else rtt_us
+        run = runs[-1] if runs else None
+        if run is not None and (run[1], run[2], run[4]) == (number - 1, index, looks):
+            run[1] = number
+            run[3].append(rtt)
+        else:
+            runs.append([number, number, index, [rtt], looks])
     return runs
 
 

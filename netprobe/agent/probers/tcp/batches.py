@@ -41,7 +41,7 @@ class Volley:
         self.socks = socks
         self.addresses: List[Tuple[Any, ...]] = part.order.target.addresses(ports)
         self.fds = list(map(fileno, socks))
-        self.batch: Batch = [len(socks), 1]
+        self.batch = Batch(len(socks))
         self._started = self._step_s = 0.0
         self._indices: Optional[Dict[int, int]] = None
 

@@ -16,7 +16,7 @@ from ...net.sockets import SynState, syn_state
 from ...wire import answers as replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
 from ..orders import Part
-from ..outcomes import FLUSH_PORTS, FLUSH_S, Kind, kind
+from ..outcomes import Kind, kind
 from .batches import Flight, TcpOrder, Volley, connect_ex
 from .completions import OPEN, REUSE_WITHIN_S, Arrivals, elapsed_of, failure_kind, is_at_host
 from .exchanges import Talks
@@ -97,12 +97,11 @@ class TcpEngine:
         self._epoll.close()
 
     def _finish(self, order: TcpOrder, cancelled: bool = False) -> None:
-        order.outcomes.flush()
         del self._orders[order.id]
         self._starts.remove(order)
         if not self._orders:
             self._pool.empty()
-        self._agent.send({"t": "done", "id": order.id, "cancelled": cancelled})
+        order.say_done(cancelled)
 
     # The pump: start, serve, look at deadlines
 
@@ -119,15 +118,10 @@ class TcpEngine:
             # What had arrived was served just above, and each socket is asked once more.
             self._expire(now)
             self._talks.expire(now)
-        self._flush(now)
+        for order in self._orders.values():
+            order.flush_outcomes(now)
         if self._orders:
             self._pump.wake(0.0 if busy else TICK_S)
-
-    def _flush(self, now: float) -> None:
-        for order in self._orders.values():
-            if now - order.flushed_at > FLUSH_S or len(order.outcomes) >= FLUSH_PORTS:
-                order.flushed_at = now
-                order.outcomes.flush()
 
     # Serving what came back
 
@@ -273,7 +267,7 @@ class TcpEngine:
     def _expire_queue(self, queue: Deque[Volley], limit_s: float, now: float) -> None:
         while queue:
             volley = queue[0]
-            if volley.batch[0]:
+            if volley.batch.out:
                 if now - volley.started(len(volley) - 1) < limit_s:
                     return
                 for index in range(len(volley)):

@@ -7,7 +7,6 @@ import re
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +14,7 @@ import pytest
 
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
-from netprobe.agent.net.icmp import checksum, echo_payload, echo_request, quoted_sequence
-from netprobe.agent.probers.echo import sockets as echosockets
+from netprobe.agent.net.icmp import checksum, echo_request, quoted_sequence, read_echo_reply
 from netprobe.agent.probers.echo.engine import EchoEngine
 from netprobe.agent.probers.echo.ping_program import find
 from netprobe.agent.wire.frames import read_nonce
@@ -28,9 +26,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces ne
 
 
 @pytest.fixture
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How echoes go: over a ``datagram`` socket, a ``raw`` one, or in ``chunks`` over a raw one."""
-    monkeypatch.setattr(echosockets, "MANY", 2 if request.param == "chunks" else 1 << 16)
+def way(request: pytest.FixtureRequest) -> str:
+    """How echoes go: over a ``datagram`` socket or a ``raw`` one."""
     return str(request.param)
 
 
@@ -61,8 +58,8 @@ def test_only_replies_have_a_payload() -> None:
     """Our own request, heard by a raw socket on loopback, is no reply."""
     request = echo_request(socket.AF_INET, 7, 300, b"nonce")
 
-    assert echo_payload(socket.AF_INET, "datagram", request) is None
-    assert echo_payload(socket.AF_INET, "datagram", b"\0" + request[1:]) == b"nonce"
+    assert read_echo_reply(socket.AF_INET, "datagram", request) is None
+    assert read_echo_reply(socket.AF_INET, "datagram", b"\0" + request[1:]) == (300, b"nonce")
     assert quoted_sequence(request) == 300
     assert checksum(request) == 0
 
@@ -125,7 +122,7 @@ def many(family: int, way: str, hosts: int) -> list[str]:
 
 @pytest.mark.lab
 @needs_root
-@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "datagram"), (6, "raw"))
+@families_and_ways((4, "datagram"), (4, "raw"), (6, "datagram"), (6, "raw"))
 def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
     """Every destination has its own evidence, in few frames; equal neighbours are one run."""
     firewalls.unlimited_icmp()
@@ -161,7 +158,7 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
 
 @pytest.mark.lab
 @needs_root
-@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "raw"))
+@families_and_ways((4, "datagram"), (4, "raw"), (6, "raw"))
 def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: str) -> None:
     """A queue of the source that overflows in the middle of a chunk is no silence."""
     names = many(family, way, 200)
@@ -186,7 +183,7 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
 
 @pytest.mark.lab
 @needs_root
-@ways("datagram", "raw", "chunks")
+@ways("datagram", "raw")
 def test_where_there_never_is_room_an_order_ends(
     lab: None, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +226,7 @@ def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: s
 
 @pytest.mark.lab
 @needs_root
-@ways("raw", "chunks")
+@ways("raw")
 def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> None:
     """The nonces of what arrives: a second attempt comes after every first one."""
     network = "10.66.4.0/24"
@@ -332,7 +329,7 @@ def answers_to_forgeries(
 
 @pytest.mark.lab
 @needs_root
-@ways("datagram", "raw", "chunks")
+@ways("datagram", "raw")
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
     found = answers_to_forgeries(way, forged)
@@ -365,7 +362,7 @@ def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
 
 @pytest.mark.lab
 @needs_root
-@ways("raw", "chunks")
+@ways("datagram", "raw")
 @pytest.mark.parametrize(
     ("how", "counts"),
     [
@@ -383,16 +380,8 @@ def test_a_wrong_reply_among_right_ones(lab: None, way: str, how: str, counts: b
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("loaded", [True, False])
-def test_a_big_order_with_and_without_ctypes(
-    lab: None, loaded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a distribution has split ctypes off, packets go one by one; every host has an answer of
-    its own, and hosts in a row are one run."""
-    if not loaded:
-        monkeypatch.setitem(sys.modules, "ctypes", None)
-        monkeypatch.delitem(sys.modules, "netprobe.agent.probers.echo.mmsg", raising=False)
-        monkeypatch.delattr("netprobe.agent.probers.echo.mmsg", raising=False)
+def test_a_big_order(lab: None) -> None:
+    """Every one of many hosts has an answer of its own, and hosts in a row are one run."""
     agent = Agent()
     names = [f"127.1.{net}.{number}" for net in range(6) for number in range(200)]
     with inside(SOURCE):
@@ -405,7 +394,6 @@ def test_a_big_order_with_and_without_ctypes(
     assert sorted(found) == list(range(1, 1201))
     assert {one["answer"] for one in found.values()} == {"echo"}
     assert len({one["rtt_us"] for one in found.values()}) > 20
-    assert ("netprobe.agent.probers.echo.mmsg" in sys.modules) == loaded
     assert sum(len(one["runs"]) for one in agent.messages if one["t"] == "outcomes") < 20
 
 
