@@ -6,148 +6,64 @@ Standard input and output belong to the protocol. Everything else that prints go
 import gc
 import os
 import sys
-from typing import Any, Callable, Dict
+from importlib import import_module
+from typing import Any, Dict, Optional, Tuple
 
 from .core import loop as looping
-from .core.agent import Agent, Message, end_on_signals
-from .host.hello import hello
-from .wire.frames import template_from_json
+from .core.agent import AgentCore, PipeAgent, end_on_signals
+from .host.hello import make_hello
+from .wire import orders, stream_messages
 
-# Engines hold thousands of tuples for moments; looking at all of them again and again for cycles,
-# which nothing here makes, would take a tenth of their time.
+# Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
+# visit all of them again and again and take a tenth of the time.
 GARBAGE_OBJECTS = 50000
 
+# Who carries out an order: a module, and there a function that takes the agent and the order, or a
+# class that the agent makes once and its method.
+Handler = Tuple[str, str, Optional[str]]
 
-def _start(agent: Agent, message: Message) -> None:
-    agent.key = bytes(bytearray.fromhex(message["key"]))
-    agent.host = message["host"]
-    agent.dead_man.allow(message["silence_s"])
-
-
-def _beat(agent: Agent, _message: Message) -> None:
-    agent.send({"t": "beat"})
-
-
-def _rate(agent: Agent, message: Message) -> None:
-    agent.rate.limit(message["per_s"])
-
-
-def _templates(agent: Agent, message: Message) -> None:
-    for number, item in message["items"].items():
-        agent.templates[int(number)] = template_from_json(item)
-
-
-def _probe(agent: Agent, message: Message) -> None:
-    from .probers.registry import PROBES
-
-    engine = PROBES[message["proto"]]
-    agent.part(message["proto"], engine()).submit(message)
-
-
-def _cancel(agent: Agent, message: Message) -> None:
-    from .probers.registry import PROBES
-
-    for name in PROBES:
-        if name in agent.parts:
-            agent.parts[name].cancel(message["id"])
-
-
-def _walk(agent: Agent, message: Message) -> None:
-    from .probers.traceroute import Walker
-
-    agent.part("walk", Walker).submit(message)
-
-
-def _listeners(agent: Agent) -> Any:
-    from .listeners.listeners import Listeners
-
-    return agent.part("listeners", Listeners)
-
-
-def _capture(agent: Agent, message: Message) -> None:
-    from .host.capture import Captures
-
-    agent.part("capture", Captures).capture(message)
-
-
-def _captured(agent: Agent, message: Message) -> None:
-    from .host.capture import Captures
-
-    agent.part("capture", Captures).captured(message)
-
-
-def _resolve(agent: Agent, message: Message) -> None:
-    from .host.resolve import Resolver
-
-    agent.part("resolve", Resolver).submit(message)
-
-
-def _route(agent: Agent, message: Message) -> None:
-    from .host.route import routed
-
-    agent.send(routed(message))
-
-
-def _back(agent: Agent, message: Message) -> None:
-    from .host.return_path import way_back
-
-    agent.send(way_back(message))
-
-
-def _room(agent: Agent, message: Message) -> None:
-    from .host.egress import room
-
-    agent.send(room(message))
-
-
-def _departures(agent: Agent, message: Message) -> None:
-    from .host.tx_counter import departures
-
-    departures(agent, message)
-
-
-def _stream(agent: Agent, message: Message) -> None:
-    from .streams.streams import Streams
-
-    agent.part("stream", Streams).order(message)
-
-
-def _nameservers(agent: Agent, message: Message) -> None:
-    from .host.nameservers import nameservers
-
-    agent.send(nameservers(message))
-
-
-def _stop(agent: Agent, _message: Message) -> None:
-    agent.send({"t": "bye"})
-    agent.end()
-
-
-# Every order that the agent knows. Its part is imported with its first order: an agent that only
-# listens need not compile the probes, nor one that only probes the listeners.
-ORDERS: Dict[str, Callable[[Agent, Message], None]] = {
-    "start": _start,
-    "beat": _beat,
-    "rate": _rate,
-    "templates": _templates,
-    "listen": lambda agent, message: _listeners(agent).listen(message),
-    "close": lambda agent, message: _listeners(agent).close_round(message),
-    "seen": lambda agent, message: _listeners(agent).seen(message),
-    "held": lambda agent, message: _listeners(agent).held(message),
-    "capture": _capture,
-    "captured": _captured,
-    "probe": _probe,
-    "cancel": _cancel,
-    "resolve": _resolve,
-    "route": _route,
-    "back": _back,
-    "room": _room,
-    "walk": _walk,
-    "nameservers": _nameservers,
-    **dict.fromkeys(("open", "data", "credit", "await", "info", "shut", "drop"), _stream),
-    "departures": _departures,
-    "stop": _stop,
+# The first order for a module imports it: an agent that only listens need not compile the probers,
+# and one that only probes need not compile the listeners.
+HANDLERS: Dict[Any, Handler] = {
+    orders.StartOrder: (".core.run_orders", "start_run", None),
+    orders.Beat: (".core.run_orders", "answer_beat", None),
+    orders.RateOrder: (".core.run_orders", "limit_rate", None),
+    orders.TemplatesOrder: (".core.run_orders", "keep_templates", None),
+    orders.CancelOrder: (".core.run_orders", "cancel_order", None),
+    orders.StopOrder: (".core.run_orders", "stop_run", None),
+    orders.ListenOrder: (".listeners.listeners", "AgentListeners", "listen"),
+    orders.HeldOrder: (".listeners.listeners", "AgentListeners", "tell_held"),
+    orders.CloseOrder: (".listeners.listeners", "AgentListeners", "close_round"),
+    orders.SeenOrder: (".listeners.listeners", "AgentListeners", "tell_seen"),
+    orders.CaptureOrder: (".host.capture", "PacketCaptures", "start"),
+    orders.StopCaptureOrder: (".host.capture", "PacketCaptures", "stop"),
+    orders.ProbeOrder: (".probers.registry", "submit_probe", None),
+    orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
+    orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),
+    orders.ResolveOrder: (".host.resolve", "Resolver", "submit"),
+    orders.RouteOrder: (".host.route", "tell_route", None),
+    orders.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
+    orders.EgressOrder: (".host.egress", "tell_egress", None),
+    orders.TxCountOrder: (".host.tx_counter", "count_sent", None),
+    orders.NameserversOrder: (".host.nameservers", "tell_nameservers", None),
+    stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
+    stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
+    stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),
+    stream_messages.StreamAwaitOrder: (".streams.streams", "AgentStreams", "wait_for"),
+    stream_messages.StreamInfoOrder: (".streams.streams", "AgentStreams", "tell_info"),
+    stream_messages.StreamShutOrder: (".streams.streams", "AgentStreams", "shut"),
+    stream_messages.StreamDropOrder: (".streams.streams", "AgentStreams", "drop"),
 }
+
+
+def carry_out(agent: AgentCore, order: Any) -> None:
+    """Give an order to its handler."""
+    module, name, method = HANDLERS[type(order)]
+    handler = getattr(import_module(module, __package__), name)
+    if method is None:
+        handler(agent, order)
+    else:
+        getattr(agent.part(handler), method)(order)
 
 
 def main() -> None:
@@ -156,9 +72,9 @@ def main() -> None:
     gc.enable()
     output_fd = _take_stdout()
     loop = looping.Loop()
-    agent = Agent(loop, 0, output_fd, ORDERS)
+    agent = PipeAgent(loop, 0, output_fd, carry_out)
     end_on_signals(agent)
-    agent.greet(hello())
+    agent.greet(make_hello())
     agent.serve()
     agent.close()
     # Not sys.exit: a resolver thread may hang in getaddrinfo, and nothing is left to be flushed.

@@ -1,60 +1,63 @@
-"""An agent's listening side in this process: orders in, frames out, one loop."""
+"""An agent's listening side in this process: orders in, messages out, one loop."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from netprobe.agent.host.resolve import Resolver
-from netprobe.agent.listeners.listeners import Listeners
-from netprobe.agent.wire.frames import Template, pack_nonce
-from tests.agent.rig import KEY, PLAIN, Agent
+from netprobe.agent.listeners.listeners import AgentListeners
+from netprobe.agent.wire.answers import Listening, Seen
+from netprobe.agent.wire.orders import ListenOrder, SeenOrder
+from netprobe.agent.wire.parts import ListenBlock, ListeningBlock
+from netprobe.agent.wire.templates import Template, pack_nonce
+from tests.agent.rig import KEY, PLAIN, Agent, cross_wire
+
+Message = TypeVar("Message")
 
 ONE_WAY = Template(b"NPV1" + bytes(24), 4, 12)
 MACLESS = Template(b"\x23" + bytes(39) + b"nonce---", 40, None)
 
 
 class Desk(Agent):
-    """The agent of the engines' tests, with listeners and a way to wait for a frame."""
+    """The agent of the engines' tests, with listeners and a way to wait for a message."""
 
     def __init__(self) -> None:
         super().__init__()
         self.templates = {1: PLAIN, 2: ONE_WAY, 3: MACLESS}
-        self.listeners = Listeners(self)
+        self.listeners = AgentListeners(self)
         self.resolver: Resolver
-        self._until: Callable[[dict[str, Any]], bool] = lambda _message: False
+        self._until: type[Any] | None = None
 
-    def send(self, message: dict[str, Any]) -> None:
-        self.messages.append(message)
-        if self._until(message):
+    def send(self, message: Any) -> None:
+        self.messages.append(cross_wire(message))
+        if self._until is not None and isinstance(message, self._until):
             self.loop.stop()
 
-    def await_frame(self, kind: str, most_s: float = 10.0) -> dict[str, Any]:
-        """Run the loop until such a frame was sent, and take it."""
-        self._until = lambda message: message["t"] == kind
-        if not any(map(self._until, self.messages)):
+    def await_message(self, kind: type[Message], most_s: float = 10.0) -> Message:
+        """Run the loop until such a message was sent, and take it."""
+        self._until = kind
+        if not self.sent(kind):
             self.run(most_s)
-        found = next(message for message in self.messages if message["t"] == kind)
+        found: Message = self.sent(kind)[0]
         self.messages.remove(found)
         return found
 
     def run(self, seconds: float) -> None:
-        """Serve for a while, or until the awaited frame."""
+        """Serve for a while, or until the awaited message."""
         late = self.loop.call_later(seconds, self.loop.stop)
         self.loop.run()
         late.cancel()
 
-    def listen(self, *blocks: dict[str, Any], identity: int = 1) -> list[dict[str, Any]]:
+    def listen(self, *blocks: ListenBlock, identity: int = 1) -> list[ListeningBlock]:
         """Open a round and give what became of its blocks."""
-        self.listeners.listen({"t": "listen", "id": identity, "blocks": list(blocks)})
-        blocks_json: list[dict[str, Any]] = self.await_frame("listening")["blocks"]
-        return blocks_json
+        self.listeners.listen(ListenOrder(identity, list(blocks)))
+        return self.await_message(Listening).blocks
 
-    def seen(self, *orders: int, identity: int = 1) -> dict[str, Any]:
+    def seen(self, *orders: int, identity: int = 1) -> Seen:
         """What the round saw."""
-        self.listeners.seen({"t": "seen", "id": 99, "round": identity, "orders": list(orders)})
-        return self.await_frame("seen")
+        self.listeners.tell_seen(SeenOrder(99, identity, list(orders)))
+        return self.await_message(Seen)
 
     def settle(self) -> None:
         """Serve until nothing is ready any more."""
@@ -64,10 +67,14 @@ class Desk(Agent):
 
 
 def block(
-    proto: str, address: str, *ports: list[int], template: int = 1, **more: Any
-) -> dict[str, Any]:
+    proto: str,
+    address: str,
+    *ports: tuple[int, int],
+    template: int = 1,
+    number: int | None = None,
+) -> ListenBlock:
     """One block of a listen order."""
-    return {"proto": proto, "addr": address, "ports": list(ports), "template": template, **more}
+    return ListenBlock(proto, address, list(ports), number, template)
 
 
 def request(order: int, port: int, template: Template = PLAIN, key: bytes = KEY) -> bytes:

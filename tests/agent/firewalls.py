@@ -5,8 +5,9 @@ What is expected follows from the place and the action and from nothing else.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from netprobe.agent.wire.parts import IcmpFact
 from tests.agent import netlab
 
 # nft's name, ICMP code, and the failure that Linux makes of it.
@@ -54,7 +55,7 @@ class Case(NamedTuple):
     hook: str
     rule: str
     action: str
-    icmp: list[Any] | None
+    icmp: IcmpFact | None
     failure: str | None
 
 
@@ -63,7 +64,7 @@ def cases(family: int) -> list[Case]:
     found: list[Case] = [Case("accepted", FIRST_PORT, "", "", "", "accept", None, None)]
 
     def add(name: str, namespace: str, hook: str, match: str, action: str, verdict: str,
-            icmp: list[Any] | None, failure: str) -> None:  # fmt: skip
+            icmp: IcmpFact | None, failure: str) -> None:  # fmt: skip
         port = FIRST_PORT + len(found)
         rule = f"meta l4proto {{tcp, udp}} th {match} {port} {verdict}"
         found.append(Case(f"{name}: {verdict}", port, namespace, hook, rule, action, icmp, failure))
@@ -73,7 +74,7 @@ def cases(family: int) -> list[Case]:
         for words, (kind, code), failure in REJECTS[family]:
             offender = netlab.ADDRESS[family][who]
             add(name, namespace, hook, match, "reject", f"reject with {words}",
-                [kind, code, offender, ttl], failure)  # fmt: skip
+                IcmpFact(kind, code, offender, ttl), failure)  # fmt: skip
     for name, namespace, hook in RETURNS:
         add(name, namespace, hook, "sport", "drop", "drop", None, "no-answer")
     return found

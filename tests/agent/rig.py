@@ -5,11 +5,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import socket
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from netprobe.agent.core.agent import AgentCore
 from netprobe.agent.core.loop import READ, Loop
-from netprobe.agent.core.pace import Answers, Bucket
-from netprobe.agent.wire.frames import Template
+from netprobe.agent.wire.answers import Done, EchoOutcomes, ProbeOutcomes, Walked
+from netprobe.agent.wire.codec import decode_message
+from netprobe.agent.wire.frames import encode_message
+from netprobe.agent.wire.messages import ANSWERS
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.parts import EchoRun, OutcomeKind, ProbeBlock
+from netprobe.agent.wire.templates import Template
 
 KEY = hashlib.sha256(b"tests").digest()
 HOST = 7
@@ -21,24 +28,35 @@ PLAIN.answer_nonce_at, PLAIN.answer_host_at, PLAIN.answer_mac_at = 4, 12, 14
 BARE = Template(b"hello", None, None)
 
 
-class Agent:
-    """What an engine sees of ``agent/main.py``, with the messages kept in a list."""
+def cross_wire(message: Any) -> Any:
+    """An answer as the coordinator reads it; a value of the wrong type fails here."""
+    return decode_message(encode_message(message), ANSWERS)
+
+
+class Found(NamedTuple):
+    """The outcome of one port or destination."""
+
+    kind: OutcomeKind
+    rtt_us: int | None
+    looks: int
+
+
+class Agent(AgentCore):
+    """What an engine sees of the agent, with the messages kept in a list."""
 
     def __init__(self) -> None:
-        self.loop = Loop()
+        super().__init__(Loop())
         self.key = KEY
         self.host = 1
         self.templates = {1: PLAIN, 2: BARE}
-        self.rate = Bucket()
-        self.answers = Answers()
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Any] = []
         self.waiting_for: set[int] = set()
         self.stalled = False
 
-    def send(self, message: dict[str, Any]) -> None:
-        self.messages.append(message)
-        if message["t"] in ("done", "walked"):
-            self.waiting_for.discard(message["id"])
+    def send(self, message: Any) -> None:
+        self.messages.append(cross_wire(message))
+        if isinstance(message, Done | Walked):
+            self.waiting_for.discard(message.id)
             if not self.waiting_for:
                 self.loop.stop()
 
@@ -47,7 +65,7 @@ class Agent:
 
     def wait(self, *ids: int, most_s: float = 60.0) -> None:
         """Run the loop until these orders are done."""
-        done = {message["id"] for message in self.messages if message["t"] in ("done", "walked")}
+        done = {message.id for message in self.sent(Done, Walked)}
         self.waiting_for = set(ids) - done
         late = self.loop.call_later(most_s, self.loop.stop)
         if self.waiting_for:
@@ -55,34 +73,40 @@ class Agent:
         late.cancel()
         assert not self.waiting_for, f"orders {self.waiting_for} did not end"
 
-    def outcomes(self, order: int) -> dict[int, dict[str, Any]]:
-        """The kind of every port or destination, with its ``rtt_us`` and ``attempts``."""
-        found: dict[int, dict[str, Any]] = {}
-        for message in self.messages:
-            if message["t"] != "outcomes" or message["id"] != order:
-                continue
-            for first, last, index, rtt_us, attempts in message["runs"]:
-                for port in range(first, last + 1):
+    def sent(self, *kinds: type[Any]) -> list[Any]:
+        """The messages of these classes, in their order."""
+        return [message for message in self.messages if isinstance(message, kinds)]
+
+    def outcomes(self, order: int) -> dict[int, Found]:
+        """What became of every port of an order, or of every destination by its place from 1."""
+        found: dict[int, Found] = {}
+        for message in self.sent(ProbeOutcomes, EchoOutcomes):
+            for run in message.runs if message.id == order else ():
+                for port in range(run.first, run.last + 1):
                     assert port not in found, f"port {port} was reported twice"
-                    # Of many destinations each has its own.
-                    own = rtt_us[port - first] if isinstance(rtt_us, list) else rtt_us
-                    found[port] = dict(message["kinds"][index], rtt_us=own, attempts=attempts)
+                    rtt_us = (
+                        run.rtts_us[port - run.first] if isinstance(run, EchoRun) else run.rtt_us
+                    )
+                    found[port] = Found(message.kinds[run.kind], rtt_us, run.looks)
         return found
 
 
-def order(ident: int, proto: str, dst: str, ports: list[list[int]], **more: Any) -> dict[str, Any]:
-    """A probe order with the usual keys; ``mode`` and ``template`` go into its only block."""
-    block = {
-        "ports": ports,
-        "mode": more.pop("mode", "connect"),
-        "template": more.pop("template", 0),
-    }
-    message = {
-        "t": "probe", "id": ident, "proto": proto, "dst": dst, "src": None, "blocks": [block],
-        "first_ms": None, "look_ms": 4000, "looks": 1, "pace": None, "min_ttl": None,
-    }  # fmt: skip
-    message.update(more)
-    return message
+def order(
+    ident: int, proto: str, dst: str, ports: Sequence[tuple[int, int]], **more: Any
+) -> ProbeOrder:
+    """A probe order with the usual fields; ``mode`` and ``template`` go into its only block."""
+    block = ProbeBlock(list(ports), more.pop("mode", "connect"), more.pop("template", 0))
+    usual = ProbeOrder(
+        ident, proto, None, dst, None, [block],
+        first_ms=None, look_ms=4000, looks=1, pace=None, min_ttl=None, ttl=None, size=None,
+        host=None,
+    )  # fmt: skip
+    return usual._replace(**more)
+
+
+def only(port: int) -> list[tuple[int, int]]:
+    """The ranges of a single port."""
+    return [(port, port)]
 
 
 class TcpResponder:

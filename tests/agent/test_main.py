@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import inspect
 import os
 import time
+import typing
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from netprobe.agent.core.agent import Agent
+from netprobe.agent.core.agent import PipeAgent
 from netprobe.agent.core.deadman import DeadMan
 from netprobe.agent.core.loop import READ, Loop
-from netprobe.agent.core.output import Output
-from netprobe.agent.main import ORDERS
+from netprobe.agent.core.output import FrameQueue
+from netprobe.agent.main import HANDLERS, carry_out
+from netprobe.agent.wire.answers import Bye, Closed, Done, Fault
 from netprobe.agent.wire.frames import QUEUE_LIMIT_BYTES, FrameReader, encode_frame
+from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.orders import (
+    Beat,
+    CancelOrder,
+    RateOrder,
+    StartOrder,
+    StopOrder,
+    TemplatesOrder,
+)
+from netprobe.agent.wire.templates import number_template
+from tests.agent.rig import PLAIN, order
 
 
 class Ends:
@@ -24,21 +39,21 @@ class Ends:
     def __init__(self) -> None:
         self.input, self.to_agent = os.pipe()
         self.from_agent, self.output = os.pipe()
-        self.agent = Agent(Loop(), self.input, self.output, ORDERS)
-        self.reader = FrameReader()
+        self.agent = PipeAgent(Loop(), self.input, self.output, carry_out)
+        self.reader = FrameReader(ANSWERS)
 
-    def say(self, *messages: dict[str, Any]) -> None:
-        os.write(self.to_agent, b"".join(map(encode_frame, messages)))
+    def say(self, *orders: Any) -> None:
+        os.write(self.to_agent, b"".join(map(encode_frame, orders)))
 
-    def said(self) -> list[dict[str, Any]]:
+    def said(self) -> list[Any]:
         os.set_blocking(self.from_agent, False)
-        frames = []
+        messages: list[Any] = []
         try:
             while data := os.read(self.from_agent, 1 << 20):
-                frames += self.reader.feed(data)
+                messages += self.reader.feed(data)
         except BlockingIOError:
             pass
-        return frames
+        return messages
 
 
 @pytest.fixture
@@ -52,19 +67,37 @@ def ends() -> Iterator[Ends]:
             os.close(fd)
 
 
-def test_every_order_of_the_wire_is_known() -> None:
-    """The table is the wire document's."""
-    words = "start beat rate templates listen close seen held capture captured probe cancel"
-    assert {*words.split(), "resolve", "route", "walk", "stop"} <= set(ORDERS)
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_every_order_of_the_wire_has_a_handler(order: type[Any]) -> None:
+    """The table names a function, or a method of a part, that takes this very order."""
+    module, name, method = HANDLERS[order]
+    found = getattr(importlib.import_module(module, "netprobe.agent"), name)
+    handler = getattr(found, method) if method else found
+    assert typing.get_type_hints(handler)[list(inspect.signature(handler).parameters)[1]] is order
 
 
 def test_a_beat_comes_back_and_stop_says_goodbye(ends: Ends) -> None:
-    """Orders are served in turn; after ``bye`` the loop ends."""
-    start = {"t": "start", "key": "00" * 32, "host": 5, "silence_s": 9}
-    ends.say(start, {"t": "beat"}, {"t": "stop"})
+    """Orders are served in turn; after ``Bye`` the loop ends."""
+    ends.say(StartOrder(bytes(32), 5, 9.0), Beat(), StopOrder())
     ends.agent.serve()
-    assert [frame["t"] for frame in ends.said()] == ["beat", "bye"]
+    assert ends.said() == [Beat(), Bye()]
     assert (ends.agent.key, ends.agent.host) == (bytes(32), 5)
+
+
+def test_templates_and_the_rate_are_kept(ends: Ends) -> None:
+    """Later orders find a template by its number, and probes start no faster than the rate."""
+    ends.say(TemplatesOrder([number_template(1, PLAIN)]), RateOrder(50.0), StopOrder())
+    ends.agent.serve()
+    assert number_template(1, ends.agent.templates[1]) == number_template(1, PLAIN)
+    assert ends.agent.rate.take(100, time.monotonic()) < 100
+
+
+def test_an_order_is_cancelled_in_the_engine_that_has_it(ends: Ends) -> None:
+    """``CancelOrder`` has only an id; the engine is found, and others are not touched."""
+    ends.say(order(4, "udp", "127.0.0.1", [(9, 9)]), order(5, "tcp", "127.0.0.1", [(9, 9)]))
+    ends.say(CancelOrder(5), CancelOrder(6), StopOrder())
+    ends.agent.serve()
+    assert ends.said() == [Done(5, True), Bye()]
 
 
 def test_the_end_of_input_ends_the_agent(ends: Ends) -> None:
@@ -74,21 +107,29 @@ def test_the_end_of_input_ends_the_agent(ends: Ends) -> None:
     assert ends.said() == []
 
 
-def test_unknown_and_broken_orders_are_faults(ends: Ends) -> None:
-    """Neither ends the agent; the fault names the order."""
-    ends.say({"t": "dance", "id": 4}, {"t": "seen", "id": 5}, {"t": "beat"}, {"t": "stop"})
+def test_a_bug_in_a_handler_is_a_fault(ends: Ends) -> None:
+    """It does not end the agent; the fault names the order."""
+    ends.say(order(4, "none", "127.0.0.1", [(1, 1)]), Beat(), StopOrder())
     ends.agent.serve()
-    frames = ends.said()
-    assert [frame["t"] for frame in frames] == ["fault", "fault", "beat", "bye"]
-    assert [frame["id"] for frame in frames[:2]] == [4, 5]
-    assert "KeyError" in frames[0]["words"]
+    fault, *others = ends.said()
+    assert (fault.id, others) == (4, [Beat(), Bye()])
+    assert "KeyError: 'none'" in fault.words
+
+
+def test_an_order_that_cannot_be_read_ends_the_agent(ends: Ends) -> None:
+    """It has no id, so nobody could be told which answer will never come."""
+    ends.say(Closed(4), Beat())
+    ends.agent.serve()
+    (fault,) = ends.said()
+    assert "there is no message 'closed'" in fault.words
 
 
 def test_bytes_that_are_no_frames_end_the_agent(ends: Ends) -> None:
     """A stream that lost its place cannot be trusted again."""
     os.write(ends.to_agent, b"\xff\xff\xff\xffnoise")
     ends.agent.serve()
-    assert [frame["t"] for frame in ends.said()] == ["fault"]
+    (fault,) = ends.said()
+    assert "not our peer" in fault.words
 
 
 def test_a_bug_in_the_loop_is_reported_and_bounded(ends: Ends) -> None:
@@ -100,15 +141,15 @@ def test_a_bug_in_the_loop_is_reported_and_bounded(ends: Ends) -> None:
 
     ends.agent.loop.call_later(0, strike)
     ends.agent.serve()
-    words = {frame["words"].splitlines()[-1] for frame in ends.said()}
+    words = {fault.words.splitlines()[-1] for fault in ends.said()}
     assert words == {"ZeroDivisionError"}
 
 
 def test_silence_ends_the_agent(ends: Ends) -> None:
     """The dead man's switch, set by ``start``; a beat puts it off."""
     begun = time.monotonic()
-    ends.say({"t": "start", "key": "00" * 32, "host": 5, "silence_s": 0.3})
-    ends.agent.loop.call_later(0.2, lambda: ends.say({"t": "beat"}))
+    ends.say(StartOrder(bytes(32), 5, 0.3))
+    ends.agent.loop.call_later(0.2, lambda: ends.say(Beat()))
     ends.agent.serve()
     assert 0.45 < time.monotonic() - begun < 5
 
@@ -138,24 +179,27 @@ def test_output_never_blocks_and_says_when_it_is_full() -> None:
     """Above 1 MiB no probe starts; below half of that they are told to go on."""
     loop, told = Loop(), []
     readable, writable = os.pipe()
-    output = Output(loop, writable, lambda: told.append("drained"), lambda: told.append("closed"))
-    frame = {"t": "outcomes", "data": "x" * 65536}
+    output = FrameQueue(
+        loop, writable, lambda: told.append("drained"), lambda: told.append("closed")
+    )
+    fault = Fault(None, "x" * 65536)
     count = 0
     while not output.full:
-        output.send(frame)
+        output.send(fault)
         count += 1
     assert count * 65536 > QUEUE_LIMIT_BYTES
-    reader, frames = FrameReader(), []
+    reader = FrameReader(ANSWERS)
+    faults: list[Any] = []
 
     def read() -> None:
-        frames.extend(reader.feed(os.read(readable, 1 << 20)))
-        loop.call_later(0, loop.stop if len(frames) == count else read)
+        faults.extend(reader.feed(os.read(readable, 1 << 20)))
+        loop.call_later(0, loop.stop if len(faults) == count else read)
 
     loop.call_later(0, read)
     loop.run()
     assert told == ["drained"]
-    assert frames == [frame] * count
+    assert faults == [fault] * count
     os.close(readable)
-    output.send(frame)
+    output.send(fault)
     assert told == ["drained", "closed"]
     os.close(writable)

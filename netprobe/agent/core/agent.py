@@ -1,77 +1,101 @@
 """The agent's life: orders in, frames out, and an end that leaves nothing behind."""
 
-import json
 import os
 import signal
 import socket
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, Template
+from ..wire.answers import Fault, HelloLine
+from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, encode_message
+from ..wire.messages import ORDERS
+from ..wire.templates import Template
 from . import loop as looping
 from .deadman import DeadMan
-from .output import Output
+from .output import FrameQueue
 from .pace import Answers, Bucket
 
 READ_BYTES = 256 * 1024
 FAREWELL_S = 1.0
 FAULT_LINES = 12
-# A bug that strikes at every turn of the loop would say so forever.
+# A bug that repeats in every turn of the loop would be reported without end.
 MAX_STRIKES = 64
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-Message = Dict[str, Any]
+# A message of wire/messages.py; every one is a record.
+Record = Tuple[Any, ...]
 
 
-class Agent:
-    """What the handlers and engines share: the loop, the run's key, templates, and the way out."""
+class AgentCore:
+    """Everything that orders and engines share: the loop, the run's key, templates, the output.
 
-    def __init__(
-        self,
-        loop: looping.Loop,
-        input_fd: int,
-        output_fd: int,
-        orders: "Dict[str, Callable[[Agent, Message], None]]",
-    ) -> None:
+    Tests give it another ``send`` and ``may_start``; a real agent is a ``PipeAgent``.
+    """
+
+    def __init__(self, loop: looping.Loop) -> None:
         self.loop = loop
         self.key = b""
         self.host = 0
         self.templates: Dict[int, Template] = {}
         self.rate = Bucket(None)
         self.answers = Answers()
-        self.parts: Dict[str, Any] = {}
-        # What must stay open as long as the agent lives.
-        self.keep: Tuple[socket.socket, ...] = ()
+        self.parts: Dict[Any, Any] = {}
+
+    def send(self, message: Record) -> None:
+        """Queue one frame for the coordinator; never blocks."""
+        raise NotImplementedError
+
+    def may_start(self) -> bool:
+        """False while so much output waits that new probes must wait too."""
+        raise NotImplementedError
+
+    def part(self, make: "Callable[[Any], Any]") -> Any:
+        """The part that ``make`` makes, a class mostly; it is made when it is first needed."""
+        if make not in self.parts:
+            self.parts[make] = make(self)
+        return self.parts[make]
+
+
+class PipeAgent(AgentCore):
+    """An agent that reads orders from one descriptor and writes answers to another.
+
+    ``carry_out`` is called with the agent and each order.
+    """
+
+    def __init__(
+        self,
+        loop: looping.Loop,
+        input_fd: int,
+        output_fd: int,
+        carry_out: "Callable[[PipeAgent, Any], None]",
+    ) -> None:
+        AgentCore.__init__(self, loop)
+        self.dead_man = DeadMan(loop, SILENCE_S, self.end)
+        self._carry_out = carry_out
         self._ended = False
         self._strikes = 0
-        self._orders = orders
+        # Sockets that must stay open as long as the agent lives.
+        self.keep: Tuple[socket.socket, ...] = ()
         self._input_fd = input_fd
-        self._reader = FrameReader()
-        self._output = Output(loop, output_fd, self._drained, self.end)
-        self.dead_man = DeadMan(loop, SILENCE_S, self.end)
+        self._reader = FrameReader(ORDERS)
+        self._output = FrameQueue(loop, output_fd, self._resume_parts, self.end)
         os.set_blocking(input_fd, False)
-        loop.watch(input_fd, looping.READ, self._read)
+        loop.watch(input_fd, looping.READ, self._read_input)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Record) -> None:
         """Queue one frame for the coordinator; never blocks."""
         self._output.send(message)
-
-    def greet(self, hello: Message) -> None:
-        """Send the hello line, after which both ways speak frames."""
-        self._output.write(HELLO_PREFIX + json.dumps(hello).encode("ascii") + b"\n")
 
     def may_start(self) -> bool:
         """False while so much output waits that new probes must wait too."""
         return not self._output.full
 
-    def part(self, name: str, make: "Callable[[Agent], Any]") -> Any:
-        """An engine of this agent, made when it is first needed."""
-        if name not in self.parts:
-            self.parts[name] = make(self)
-        return self.parts[name]
+    def greet(self, hello: HelloLine) -> None:
+        """Send the hello line, after which both ways speak frames."""
+        self._output.write(HELLO_PREFIX + encode_message(hello) + b"\n")
 
     def serve(self) -> None:
-        """Run until the end; a bug of ours is reported and does not end the agent."""
+        """Run until the end. A bug in the agent is reported and does not end it."""
         while not self._ended:
             try:
                 self.loop.run()
@@ -90,7 +114,7 @@ class Agent:
             lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
         except OSError:
             lines = [repr(error)]  # no descriptor is left to import with
-        self.send({"t": "fault", "id": identity, "words": "\n".join(lines)})
+        self.send(Fault(identity, "\n".join(lines)))
 
     def end(self) -> None:
         """Leave the loop after this batch."""
@@ -98,7 +122,7 @@ class Agent:
         self.loop.stop()
 
     def close(self) -> None:
-        """Close every socket, then say what is still to be said."""
+        """Close every socket, then send what is still queued."""
         for part in self.parts.values():
             close = getattr(part, "close", None)
             if close is not None:
@@ -108,7 +132,7 @@ class Agent:
                     self.fault(None)
         self._output.finish(FAREWELL_S)
 
-    def _read(self, _events: int) -> None:
+    def _read_input(self, _events: int) -> None:
         try:
             data = os.read(self._input_fd, READ_BYTES)
         except BlockingIOError:
@@ -120,31 +144,33 @@ class Agent:
             self.end()
             return
         self.dead_man.hear()
-        self._dispatch(data)
+        self._dispatch_orders(data)
 
-    def _dispatch(self, data: bytes) -> None:
+    def _dispatch_orders(self, data: bytes) -> None:
         try:
-            messages = self._reader.feed(data)
+            for order in self._reader.feed(data):
+                self._dispatch_order(order)
         except ValueError:
-            # Frames cannot be found again in a stream that lost its place.
+            # The next frame cannot be found in a stream that lost its place, and an order that
+            # cannot be read has no id: the coordinator would wait for its answer without end.
             self.fault(None)
             self.end()
-            return
-        for message in messages:
-            try:
-                self._orders[message["t"]](self, message)
-            except Exception:
-                self.fault(message.get("id"))
 
-    def _drained(self) -> None:
+    def _dispatch_order(self, order: Any) -> None:
+        try:
+            self._carry_out(self, order)
+        except Exception:
+            self.fault(getattr(order, "id", None))
+
+    def _resume_parts(self) -> None:
         for part in self.parts.values():
             resume = getattr(part, "resume", None)
             if resume is not None:
                 resume()
 
 
-def end_on_signals(agent: Agent) -> None:
-    """A signal that asks to end ends the loop, which then closes everything."""
+def end_on_signals(agent: PipeAgent) -> None:
+    """Make the signals that ask a process to end stop the loop, which then closes everything."""
     ours, signals = socket.socketpair()
     ours.setblocking(False)
     signals.setblocking(False)

@@ -3,7 +3,7 @@
 import os
 import select
 from collections import deque
-from typing import Any, Callable, Deque, Dict
+from typing import Any, Callable, Deque, Tuple
 
 from ..wire.frames import QUEUE_LIMIT_BYTES, encode_frame
 from . import loop as looping
@@ -11,11 +11,11 @@ from . import loop as looping
 SLICE_BYTES = 256 * 1024
 
 
-class Output:
+class FrameQueue:
     """A queue of frames in front of a non-blocking descriptor.
 
     ``on_drained`` is called when the queue, after it was above its limit, is below half of it.
-    ``on_closed`` is called once nobody reads at the other end.
+    ``on_closed`` is called once the other end is closed.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Output:
         """Whether so much waits that no new probe should start."""
         return self._queued > QUEUE_LIMIT_BYTES
 
-    def send(self, message: Dict[str, Any]) -> None:
+    def send(self, message: Tuple[Any, ...]) -> None:
         """Queue one frame and write what the descriptor takes now."""
         self.write(encode_frame(message))
 
@@ -51,12 +51,12 @@ class Output:
             return
         self._pieces.append(memoryview(data))
         self._queued += len(data)
-        # Whoever is told to wait from here on must be told to go on later.
+        # Engines that read ``full`` now wait until ``on_drained`` is called.
         self._was_full = self._was_full or self.full
         if not self._watching:
-            self._flush()
+            self._write_pieces()
 
-    def _flush(self) -> None:
+    def _write_pieces(self) -> None:
         try:
             while self._pieces:
                 piece = self._pieces[0]
@@ -69,14 +69,14 @@ class Output:
         except BlockingIOError:
             pass
         except OSError:
-            self._end()
+            self._give_up()
             return
-        self._rearm()
+        self._watch_or_rest()
 
-    def _rearm(self) -> None:
+    def _watch_or_rest(self) -> None:
         waiting = bool(self._pieces)
         if waiting and not self._watching:
-            self._loop.watch(self._fd, looping.WRITE, lambda _events: self._flush())
+            self._loop.watch(self._fd, looping.WRITE, lambda _events: self._write_pieces())
         elif self._watching and not waiting:
             self._loop.unwatch(self._fd)
         self._watching = waiting
@@ -84,7 +84,7 @@ class Output:
             self._was_full = False
             self._on_drained()
 
-    def _end(self) -> None:
+    def _give_up(self) -> None:
         self._closed = True
         self._pieces.clear()
         self._queued = 0
@@ -94,11 +94,11 @@ class Output:
         self._on_closed()
 
     def finish(self, wait_s: float) -> None:
-        """Write what is left; a reader that takes nothing for ``wait_s`` is given up."""
+        """Write what is left; give up on a reader that takes nothing for ``wait_s``."""
         poller = select.poll()
         poller.register(self._fd, select.POLLOUT)
         while self._pieces and not self._closed:
             if not poller.poll(int(wait_s * 1000)):
                 break
-            self._flush()
+            self._write_pieces()
         self._closed = True

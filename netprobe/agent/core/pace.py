@@ -1,6 +1,8 @@
 """How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
+
+from ..wire.parts import Pace
 
 # The kernel sends its second SYN one second after the first. A learned deadline leaves room for the
 # answer to that one, however short the round trip is.
@@ -123,7 +125,7 @@ class Answers:
         return address in self._rtt_s
 
     def first_look_s(self, address: str, first_ms: Optional[int], look_ms: int) -> float:
-        """How long the first look at this destination takes (design 6.6)."""
+        """How long the first look at this destination takes (docs/design.md, section 6.6)."""
         if first_ms is not None:
             return first_ms / 1000.0
         rtt_s = self._rtt_s.get(address)
@@ -131,19 +133,11 @@ class Answers:
             return look_ms / 1000.0
         return min(look_ms / 1000.0, SECOND_SYN_S + max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
 
-    def pacer(self, address: str, source: Optional[str], pace: Tuple[int, float]) -> Pacer:
-        """The pacer of this (source, destination); ``pace`` is (burst, interval in ms)."""
+    def pacer(self, address: str, source: Optional[str], pace: Pace) -> Pacer:
+        """The pacer of this (source, destination)."""
         key = (address, source)
-        burst, interval_s = pace[0], pace[1] / 1000.0
+        burst, interval_s = pace.burst, pace.interval_ms / 1000.0
         known = self._pacers.get(key)
         if known is None or known.burst != burst or known.interval_s != interval_s:
             known = self._pacers[key] = Pacer(burst, interval_s)
         return known
-
-
-def answers_of(agent: Any) -> Answers:
-    """The memory that all engines of one agent share; made by whoever asks first."""
-    answers: Optional[Answers] = getattr(agent, "answers", None)
-    if answers is None:
-        answers = agent.answers = Answers()
-    return answers

@@ -1,34 +1,42 @@
 """When an engine runs: its timer, its window of young probes, and grace after starvation."""
 
 from collections import deque
-from typing import Any, Callable, Deque, List, Tuple
+from typing import Any, Callable, Deque, Optional, Tuple
+
+from .loop import Loop, Timer
 
 # An engine gives the loop back after this long, and looks at its deadlines this often.
 SLICE_S = 0.02
 TICK_S = 0.03
-# If this process did not run for so long, answers get HOLD_S more before anything is called silent;
-# not again within GRACE_EVERY_S, or a host that is always starved would never come to an end.
+# If this process did not run for so long, answers get HOLD_S more before an engine reports silence.
+# It happens once in GRACE_EVERY_S at most, so that a host that is always starved comes to an end.
 STARVED_S = 0.25
 HOLD_S = 0.3
 GRACE_EVERY_S = 2.0
 # Probes younger than this count towards the window; older ones are parked.
 YOUNG_S = 0.1
-# No free source port, descriptor or room for a packet: try again this often, report it after this
-# long.
+# Retry interval and give-up time when the host runs out of source ports, descriptors or buffers.
 SHORT_S = 0.1
 SHORT_FOR_S = 10.0
 
-# How many probes of one chunk are still out, and 1 while the chunk is young, then 0.
-Batch = List[int]
+
+class YoungBatch:
+    """Probes that started together: how many are out, and whether they count towards the window."""
+
+    __slots__ = ("is_young", "out")
+
+    def __init__(self, count: int) -> None:
+        self.out = count
+        self.is_young = True
 
 
 class Pump:
     """Calls ``run`` when it is due, and knows whether the process was kept from running."""
 
-    def __init__(self, loop: Any, run: Callable[[], None]) -> None:
+    def __init__(self, loop: Loop, run: Callable[[], None]) -> None:
         self._loop = loop
         self._run = run
-        self._timer: Any = None
+        self._timer: Optional[Timer] = None
         self._due = 0.0
         self._expire_from = 0.0
 
@@ -41,7 +49,7 @@ class Pump:
                 return
             timer.cancel()
         self._due = due
-        self._timer = self._loop.call_later(delay_s, self._tick)
+        self._timer = self._loop.call_later(delay_s, self._run_now)
 
     def stop(self) -> None:
         """Do not run again."""
@@ -52,7 +60,7 @@ class Pump:
         """Whether silence may be believed now; not just after this process stood still."""
         return now >= self._expire_from
 
-    def _tick(self) -> None:
+    def _run_now(self) -> None:
         now = self._loop.now()
         if now - self._due > STARVED_S and self._expire_from < now - GRACE_EVERY_S:
             self._expire_from = now + HOLD_S
@@ -68,31 +76,32 @@ def short_for_long(order: Any, now: float) -> bool:
 
 
 class Window:
-    """How many young probes may be out at once. Parked ones do not count, so drops cost no rate."""
+    """How many young probes may be out at once. Older ones do not count, so drops cost no rate."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.young = 0
-        self._batches: Deque[Tuple[float, Batch]] = deque()
+        self._batches: Deque[Tuple[float, YoungBatch]] = deque()
 
     def room(self) -> int:
         """How many more may start now."""
         return self._size - self.young
 
-    def add(self, batch: Batch, now: float, young_s: float = YOUNG_S) -> None:
-        """A chunk has started whose ``batch[0]`` probes are out, and young for so long."""
-        self.young += batch[0]
+    def add(self, batch: YoungBatch, now: float, young_s: float = YOUNG_S) -> None:
+        """Count a batch that has just started; it stays young for so long."""
+        self.young += batch.out
         self._batches.append((now + young_s, batch))
 
-    def answered(self, batch: Batch, count: int = 1) -> None:
-        """So many probes of a chunk are no longer out."""
-        batch[0] -= count
-        self.young -= count * batch[1]
+    def answered(self, batch: YoungBatch, count: int = 1) -> None:
+        """So many probes of a batch are no longer out."""
+        batch.out -= count
+        if batch.is_young:
+            self.young -= count
 
     def age(self, now: float) -> None:
-        """Park what is no longer young."""
+        """Take out of the window whatever is no longer young."""
         batches = self._batches
-        while batches and (now > batches[0][0] or not batches[0][1][0]):
+        while batches and (now > batches[0][0] or not batches[0][1].out):
             batch = batches.popleft()[1]
-            self.young -= batch[0]
-            batch[1] = 0
+            self.young -= batch.out
+            batch.is_young = False

@@ -4,7 +4,7 @@ The coordinator has its own in ``netprobe.model.ports``; the agent imports nothi
 """
 
 from bisect import bisect_right
-from typing import Iterable, Iterator, List, Sequence
+from typing import Iterable, Iterator, List, Sequence, Tuple
 
 
 def each(ranges: Iterable[Sequence[int]]) -> Iterator[int]:
@@ -54,6 +54,6 @@ class PortSet:
     def __bool__(self) -> bool:
         return bool(self._firsts)
 
-    def pairs(self) -> List[List[int]]:
-        """The ranges as the wire carries them: [[first, last]]."""
-        return [[first, self._lasts[at]] for at, first in enumerate(self._firsts)]
+    def pairs(self) -> List[Tuple[int, int]]:
+        """The ranges as the wire carries them: first and last port, both included."""
+        return list(zip(self._firsts, self._lasts))

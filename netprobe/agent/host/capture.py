@@ -2,13 +2,17 @@
 
 import socket
 import struct
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from ..core import loop as looping
+from ..core.agent import AgentCore
 from ..core.ranges import PortSet, each
 from ..net.bpf import ETH_P_IPV6, IPV6_HEADER, Wanted, attach, program
+from ..wire.answers import Captured, Capturing
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ..wire.frames import read_nonce
+from ..wire.orders import CaptureOrder, StopCaptureOrder
+from ..wire.parts import CapturedProbe
+from ..wire.templates import read_nonce
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
@@ -23,23 +27,21 @@ MORE_FRAGMENTS = 0x20
 ADDRESSES = {4: (12, 4), 6: (8, 16)}
 
 # source, source port, destination port, order, device
-Key = Tuple[str, int, int, Optional[int], str]
+CaptureKey = Tuple[str, int, int, Optional[int], str]
 
 
-class Capture:
+class PacketCapture:
     """One running capture. Raises OSError where packet sockets are not permitted."""
 
-    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
+    def __init__(self, agent: AgentCore, order: CaptureOrder) -> None:
         self._agent = agent
-        self._proto: str = message["proto"]
-        self._ports = PortSet(each(message["ports"]))
-        self._to = frozenset(message.get("addrs") or ())
-        self._counts: Dict[Key, int] = {}
+        self._proto = order.proto
+        self._ports = PortSet(each(order.ports))
+        self._to = frozenset(order.addresses)
+        self._counts: Dict[CaptureKey, int] = {}
         self._truncated = False
-        self._answers = bool(message.get("answers"))
-        number, ports = message.get("number"), message["ports"]
-        outgoing = bool(message.get("outgoing"))
-        wanted = Wanted(self._proto, number, ports, self._answers, outgoing)
+        self._answers = order.answers
+        wanted = Wanted(order.proto, order.number, order.ports, order.answers, order.outgoing)
         # On all interfaces at once: Python can bind a packet socket to a named one only.
         protocol = socket.htons(ETH_P_ALL)
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
@@ -53,7 +55,7 @@ class Capture:
             raise
         agent.loop.watch(self._sock.fileno(), looping.READ, self._read)
 
-    def finish(self) -> Tuple[List[List[Any]], bool]:
+    def finish(self) -> Tuple[List[CapturedProbe], bool]:
         """Stop, and give the items and whether some are missing."""
         self._read(0)
         lost = self._lost()
@@ -78,7 +80,7 @@ class Capture:
         except OSError:
             self._lost()
 
-    def _items(self) -> List[List[Any]]:
+    def _items(self) -> List[CapturedProbe]:
         # A packet shows on a bond and on its port, on a bridge and on its uplink: it is one packet.
         most: Dict[Tuple[str, int, int, Optional[int]], int] = {}
         devices: Dict[Tuple[str, int, int, Optional[int]], List[str]] = {}
@@ -86,7 +88,10 @@ class Capture:
             most[key[:4]] = max(count, most.get(key[:4], 0))
             devices.setdefault(key[:4], []).append(key[4])
         ordered = sorted(most, key=lambda packet: (packet[:3], packet[3] or 0))
-        return [[*packet[:3], most[packet], packet[3], devices[packet]] for packet in ordered]
+        return [
+            CapturedProbe(*packet[:3], most[packet], packet[3], devices[packet])
+            for packet in ordered
+        ]
 
     def _read(self, _events: int) -> None:
         try:
@@ -136,42 +141,32 @@ class Capture:
         return None
 
 
-class Captures:
-    """Answers ``capture`` and ``captured`` orders. No permission is an answer, not an error."""
+class PacketCaptures:
+    """Starts and stops captures. No permission is an answer, not an error."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
-        self._running: Dict[int, Capture] = {}
+        self._running: Dict[int, PacketCapture] = {}
         self._failures: Dict[int, str] = {}
 
-    def capture(self, message: Dict[str, Any]) -> None:
+    def start(self, order: CaptureOrder) -> None:
         """Start one."""
-        identity = message["id"]
         try:
-            self._running[identity] = Capture(self._agent, message)
+            self._running[order.id] = PacketCapture(self._agent, order)
         except OSError as error:
             denied = error.errno in PERMISSION
-            self._failures[identity] = NO_PERMISSION if denied else name_of(error.errno)
-        failure = self._failures.get(identity)
-        self._agent.send({"t": "capturing", "id": identity, "failure": failure})
+            self._failures[order.id] = NO_PERMISSION if denied else name_of(error.errno)
+        self._agent.send(Capturing(order.id, self._failures.get(order.id)))
 
-    def captured(self, message: Dict[str, Any]) -> None:
+    def stop(self, order: StopCaptureOrder) -> None:
         """Stop one, and tell what it saw."""
-        identity = message["id"]
-        items: List[List[Any]] = []
+        items: List[CapturedProbe] = []
         truncated = False
-        running = self._running.pop(identity, None)
+        running = self._running.pop(order.id, None)
         if running is not None:
             items, truncated = running.finish()
-        self._agent.send(
-            {
-                "t": "captured",
-                "id": identity,
-                "failure": self._failures.pop(identity, None),
-                "items": items,
-                "truncated": truncated,
-            }
-        )
+        failure = self._failures.pop(order.id, None)
+        self._agent.send(Captured(order.id, failure, items, truncated))
 
     def close(self) -> None:
         """Stop all."""

@@ -5,37 +5,32 @@ ENOBUFS, where the socket listens for errors.
 """
 
 import socket
-from typing import Any, Dict
+from typing import Optional
 
+from ..core.agent import AgentCore
 from ..net.sockets import open_probe, target_of
+from ..wire.answers import Egress
 from ..wire.failures import name_of
+from ..wire.orders import EgressOrder, RouteOrder
 from .return_path import neighbour
-from .route import route
+from .route import look_up_route
 
 
-def room(message: Dict[str, Any]) -> Dict[str, Any]:
-    """The ``roomed`` frame for a ``room`` order: what a datagram's send failed with, if it did."""
-    answer: Dict[str, Any] = {
-        "t": "roomed",
-        "id": message["id"],
-        "dev": None,
-        "next_hop": None,
-        "neighbour": None,
-        "failure": None,
-    }
-    destination, source = message["dst"], message.get("src")
+def tell_egress(agent: AgentCore, order: EgressOrder) -> None:
+    """Answer with the failure of a datagram's send, if it had one."""
+    dev = next_hop = failure = near = None
     try:
-        found = route(destination, source)
-        answer["dev"], answer["next_hop"] = found["dev"], found["gateway"] or destination
-        _send(destination, source, message["port"])
+        found = look_up_route(RouteOrder(order.id, order.dst, order.src))
+        dev, next_hop = found.dev, found.gateway or order.dst
+        _send_datagram(order.dst, order.src, order.port)
     except OSError as error:
-        answer["failure"] = name_of(error.errno)
-    if answer["dev"] is not None:
-        answer["neighbour"] = neighbour(answer["next_hop"], answer["dev"])
-    return answer
+        failure = name_of(error.errno)
+    if dev is not None and next_hop is not None:
+        near = neighbour(next_hop, dev)
+    agent.send(Egress(order.id, dev, next_hop, near, failure))
 
 
-def _send(destination: str, source: Any, port: int) -> None:
+def _send_datagram(destination: str, source: Optional[str], port: int) -> None:
     target = target_of(destination, source)
     sock = open_probe(target, socket.SOCK_DGRAM)
     try:

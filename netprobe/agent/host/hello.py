@@ -5,8 +5,9 @@ import os
 import resource
 import socket
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Iterator, List, Optional, Set, Tuple
 
+from ..wire.answers import HelloLine
 from ..wire.frames import WIRE_VERSION
 
 CAP_NET_BIND_SERVICE = 10
@@ -20,30 +21,30 @@ NODE_PORT_FLAG = "--service-node-port-range"
 PING_DIRS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 
 
-def hello() -> Dict[str, Any]:
-    """All keys of the hello line; see the wire document."""
+def make_hello() -> HelloLine:
+    """The hello line of this process on this host."""
     kubelet = runs_kubelet()
-    return {
-        "wire": WIRE_VERSION,
-        "python": sys.version.split()[0],
-        "pid": os.getpid(),
-        "uid": os.geteuid(),
-        "user": user_name(),
-        "hostname": socket.gethostname(),
-        "kernel": os.uname().release,
-        "net_raw": can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
-        "low_ports": low_ports(),
-        "sees_owners": sees_owners(),
-        "nofile": raise_file_limit(),
-        "cores": len(os.sched_getaffinity(0)),
-        "echo": echo_way(),
-        "kubelet": kubelet,
-        "node_ports": list(node_ports()) if kubelet else None,
-    }
+    return HelloLine(
+        wire=WIRE_VERSION,
+        python=sys.version.split()[0],
+        pid=os.getpid(),
+        uid=os.geteuid(),
+        user=user_name(),
+        hostname=socket.gethostname(),
+        kernel=os.uname().release,
+        net_raw=can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+        low_ports=low_ports(),
+        sees_owners=sees_owners(),
+        nofile=raise_file_limit(),
+        cores=len(os.sched_getaffinity(0)),
+        echo=echo_way(),
+        kubelet=kubelet,
+        node_ports=node_ports() if kubelet else None,
+    )
 
 
 def raise_file_limit() -> int:
-    """Lift the soft limit of open files to the hard one; gives what is in force then."""
+    """Raise the soft limit of open files to the hard one; gives the limit that is then in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -69,7 +70,7 @@ def can_open(family: int, kind: int, protocol: int) -> bool:
 
 
 def echo_way() -> Optional[str]:
-    """How ICMP echo is possible here: datagram socket, raw socket, the ping program, or not."""
+    """How ICMP echo is possible here: datagram socket, raw socket, ping program, or not (None)."""
     if can_open(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP):
         return "datagram"
     if can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP):
@@ -91,7 +92,7 @@ def low_ports() -> bool:
 
 
 def sees_owners() -> bool:
-    """Whether the sockets of other users' processes can be told (it takes CAP_SYS_PTRACE)."""
+    """Whether this process may see whose sockets are whose (it takes CAP_SYS_PTRACE)."""
     try:
         os.listdir("/proc/1/fd")
     except OSError as error:

@@ -1,17 +1,21 @@
 """The resolvers that this host is configured with, so that each can be asked by itself."""
 
-from typing import Any, Dict, List
+from typing import List
+
+from ..core.agent import AgentCore
+from ..wire.answers import Nameservers
+from ..wire.orders import NameserversOrder
 
 RESOLV_CONF = "/etc/resolv.conf"
 
 
-def nameservers(message: Dict[str, Any]) -> Dict[str, Any]:
-    """The ``nameservers`` frame: addresses in the file's order; none where there is no file."""
-    return {"t": "nameservers", "id": message["id"], "servers": read_servers(RESOLV_CONF)}
+def tell_nameservers(agent: AgentCore, order: NameserversOrder) -> None:
+    """Answer with the addresses of the host's resolv.conf."""
+    agent.send(Nameservers(order.id, read_servers(RESOLV_CONF)))
 
 
 def read_servers(path: str) -> List[str]:
-    """The ``nameserver`` lines of a resolv.conf."""
+    """The ``nameserver`` lines of a resolv.conf in their order; a missing file has none."""
     servers: List[str] = []
     try:
         with open(path, encoding="utf-8", errors="replace") as lines:

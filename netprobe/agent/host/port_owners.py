@@ -1,23 +1,24 @@
-"""Who holds which port on this host, from /proc: nothing is bound and nothing is sent to tell."""
+"""Which process holds which port on this host, read from /proc without binding or sending."""
 
 import os
 import socket
 import struct
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..wire.failures import PERMISSION
+from ..wire.parts import HeldPorts
 from .hello import read_text
 
 TCP_LISTEN = 0x0A
 TCP_SYN_RECV = 0x03
-# A close that is not over yet; the kernel keeps the port for it although nobody listens.
+# A connection that is being closed: the kernel keeps its port although nobody listens.
 TCP_CLOSING = frozenset((0x04, 0x05, 0x06, 0x08, 0x09, 0x0B))
 UDP_UNCONNECTED = 0x07
 
 TABLES = {"tcp": ("tcp", "tcp6"), "udp": ("udp", "udp6"), "ipproto": ("raw", "raw6")}
 HOLDING = {"tcp": TCP_LISTEN, "udp": UDP_UNCONNECTED, "ipproto": UDP_UNCONNECTED}
 WILDCARDS = frozenset(("0.0.0.0", "::"))
-# The first pid namespace of a machine (PROC_PID_INIT_INO): whoever is in it sees every process.
+# The first pid namespace of a machine (PROC_PID_INIT_INO); a process in it sees every other.
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 Owner = Tuple[Optional[str], Optional[int]]
@@ -45,13 +46,13 @@ def read_table(proto: str, only: Optional[int] = None) -> Iterator[Socket]:
         for line in lines[1:]:
             fields = line.split()
             if len(fields) > 9 and wanted in (None, fields[3]):
-                address, port = _endpoint(fields[1])
-                remote, remote_port = _endpoint(fields[2])
+                address, port = _read_endpoint(fields[1])
+                remote, remote_port = _read_endpoint(fields[2])
                 state, inode = int(fields[3], 16), int(fields[9])
                 yield Socket(address, port, remote, remote_port, state, inode)
 
 
-def _endpoint(text: str) -> Tuple[str, int]:
+def _read_endpoint(text: str) -> Tuple[str, int]:
     # The kernel prints each 32-bit word of the address in the byte order of the machine.
     address, _, port = text.partition(":")
     words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
@@ -68,21 +69,21 @@ def is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
-def _match(bind: str, address: str) -> Optional[str]:
-    """How a socket on ``bind`` concerns ``address``: exact, perhaps, or not at all. ``loopback``
-    and ``elsewhere``: it holds the port on another address of the same family."""
+def _match_address(bind: str, address: str) -> Optional[str]:
+    """How a socket on ``bind`` concerns ``address``: exact, perhaps, or None. ``loopback`` and
+    ``elsewhere``: it holds the port on another address of the same family."""
     same_family = (":" in bind) == (":" in address)
     if bind == address or (bind in WILDCARDS and same_family):
         return "exact"
     if bind == "::":
-        # Takes IPv4 too, unless it is IPv6 only, which /proc does not say: binding tells.
+        # It takes IPv4 too, unless it is IPv6 only. /proc does not say so; only a bind() does.
         return "perhaps"
     if not same_family:
         return None
     return "loopback" if is_loopback(bind) and not is_loopback(address) else "elsewhere"
 
 
-class Holders:
+class PortHolders:
     """The sockets that hold ports, as one look at /proc found them."""
 
     def __init__(self, proto: str) -> None:
@@ -100,7 +101,7 @@ class Holders:
         if held:
             for way in ways:
                 for entry in held:
-                    if _match(entry.address, address) == way:
+                    if _match_address(entry.address, address) == way:
                         return entry
         return None
 
@@ -117,10 +118,10 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
     """
     found: Dict[int, Owner] = {}
     missing = set(inodes)
-    sees_all = _link("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
+    sees_all = _read_link("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
     pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
     for pid in pids if missing else ():
-        held, readable = _sockets_of(pid)
+        held, readable = _read_sockets(pid)
         sees_all = sees_all and readable
         for inode in held & missing:
             name = read_text("/proc/%d/comm" % pid).strip()
@@ -133,13 +134,13 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
     return found
 
 
-def _sockets_of(pid: int) -> Tuple[Set[int], bool]:
+def _read_sockets(pid: int) -> Tuple[Set[int], bool]:
     """The inodes of a process's sockets, and whether it let itself be looked into."""
     folder = "/proc/%d/fd" % pid
     inodes = set()
     try:
         for entry in os.listdir(folder):
-            target = _link(folder + "/" + entry)
+            target = _read_link(folder + "/" + entry)
             if target.startswith("socket:["):
                 inodes.add(int(target[8:-1]))
     except OSError as error:
@@ -147,7 +148,7 @@ def _sockets_of(pid: int) -> Tuple[Set[int], bool]:
     return inodes, True
 
 
-def _link(path: str) -> str:
+def _read_link(path: str) -> str:
     """Where a link leads; empty where it is gone. Raises PermissionError."""
     try:
         return os.readlink(path)
@@ -155,27 +156,18 @@ def _link(path: str) -> str:
         return ""
 
 
-def held_json(address: str, sockets: Iterable[Tuple[int, Socket]]) -> List[Dict[str, Any]]:
+def held_ports(address: str, sockets: Iterable[Tuple[int, Socket]]) -> List[HeldPorts]:
     """Held ports as the wire carries them; neighbours with one owner are one entry."""
     ordered = sorted(sockets)
     known = owners({entry.inode for _port, entry in ordered})
-    items: List[Dict[str, Any]] = []
+    items: List[HeldPorts] = []
     for port, entry in ordered:
         process, pid = known[entry.inode]
-        item: Dict[str, Any] = {
-            "first": port,
-            "last": port,
-            "process": process,
-            "pid": pid,
-            "bind": entry.address,
-            "loopback": is_loopback(entry.address) and not is_loopback(address),
-        }
-        if items and items[-1]["last"] == port - 1 and _same_owner(items[-1], item):
-            items[-1]["last"] = port
+        loopback = is_loopback(entry.address) and not is_loopback(address)
+        item = HeldPorts(port, port, process, pid, entry.address, loopback)
+        # The fields behind ``first`` and ``last`` say who holds them, and where.
+        if items and items[-1].last == port - 1 and items[-1][2:] == item[2:]:
+            items[-1] = items[-1]._replace(last=port)
         else:
             items.append(item)
     return items
-
-
-def _same_owner(left: Dict[str, Any], right: Dict[str, Any]) -> bool:
-    return all(left[key] == right[key] for key in ("process", "pid", "bind", "loopback"))

@@ -4,20 +4,24 @@ import os
 import socket
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, List, Tuple
+from typing import Deque, Dict, List, Tuple
 
 from ..core import loop as looping
+from ..core.agent import AgentCore
+from ..wire.answers import Resolved
+from ..wire.orders import ResolveOrder
 
-# Not an errno, so it is no name of failures.py; the judge knows it as the reason of that name.
+# Not an errno, so wire/failures.py does not have it; the judge has a reason of this name.
 NAME_NOT_RESOLVED = "name-not-resolved"
 TIMEOUT_S = 10.0
-# A resolver that answers nobody makes every thread wait; the rest queues.
+# A resolver that does not answer makes every thread wait; further names wait in a queue.
 MAX_THREADS = 32
 
-Result = Tuple[List[str], str]
+# Addresses, and the resolver's own words where there are none.
+Lookup = Tuple[List[str], str]
 
 
-def look_up(name: str) -> Result:
+def look_up(name: str) -> Lookup:
     """Addresses in the resolver's order without duplicates, or the resolver's own words."""
     try:
         # AI_ADDRCONFIG, as programs use it: on a host without IPv6 its addresses are never tried.
@@ -35,25 +39,25 @@ def look_up(name: str) -> Result:
 
 
 class Resolver:
-    """Answers ``resolve`` orders. ``agent`` has ``loop`` and ``send``."""
+    """Resolves names for the coordinator."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._waiting: Deque[Tuple[int, str]] = deque()
         self._timers: Dict[int, looping.Timer] = {}
         self._threads = 0
-        self._results: Deque[Tuple[int, Result]] = deque()
+        self._results: Deque[Tuple[int, Lookup]] = deque()
         self._wake_read, self._wake_write = os.pipe()
-        agent.loop.watch(self._wake_read, looping.READ, self._collect)
+        agent.loop.watch(self._wake_read, looping.READ, self._collect_results)
 
-    def submit(self, message: Dict[str, Any]) -> None:
-        """Look a name up; ``resolved`` follows within the timeout, whatever the resolver does."""
-        identity = message["id"]
-        self._timers[identity] = self._agent.loop.call_later(
-            TIMEOUT_S, lambda: self._finish(identity, ([], "no answer in %d s" % TIMEOUT_S))
+    def submit(self, order: ResolveOrder) -> None:
+        """Look a name up; ``Resolved`` follows within the timeout, whatever the resolver does."""
+        late: Lookup = [], "no answer in %d s" % TIMEOUT_S
+        self._timers[order.id] = self._agent.loop.call_later(
+            TIMEOUT_S, lambda: self._send_result(order.id, late)
         )
-        self._waiting.append((identity, message["name"]))
-        self._spawn()
+        self._waiting.append((order.id, order.name))
+        self._start_threads()
 
     def close(self) -> None:
         """Forget all; threads that hang in the resolver end with the process."""
@@ -61,36 +65,29 @@ class Resolver:
         self._timers.clear()
         self._agent.loop.unwatch(self._wake_read)
 
-    def _spawn(self) -> None:
+    def _start_threads(self) -> None:
         while self._waiting and self._threads < MAX_THREADS:
             self._threads += 1
             identity, name = self._waiting.popleft()
-            threading.Thread(target=self._work, args=(identity, name), daemon=True).start()
+            threading.Thread(target=self._look_up_name, args=(identity, name), daemon=True).start()
 
-    def _work(self, identity: int, name: str) -> None:
+    def _look_up_name(self, identity: int, name: str) -> None:
         self._results.append((identity, look_up(name)))
         os.write(self._wake_write, b".")
 
-    def _collect(self, _events: int) -> None:
+    def _collect_results(self, _events: int) -> None:
         os.read(self._wake_read, 4096)
         while self._results:
             identity, result = self._results.popleft()
             self._threads -= 1
-            self._finish(identity, result)
-        self._spawn()
+            self._send_result(identity, result)
+        self._start_threads()
 
-    def _finish(self, identity: int, result: Result) -> None:
+    def _send_result(self, identity: int, result: Lookup) -> None:
         timer = self._timers.pop(identity, None)
         if timer is None:
             return  # answered already: its time was up
         timer.cancel()
         addresses, words = result
-        self._agent.send(
-            {
-                "t": "resolved",
-                "id": identity,
-                "addresses": addresses,
-                "failure": None if addresses else NAME_NOT_RESOLVED,
-                "words": words,
-            }
-        )
+        failure = None if addresses else NAME_NOT_RESOLVED
+        self._agent.send(Resolved(identity, addresses, failure, words))

@@ -7,13 +7,16 @@ leaves by is dropped before any socket sees it (RFC 3704; IPv4 only).
 
 import socket
 import struct
-from typing import Any, Dict, List, Optional
+from typing import List, Optional
 
+from ..core.agent import AgentCore
 from ..net.binding import family_of
 from ..net.netlink import attributes, dump
+from ..wire.answers import ReturnPath
 from ..wire.failures import name_of
+from ..wire.orders import ReturnPathOrder, RouteOrder
 from .hello import read_text
-from .route import route
+from .route import look_up_route
 
 RTM_GETADDR, RTM_GETNEIGH = 22, 30
 IFA_ADDRESS, IFA_LOCAL, NDA_DST = 1, 2, 1
@@ -26,35 +29,21 @@ _IFADDRMSG = struct.Struct("=BBBBI")
 _NDMSG = struct.Struct("=BBHiHBB")
 
 
-def way_back(message: Dict[str, Any]) -> Dict[str, Any]:
-    """The ``way-back`` frame for a ``back`` order: ``dst`` asked, ``src`` answers."""
-    answer: Dict[str, Any] = {
-        "t": "way-back",
-        "id": message["id"],
-        "dev": None,
-        "next_hop": None,
-        "neighbour": None,
-        "holder": None,
-        "strict": [],
-        "failure": None,
-    }
+def tell_return_path(agent: AgentCore, order: ReturnPathOrder) -> None:
+    """Answer with the path from ``src`` of this host back to ``dst``, who asked."""
+    agent.send(look_up_return_path(order))
+
+
+def look_up_return_path(order: ReturnPathOrder) -> ReturnPath:
+    """The return path, or the failure that a packet on it would meet."""
     try:
-        answer.update(_look(message["dst"], message["src"]))
+        found = look_up_route(RouteOrder(order.id, order.dst, order.src))
+        next_hop = found.gateway or order.dst
+        strict = strict_devices() if family_of(order.src) == socket.AF_INET else []
+        near = neighbour(next_hop, found.dev)
+        return ReturnPath(order.id, found.dev, next_hop, near, holder(order.src), strict, None)
     except OSError as error:
-        answer["failure"] = name_of(error.errno)
-    return answer
-
-
-def _look(asker: str, address: str) -> Dict[str, Any]:
-    found = route(asker, address)
-    dev, next_hop = found["dev"], found["gateway"] or asker
-    return {
-        "dev": dev,
-        "next_hop": next_hop,
-        "neighbour": neighbour(next_hop, dev),
-        "holder": holder(address),
-        "strict": strict_devices() if family_of(address) == socket.AF_INET else [],
-    }
+        return ReturnPath(order.id, None, None, None, None, [], name_of(error.errno))
 
 
 def neighbour(address: str, dev: Optional[str]) -> Optional[str]:
@@ -83,11 +72,11 @@ def holder(address: str) -> Optional[str]:
 
 def strict_devices() -> List[str]:
     """Devices whose reverse-path filter is strict: the larger of ``all`` and its own counts."""
-    everywhere = _number(RP_FILTER % "all")
+    everywhere = _read_number(RP_FILTER % "all")
     names = [name for _index, name in socket.if_nameindex() if name != "lo"]
-    return [name for name in names if max(everywhere, _number(RP_FILTER % name)) == STRICT]
+    return [name for name in names if max(everywhere, _read_number(RP_FILTER % name)) == STRICT]
 
 
-def _number(path: str) -> int:
+def _read_number(path: str) -> int:
     text = read_text(path).strip()
     return int(text) if text.isdigit() else 0

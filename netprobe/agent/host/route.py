@@ -4,11 +4,14 @@ import array
 import fcntl
 import socket
 import struct
-from typing import Any, Dict, Optional
+from typing import Dict, Optional
 
+from ..core.agent import AgentCore
 from ..net.binding import family_of
 from ..net.netlink import ask, attribute, attributes
+from ..wire.answers import Routed
 from ..wire.failures import name_of
+from ..wire.orders import RouteOrder
 
 RTM_GETROUTE = 26
 RTM_F_LOOKUP_TABLE = 0x1000
@@ -20,42 +23,35 @@ SIOCGIFMTU = 0x8921
 _RTMSG = struct.Struct("=BBBBBBBBI")
 
 
-def routed(message: Dict[str, Any]) -> Dict[str, Any]:
-    """The ``routed`` frame for a ``route`` order."""
-    answer: Dict[str, Any] = {
-        "t": "routed",
-        "id": message["id"],
-        "source": None,
-        "dev": None,
-        "mtu": None,
-        "gateway": None,
-        "failure": None,
-    }
+def tell_route(agent: AgentCore, order: RouteOrder) -> None:
+    """Answer with the route, or with the failure that ``connect`` would have."""
     try:
-        answer.update(route(message["dst"], message.get("src")))
+        answer = look_up_route(order)
     except OSError as error:
-        answer["failure"] = name_of(error.errno)
-    return answer
+        answer = Routed(order.id, None, None, None, None, None, name_of(error.errno))
+    agent.send(answer)
 
 
-def route(destination: str, source: Optional[str]) -> Dict[str, Any]:
-    """Source address, device, MTU and gateway. Raises OSError as ``connect`` would: ENETUNREACH
+def look_up_route(order: RouteOrder) -> Routed:
+    """Source address, device, MTUs and gateway. Raises OSError as ``connect`` would: ENETUNREACH
     for no route, EHOSTUNREACH, EACCES and EINVAL for unreachable, prohibit and blackhole."""
-    family = family_of(destination)
-    found = _ask(family, destination, source)
+    family = family_of(order.dst)
+    found = _ask_kernel(family, order.dst, order.src)
     index = struct.unpack("=I", found[RTA_OIF])[0] if RTA_OIF in found else 0
     dev = socket.if_indextoname(index) if index else None
-    preferred = _address(family, found.get(RTA_PREFSRC))
-    return {
-        "source": source or preferred,
-        "dev": dev,
-        "mtu": _route_mtu(found.get(RTA_METRICS)) or (_device_mtu(dev) if dev else None),
-        "dev_mtu": _device_mtu(dev) if dev else None,
-        "gateway": _gateway(family, found),
-    }
+    dev_mtu = _read_device_mtu(dev) if dev else None
+    return Routed(
+        order.id,
+        order.src or _format_address(family, found.get(RTA_PREFSRC)),
+        dev,
+        _read_route_mtu(found.get(RTA_METRICS)) or dev_mtu,
+        dev_mtu,
+        _read_gateway(family, found),
+        None,
+    )
 
 
-def _ask(family: int, destination: str, source: Optional[str]) -> Dict[int, bytes]:
+def _ask_kernel(family: int, destination: str, source: Optional[str]) -> Dict[int, bytes]:
     bits = 128 if family == socket.AF_INET6 else 32
     body = attribute(RTA_DST, socket.inet_pton(family, destination))
     if source:
@@ -66,26 +62,26 @@ def _ask(family: int, destination: str, source: Optional[str]) -> Dict[int, byte
     return dict(attributes(ask(RTM_GETROUTE, body)[_RTMSG.size :]))
 
 
-def _address(family: int, raw: Optional[bytes]) -> Optional[str]:
+def _format_address(family: int, raw: Optional[bytes]) -> Optional[str]:
     return socket.inet_ntop(family, raw) if raw else None
 
 
-def _gateway(family: int, known: Dict[int, bytes]) -> Optional[str]:
+def _read_gateway(family: int, known: Dict[int, bytes]) -> Optional[str]:
     via = known.get(RTA_VIA)
     if via is not None:
         # An IPv4 route through an IPv6 router (RFC 5549): family, then the address.
-        return _address(struct.unpack_from("=H", via)[0], via[2:])
-    return _address(family, known.get(RTA_GATEWAY))
+        return _format_address(struct.unpack_from("=H", via)[0], via[2:])
+    return _format_address(family, known.get(RTA_GATEWAY))
 
 
-def _route_mtu(metrics: Optional[bytes]) -> Optional[int]:
+def _read_route_mtu(metrics: Optional[bytes]) -> Optional[int]:
     for kind, value in attributes(metrics or b""):
         if kind == RTAX_MTU:
             return int(struct.unpack("=I", value)[0])
     return None
 
 
-def _device_mtu(dev: str) -> Optional[int]:
+def _read_device_mtu(dev: str) -> Optional[int]:
     request = array.array("B", struct.pack("16sI12x", dev.encode("ascii"), 0))
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

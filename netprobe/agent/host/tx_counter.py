@@ -1,15 +1,18 @@
 """Whether connects leave this host at all: what the interface counts while they are made.
 
-A reset of the own firewall looks like a neighbour's (network-facts section 2): both arrive with a
-full TTL. But then no packet is sent, and the interface's counter stays behind.
+A reset of the host's own firewall looks like a neighbour's: both arrive with a full TTL. But then
+no packet is sent, and the interface's counter stays behind (docs/network-facts.md, section 2).
 """
 
 import select
 import socket
 from typing import Any, Dict, List, Optional
 
-from ..net.sockets import close_with_reset, open_probe, target_of
-from .route import route
+from ..core.agent import AgentCore
+from ..net.sockets import ProbeTarget, close_with_reset, open_probe, target_of
+from ..wire.answers import TxCounted
+from ..wire.orders import RouteOrder, TxCountOrder
+from .route import look_up_route
 
 ANSWER_S = 1.0
 # Of the process's own network namespace; /sys may show another one's.
@@ -17,20 +20,18 @@ COUNTERS = "/proc/net/dev"
 SENT_PACKETS = 9
 
 
-def departures(agent: Any, message: Dict[str, Any]) -> None:
-    """Answer a ``departures`` order: how many connects were made, how many packets were sent."""
-    target = target_of(message["dst"], message.get("src"))
-    device = route(message["dst"], message.get("src"))["dev"]
-    before = _sent(device)
-    made = _connect(target, message["port"], message["count"])
-    after = _sent(device)
+def count_sent(agent: AgentCore, order: TxCountOrder) -> None:
+    """Answer how many connects were made, and how many packets the interface sent meanwhile."""
+    target = target_of(order.dst, order.src)
+    device = look_up_route(RouteOrder(order.id, order.dst, order.src)).dev
+    before = _read_sent(device)
+    made = _connect_all(target, order.port, order.count)
+    after = _read_sent(device)
     counted = after - before if before is not None and after is not None else None
-    agent.send(
-        {"t": "departed", "id": message["id"], "connects": made, "packets": counted, "dev": device}
-    )
+    agent.send(TxCounted(order.id, made, counted, device))
 
 
-def _sent(device: Optional[str]) -> Optional[int]:
+def _read_sent(device: Optional[str]) -> Optional[int]:
     with open(COUNTERS) as file:
         for line in file:
             name, found, counters = line.partition(":")
@@ -39,7 +40,7 @@ def _sent(device: Optional[str]) -> Optional[int]:
     return None
 
 
-def _connect(target: Any, port: int, count: int) -> int:
+def _connect_all(target: ProbeTarget, port: int, count: int) -> int:
     """Start this many connects at once, wait until all are answered or a second has passed."""
     poller = select.poll()
     waiting: Dict[int, socket.socket] = {}
@@ -52,13 +53,13 @@ def _connect(target: Any, port: int, count: int) -> int:
             continue
         waiting[sock.fileno()] = sock
         poller.register(sock.fileno(), select.POLLOUT)
-    _collect(poller, waiting)
+    _collect_answers(poller, waiting)
     for sock in waiting.values():
         close_with_reset(sock)
     return made
 
 
-def _collect(poller: Any, waiting: Dict[int, socket.socket]) -> None:
+def _collect_answers(poller: Any, waiting: Dict[int, socket.socket]) -> None:
     while waiting:
         ready: List[Any] = poller.poll(int(ANSWER_S * 1000))
         if not ready:

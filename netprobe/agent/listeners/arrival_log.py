@@ -1,9 +1,10 @@
 """What a round's listeners saw: per order the ports and sources, in memory that stays bounded."""
 
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, Iterable, List, Optional, Set
 
 from ..core.ranges import PortSet
 from ..host.port_owners import TCP_SYN_RECV, read_table
+from ..wire.parts import HalfOpen, OrderArrivals, Stranger
 
 SELF_DIAL_ORDER = 0
 MAX_ORDERS = 65536
@@ -28,7 +29,7 @@ class RoundLog:
 
     def __init__(self) -> None:
         self._orders: Dict[int, OrderLog] = {}
-        self._strangers: Dict[Tuple[int, str], None] = {}
+        self._strangers: Dict[Stranger, None] = {}
 
     def saw(self, order: int, port: int, source: str) -> Optional[OrderLog]:
         """Note a genuine arrival; None where no more orders can be remembered."""
@@ -43,38 +44,32 @@ class RoundLog:
         return log
 
     def stranger(self, port: int, source: str) -> None:
-        """Note something that carried no valid nonce."""
+        """Note a connection or datagram without a valid nonce."""
         if len(self._strangers) < MAX_STRANGERS:
-            self._strangers[(port, source)] = None
+            self._strangers[Stranger(port, source)] = None
 
-    def orders_json(self, wanted: Iterable[int]) -> List[Dict[str, Any]]:
+    def arrivals(self, wanted: Iterable[int]) -> List[OrderArrivals]:
         """What was seen of these orders."""
-        items = []
+        found: List[OrderArrivals] = []
         for order in wanted:
             log = self._orders.get(order)
             if log is not None:
-                items.append(
-                    {
-                        "order": order,
-                        "ports": log.ports.pairs(),
-                        "from": sorted(log.sources),
-                        "reply": log.reply,
-                    }
-                )
-        return items
+                senders = sorted(log.sources)
+                found.append(OrderArrivals(order, log.ports.pairs(), senders, log.reply))
+        return found
 
-    def strangers_json(self) -> List[List[Any]]:
-        """Ports and addresses of those who were not ours."""
-        return [[port, source] for port, source in sorted(self._strangers)]
+    def strangers(self) -> List[Stranger]:
+        """Everything that came without a valid nonce, by port."""
+        return sorted(self._strangers)
 
 
-def half_open(ports: Set[int]) -> List[List[Any]]:
-    """[port, remote address, remote port, own address] of SYN_RECV entries on these ports.
+def half_open(ports: Set[int]) -> List[HalfOpen]:
+    """The SYN_RECV entries on these ports.
 
-    The SYN arrived here and our SYN-ACK was not acknowledged: the way back is the place to look.
+    The SYN arrived here and nobody acknowledged our SYN-ACK: the loss is on the way back.
     """
-    found: List[List[Any]] = []
+    found: List[HalfOpen] = []
     for entry in read_table("tcp", TCP_SYN_RECV) if ports else ():
         if entry.state == TCP_SYN_RECV and entry.port in ports and len(found) < MAX_HALF_OPEN:
-            found.append([entry.port, entry.remote, entry.remote_port, entry.address])
+            found.append(HalfOpen(entry.port, entry.remote, entry.remote_port, entry.address))
     return sorted(found)

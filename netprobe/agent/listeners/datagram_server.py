@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from ..core import loop as looping
 from ..net.binding import IP_PKTINFO, peer
 from ..wire.failures import name_of
-from .rounds import Port
+from .rounds import ListenerPort
 
 EVENT_BATCH = 512
 READ_BATCH = 16
@@ -24,21 +24,21 @@ class DatagramServer:
     def __init__(self, loop: looping.Loop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._ports: Dict[int, Tuple[Port, Callable[[Port], None]]] = {}
-        loop.watch(self._epoll.fileno(), looping.READ, self._ready)
+        self._ports: Dict[int, Tuple[ListenerPort, Callable[[ListenerPort], None]]] = {}
+        loop.watch(self._epoll.fileno(), looping.READ, self._serve_ports)
 
-    def add(self, port: Port) -> None:
+    def add(self, port: ListenerPort) -> None:
         """Serve a bound socket."""
         if port.block.proto == "ipproto":
-            receive = self._receive_raw
+            receive = self._receive_protocol
         elif port.block.nat:
             receive = self._receive_anywhere
         else:
-            receive = self._receive
+            receive = self._receive_datagram
         self._ports[port.sock.fileno()] = (port, receive)
         self._epoll.register(port.sock.fileno(), select.EPOLLIN)
 
-    def remove(self, port: Port) -> None:
+    def remove(self, port: ListenerPort) -> None:
         """Close a listener."""
         if self._ports.pop(port.sock.fileno(), None) is not None:
             port.sock.close()
@@ -50,37 +50,37 @@ class DatagramServer:
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def _ready(self, _events: int) -> None:
+    def _serve_ports(self, _events: int) -> None:
         for fd, _event in self._epoll.poll(0, EVENT_BATCH):
             port, receive = self._ports.get(fd, (None, None))
             if port is not None and receive is not None:
-                self._drain(port, receive)
+                self._drain_port(port, receive)
 
-    def _drain(self, port: Port, receive: Callable[[Port], None]) -> None:
+    def _drain_port(self, port: ListenerPort, receive: Callable[[ListenerPort], None]) -> None:
         try:
             for _ in range(READ_BATCH):
                 receive(port)
         except OSError:
             return  # nothing more to read; an ICMP error of an earlier answer is no arrival
 
-    def _receive(self, port: Port) -> None:
+    def _receive_datagram(self, port: ListenerPort) -> None:
         data, address = port.sock.recvfrom(MAX_DATAGRAM)
-        _answer(port, data, address, None)
+        _send_answer(port, data, address, None)
 
-    def _receive_anywhere(self, port: Port) -> None:
+    def _receive_anywhere(self, port: ListenerPort) -> None:
         data, ancillary, _flags, address = port.sock.recvmsg(MAX_DATAGRAM, ANCILLARY_BYTES)
-        _answer(port, data, address, _asked_address(ancillary))
+        _send_answer(port, data, address, _keep_asked_address(ancillary))
 
-    def _receive_raw(self, port: Port) -> None:
+    def _receive_protocol(self, port: ListenerPort) -> None:
         data, address = port.sock.recvfrom(MAX_DATAGRAM)
         if port.sock.family == socket.AF_INET and data:
             # IPv4 raw sockets are given the IP header too, IPv6 ones are not.
             data = data[(data[0] & 15) * 4 :]
-        _answer(port, data, address, None)
+        _send_answer(port, data, address, None)
 
 
-def _answer(
-    port: Port, data: bytes, address: Tuple[Any, ...], ancillary: Optional[Ancillary]
+def _send_answer(
+    port: ListenerPort, data: bytes, address: Tuple[Any, ...], ancillary: Optional[Ancillary]
 ) -> None:
     answer = port.round.arrived(port, data, peer(address))
     if answer is None:
@@ -95,7 +95,7 @@ def _answer(
         log.reply = name_of(error.errno)
 
 
-def _asked_address(ancillary: Ancillary) -> Ancillary:
+def _keep_asked_address(ancillary: Ancillary) -> Ancillary:
     """The control message that makes the answer leave from the address that was asked."""
     for level, kind, data in ancillary:
         if level == socket.IPPROTO_IP and kind == IP_PKTINFO:

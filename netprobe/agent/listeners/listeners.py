@@ -1,90 +1,81 @@
-"""The listening side of the agent: rounds of listeners, what they saw, and who holds ports."""
+"""The listening side of the agent: rounds of listeners, what they saw, and which ports are held."""
 
 import os
 import resource
-from typing import Any, Dict, List, Union
+from typing import Dict, Iterable, List, Union
 
+from ..core.agent import AgentCore
 from ..core.ranges import each
-from ..host.port_owners import Holders, held_json
+from ..host.port_owners import PortHolders, held_ports
+from ..wire.answers import Closed, Listening, Seen
+from ..wire.orders import CloseOrder, HeldOrder, ListenOrder, SeenOrder
+from ..wire.parts import HeldPorts, ListenBlock
 from .arrival_log import half_open
 from .datagram_server import DatagramServer
 from .opening import Opening
-from .rounds import Block, Port, Round
+from .rounds import ListenerBlock, ListenerPort, ListenerRound
 from .self_test import SelfDial
 from .tcp_server import TcpServer
 
-# Rounds that were closed can still be asked what they saw.
+# Closed rounds that can still be asked what they saw.
 KEPT_ROUNDS = 16
-# What accepted connections, self-dials and probes need beside the listeners; of few files, half.
+# Files for accepted connections, self-dials and probes; where files are few, half of them.
 RESERVED_FILES = 256
 MAX_DIALS = 1024
+HOLDING_WAYS = ("exact", "perhaps", "loopback")
 
 
-class Listeners:
-    """Every round of an agent; that has ``loop``, ``key``, ``host``, ``templates`` and ``send``."""
+class AgentListeners:
+    """Every round of an agent."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._tcp = TcpServer(agent.loop)
         self._datagrams = DatagramServer(agent.loop)
-        self._rounds: Dict[int, Round] = {}
+        self._rounds: Dict[int, ListenerRound] = {}
         self._busy: Dict[int, Union[Opening, SelfDial]] = {}
 
-    def listen(self, message: Dict[str, Any]) -> None:
-        """Open a round; ``listening`` follows when every port is bound and dialled."""
-        identity = message["id"]
-        self._close_round(identity)
+    def listen(self, order: ListenOrder) -> None:
+        """Open a round; ``Listening`` follows when every port is bound and dialled."""
+        self._end_round(order.id)
         self._forget_oldest()
-        opened = Round(self._agent.key, self._agent.host)
-        opened.blocks = [self._block(opened, item) for item in message["blocks"]]
-        self._rounds[identity] = opened
-        self._busy[identity] = Opening(
+        opened = ListenerRound(self._agent.key, self._agent.host)
+        opened.blocks = [self._make_block(opened, item) for item in order.blocks]
+        self._rounds[order.id] = opened
+        self._busy[order.id] = Opening(
             self._agent.loop,
             opened,
-            self._room(),
-            self._serve,
-            lambda: self._dial(identity, opened),
+            self._count_spare_files(),
+            lambda port: self._server_of(port).add(port),
+            lambda: self._dial_round(order.id, opened),
         )
 
-    def close_round(self, message: Dict[str, Any]) -> None:
+    def close_round(self, order: CloseOrder) -> None:
         """Close a round's listeners; what they saw can still be asked for."""
-        self._close_round(message["id"])
-        self._agent.send({"t": "closed", "id": message["id"]})
+        self._end_round(order.id)
+        self._agent.send(Closed(order.id))
 
-    def seen(self, message: Dict[str, Any]) -> None:
+    def tell_seen(self, order: SeenOrder) -> None:
         """Tell what arrived for these orders at the listeners of a round."""
-        answer: Dict[str, Any] = {
-            "t": "seen",
-            "id": message["id"],
-            "orders": [],
-            "half_open": [],
-            "strangers": [],
-        }
-        asked = self._rounds.get(message["round"])
-        if asked is not None:
-            numbers = {p.number for p in asked.ports() if p.block.proto == "tcp"}
-            answer["orders"] = asked.log.orders_json(message["orders"])
-            answer["half_open"] = half_open(numbers if asked.is_open else set())
-            answer["strangers"] = asked.log.strangers_json()
-        self._agent.send(answer)
+        asked = self._rounds.get(order.round)
+        if asked is None:
+            self._agent.send(Seen(order.id, [], [], []))
+            return
+        tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
+        waiting = half_open(tcp if asked.is_open else set())
+        log = asked.log
+        self._agent.send(Seen(order.id, log.arrivals(order.orders), waiting, log.strangers()))
 
-    def held(self, message: Dict[str, Any]) -> None:
-        """Tell who holds these ports, and bind nothing."""
-        looked = Round(b"", 0)
-        looked.blocks = [Block(looked, item, None) for item in message["blocks"]]
-        tables: Dict[str, Holders] = {}
+    def tell_held(self, order: HeldOrder) -> None:
+        """Tell which of these ports are held, and bind nothing."""
+        looked = ListenerRound(b"", 0)
+        looked.blocks = [ListenerBlock(looked, item, None) for item in order.blocks]
+        tables: Dict[str, PortHolders] = {}
         for block in looked.blocks:
-            table = tables.setdefault(block.proto, Holders(block.proto))
-            numbers = each(block.ranges) if block.proto != "ipproto" else [block.number or 0]
-            for number in numbers:
-                entry = table.find(block.address, number, ("exact", "perhaps", "loopback"))
-                if entry is not None:
-                    block.held.append((number, entry))
-                    continue
-                beside = table.find(block.address, number, ("elsewhere",))
-                if beside is not None:
-                    block.beside.append((number, beside))
-        self._report(message["id"], looked)
+            if block.proto not in tables:
+                tables[block.proto] = PortHolders(block.proto)
+            _find_holders(block, tables[block.proto])
+        self._report_round(order.id, looked)
 
     def close(self) -> None:
         """Close everything."""
@@ -94,48 +85,44 @@ class Listeners:
         self._tcp.close()
         self._datagrams.close()
 
-    def _room(self) -> int:
+    def _count_spare_files(self) -> int:
         """How many listeners a new round may open."""
-        return self._free() - min(RESERVED_FILES, _file_limit() // 2)
+        return self._count_free_files() - min(RESERVED_FILES, _read_file_limit() // 2)
 
-    def _free(self) -> int:
+    def _count_free_files(self) -> int:
         """Descriptors that no listener has."""
-        return _file_limit() - sum(
+        return _read_file_limit() - sum(
             len(known.ports()) for known in self._rounds.values() if known.is_open
         )
 
-    def _block(self, of_round: Round, item: Dict[str, Any]) -> Block:
-        number = item["template"]
-        template = self._agent.templates[number] if number else None
-        return Block(of_round, item, template)
+    def _make_block(self, of_round: ListenerRound, item: ListenBlock) -> ListenerBlock:
+        template = self._agent.templates[item.template] if item.template else None
+        return ListenerBlock(of_round, item, template)
 
-    def _serve(self, port: Port) -> None:
-        self._server(port).add(port)
-
-    def _server(self, port: Port) -> Union[TcpServer, DatagramServer]:
+    def _server_of(self, port: ListenerPort) -> Union[TcpServer, DatagramServer]:
         return self._tcp if port.block.proto == "tcp" else self._datagrams
 
-    def _dial(self, identity: int, opened: Round) -> None:
+    def _dial_round(self, identity: int, opened: ListenerRound) -> None:
         self._busy[identity] = SelfDial(
             self._agent.loop,
             self._agent.key,
             opened,
-            max(1, min(MAX_DIALS, self._free() // 4)),
-            lambda: self._ready(identity, opened),
+            max(1, min(MAX_DIALS, self._count_free_files() // 4)),
+            lambda: self._finish_opening(identity, opened),
         )
 
-    def _ready(self, identity: int, opened: Round) -> None:
+    def _finish_opening(self, identity: int, opened: ListenerRound) -> None:
         self._busy.pop(identity, None)
-        self._report(identity, opened)
+        self._report_round(identity, opened)
 
-    def _report(self, identity: int, opened: Round) -> None:
+    def _report_round(self, identity: int, opened: ListenerRound) -> None:
         blocks = [
-            block.json(held_json(block.address, block.held), _beside(block))
+            block.describe(held_ports(block.address, block.held), _list_held_beside(block))
             for block in opened.blocks
         ]
-        self._agent.send({"t": "listening", "id": identity, "blocks": blocks})
+        self._agent.send(Listening(identity, blocks))
 
-    def _close_round(self, identity: int) -> None:
+    def _end_round(self, identity: int) -> None:
         work = self._busy.pop(identity, None)
         if work is not None:
             work.cancel()
@@ -144,7 +131,7 @@ class Listeners:
             closed.is_open = False
             self._tcp.drop_connections(closed)
             for port in closed.ports():
-                self._server(port).remove(port)
+                self._server_of(port).remove(port)
 
     def _forget_oldest(self) -> None:
         closed = [number for number, known in self._rounds.items() if not known.is_open]
@@ -152,11 +139,25 @@ class Listeners:
             del self._rounds[number]
 
 
-def _file_limit() -> int:
+def _read_file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def _beside(block: Block) -> List[Dict[str, Any]]:
-    """Who holds ports on other addresses of this host; our own listeners are nobody."""
-    found = held_json(block.address, block.beside)
-    return [item for item in found if item["pid"] != os.getpid()]
+def _find_holders(block: ListenerBlock, table: PortHolders) -> None:
+    """Note which sockets hold the block's ports, or the same ports on other addresses."""
+    is_protocol = block.proto == "ipproto"
+    numbers: Iterable[int] = [block.number or 0] if is_protocol else each(block.ranges)
+    for number in numbers:
+        entry = table.find(block.address, number, HOLDING_WAYS)
+        if entry is not None:
+            block.held.append((number, entry))
+            continue
+        beside = table.find(block.address, number, ("elsewhere",))
+        if beside is not None:
+            block.beside.append((number, beside))
+
+
+def _list_held_beside(block: ListenerBlock) -> List[HeldPorts]:
+    """The processes that hold ports on other addresses of this host, apart from this one."""
+    found = held_ports(block.address, block.beside)
+    return [item for item in found if item.pid != os.getpid()]

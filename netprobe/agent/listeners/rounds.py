@@ -1,21 +1,24 @@
-"""A round of listeners: its bound ports, and what becomes of that which arrives at them."""
+"""A round of listeners: its bound ports, and the answer to each packet that arrives there."""
 
 import socket
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from ..core.ranges import PortSet
-from ..wire.frames import Template, read_nonce
+from ..host.port_owners import Socket
+from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock
+from ..wire.templates import Template, read_nonce
 from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
 
-Answer = Tuple[bytes, OrderLog]
+# The bytes of an answer, and the log that notes whether it could be sent.
+LoggedReply = Tuple[bytes, OrderLog]
 
 
-class Port:
+class ListenerPort:
     """A bound socket of a round. ``number`` is 0 for an IP protocol, which has no ports."""
 
     __slots__ = ("block", "dialled", "number", "request_bytes", "round", "sock", "template")
 
-    def __init__(self, block: "Block", number: int, sock: socket.socket) -> None:
+    def __init__(self, block: "ListenerBlock", number: int, sock: socket.socket) -> None:
         self.round = block.round
         self.block = block
         self.number = number
@@ -25,65 +28,65 @@ class Port:
         self.dialled = False
 
 
-class Block:
-    """One block of a ``listen`` order and what became of its ports."""
+class ListenerBlock:
+    """One block of a ``ListenOrder`` and what became of its ports."""
 
     def __init__(
-        self, of_round: "Round", item: Dict[str, Any], template: Optional[Template]
+        self, of_round: "ListenerRound", item: ListenBlock, template: Optional[Template]
     ) -> None:
         self.round = of_round
-        self.proto: str = item["proto"]
-        self.address: str = item["addr"]
-        self.ranges: List[List[int]] = item.get("ports") or []
-        self.number: Optional[int] = item.get("number")
+        self.proto = item.proto
+        self.address = item.address
+        self.ranges = item.ports
+        self.number = item.number
         self.template = template
         self.nat = False
-        self.ports: List[Port] = []
-        self.held: List[Tuple[int, Any]] = []
-        # Who holds a port on another address of this host; here it is free.
-        self.beside: List[Tuple[int, Any]] = []
+        self.ports: List[ListenerPort] = []
+        self.held: List[Tuple[int, Socket]] = []
+        # Sockets that hold a port on another address of this host; on this one it is free.
+        self.beside: List[Tuple[int, Socket]] = []
         self.denied = PortSet()
         self.skipped = PortSet()
         self.failed: Dict[str, PortSet] = {}
 
     def fail(self, number: int, failure: str) -> None:
-        """A port that could not be bound, and not because somebody listens there."""
+        """Note a port that could not be bound although no other socket holds it."""
         self.failed.setdefault(failure, PortSet()).add(number)
 
-    def json(self, held: List[Dict[str, Any]], beside: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """The block as ``listening`` carries it."""
-        return {
-            "up": PortSet(port.number for port in self.ports).pairs(),
-            "held": held,
-            "beside": beside,
-            "denied": self.denied.pairs(),
-            "failed": [
-                [first, last, failure]
+    def describe(self, held: List[HeldPorts], beside: List[HeldPorts]) -> ListeningBlock:
+        """The block as ``Listening`` carries it."""
+        return ListeningBlock(
+            up=PortSet(port.number for port in self.ports).pairs(),
+            held=held,
+            beside=beside,
+            denied=self.denied.pairs(),
+            failed=[
+                FailedPorts(first, last, failure)
                 for failure, ports in sorted(self.failed.items())
                 for first, last in ports.pairs()
             ],
-            "skipped": self.skipped.pairs(),
-            "undialled": PortSet(p.number for p in self.ports if not p.dialled).pairs(),
-            "nat": self.nat,
-        }
+            skipped=self.skipped.pairs(),
+            undialled=PortSet(port.number for port in self.ports if not port.dialled).pairs(),
+            nat=self.nat,
+        )
 
 
-class Round:
-    """The listeners of one ``listen`` order, and the log of what they saw."""
+class ListenerRound:
+    """The listeners of one ``ListenOrder``, and the log of what they saw."""
 
     def __init__(self, key: bytes, host: int) -> None:
         self._key = key
         self._host = host
-        self.blocks: List[Block] = []
+        self.blocks: List[ListenerBlock] = []
         self.log = RoundLog()
         self.is_open = True
 
-    def ports(self) -> List[Port]:
+    def ports(self) -> List[ListenerPort]:
         """Every bound port of the round."""
         return [port for block in self.blocks for port in block.ports]
 
-    def arrived(self, port: Port, data: bytes, source: str) -> Optional[Answer]:
-        """Log what reached a socket; the answer it deserves, with the log that notes its fate."""
+    def arrived(self, port: ListenerPort, data: bytes, source: str) -> Optional[LoggedReply]:
+        """Log a packet that reached a socket; gives its answer, if it gets one."""
         template = port.template
         nonce = template.recognise(self._key, data) if template is not None else None
         if template is None or nonce is None:
@@ -95,7 +98,8 @@ class Round:
             port.dialled = port.dialled or not astray
             return None
         if astray and template.answer is not None:
-            # Its port was rewritten: it never reached the one that was asked. The MAC says so.
+            # A NAT rule changed its port, so it did not reach the one that was asked: it is not
+            # logged. It is answered, because the answer's MAC covers the port that it did reach.
             log: Optional[OrderLog] = OrderLog()
         else:
             log = self.log.saw(said.order, said.port, source)

@@ -10,9 +10,9 @@ from typing import Callable, Deque, Dict, Optional, Tuple
 
 from ..core import loop as looping
 from ..net.binding import LINGER_RESET, family_of
-from ..wire.frames import pack_nonce
+from ..wire.templates import pack_nonce
 from .arrival_log import SELF_DIAL_ORDER
-from .rounds import Port, Round
+from .rounds import ListenerPort, ListenerRound
 
 # So many start in one turn of the loop, which then answers them.
 BURST = 128
@@ -54,16 +54,23 @@ class SelfDial:
     """
 
     def __init__(
-        self, loop: looping.Loop, key: bytes, of_round: Round, window: int, done: Callable[[], None]
+        self,
+        loop: looping.Loop,
+        key: bytes,
+        of_round: ListenerRound,
+        window: int,
+        done: Callable[[], None],
     ) -> None:
         self._loop = loop
         self._window = window
         self._key = key
         self._done = done
-        self._waiting: Deque[Tuple[Port, int]] = deque((port, 1) for port in of_round.ports())
-        self._calls: Dict[Port, Call] = {}
+        self._waiting: Deque[Tuple[ListenerPort, int]] = deque(
+            (port, 1) for port in of_round.ports()
+        )
+        self._calls: Dict[ListenerPort, Call] = {}
         self._senders: Dict[Tuple[int, Optional[int]], socket.socket] = {}
-        self._timer = loop.call_later(0, self._step)
+        self._timer = loop.call_later(0, self._start_calls)
 
     def cancel(self) -> None:
         """Stop without a word: the round is being closed."""
@@ -76,19 +83,19 @@ class SelfDial:
         self._senders.clear()
         self._waiting.clear()
 
-    def _step(self) -> None:
-        self._settle(self._loop.now())
+    def _start_calls(self) -> None:
+        self._end_calls(self._loop.now())
         for _ in range(BURST):
             if not self._waiting or len(self._calls) >= self._window:
                 break
-            self._dial(*self._waiting.popleft())
+            self._dial_port(*self._waiting.popleft())
         if self._waiting or self._calls:
-            self._timer = self._loop.call_later(0 if self._waiting else POLL_S, self._step)
+            self._timer = self._loop.call_later(0 if self._waiting else POLL_S, self._start_calls)
         else:
             self.cancel()
             self._done()
 
-    def _settle(self, now: float) -> None:
+    def _end_calls(self, now: float) -> None:
         """Close the calls that arrived or took too long; those are tried once more."""
         for port, call in list(self._calls.items()):
             call.push()
@@ -98,7 +105,7 @@ class SelfDial:
             if late and not port.dialled and call.attempt < ATTEMPTS:
                 self._waiting.append((port, call.attempt + 1))
 
-    def _dial(self, port: Port, attempt: int) -> None:
+    def _dial_port(self, port: ListenerPort, attempt: int) -> None:
         template = port.template
         if template is None or template.nonce_at is None:
             port.dialled = True  # nothing could recognise the call
@@ -107,14 +114,14 @@ class SelfDial:
         request = template.fill(self._key, pack_nonce(SELF_DIAL_ORDER, port.number, attempt))
         try:
             if port.block.proto == "tcp":
-                self._connect(call, port, request)
+                self._connect_call(call, port, request)
             else:
-                self._sender(port).sendto(request, (_target(port), port.number))
+                self._find_sender(port).sendto(request, (_choose_target(port), port.number))
         except OSError:
             pass  # the deadline tells, as for a call that got lost
 
-    def _connect(self, call: Call, port: Port, request: bytes) -> None:
-        target = _target(port)
+    def _connect_call(self, call: Call, port: ListenerPort, request: bytes) -> None:
+        target = _choose_target(port)
         call.sock = socket.socket(family_of(target), socket.SOCK_STREAM)
         call.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
         call.sock.setblocking(False)
@@ -123,7 +130,7 @@ class SelfDial:
         call.unsent = request
         call.push()
 
-    def _sender(self, port: Port) -> socket.socket:
+    def _find_sender(self, port: ListenerPort) -> socket.socket:
         family, number = family_of(port.block.address), port.block.number
         raw = port.block.proto == "ipproto"
         key = (family, number if raw else None)
@@ -135,7 +142,7 @@ class SelfDial:
         return self._senders[key]
 
 
-def _target(port: Port) -> str:
+def _choose_target(port: ListenerPort) -> str:
     """The probed address; where the host lacks it (NAT), its loopback."""
     if not port.block.nat:
         return port.block.address

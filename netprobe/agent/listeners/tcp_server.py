@@ -1,7 +1,7 @@
 """The TCP side of the listeners: accept, check the nonce, answer, and never hold on to a stranger.
 
-One object per open connection and none per answered one; 10,000 nonces a second on one core is
-the aim. A slow or silent peer costs one of ``MAX_OPEN`` places, and the oldest goes first.
+Only open connections have an object; the goal is 10,000 nonces a second on one core. A slow or
+silent peer takes one of ``MAX_OPEN`` places, and the oldest is dropped first.
 """
 
 import errno
@@ -12,7 +12,7 @@ from typing import Dict, List, Optional
 from ..core import loop as looping
 from ..net.binding import peer
 from ..wire.failures import SHORT_OF, name_of
-from .rounds import Port, Round
+from .rounds import ListenerPort, ListenerRound
 
 MAX_OPEN = 4096
 ACCEPT_BATCH = 16
@@ -24,11 +24,13 @@ DISCARD_BYTES = 4096
 
 
 class Connection:
-    """One accepted connection that is waited for."""
+    """One accepted connection whose request or end is awaited."""
 
     __slots__ = ("data", "deadline", "done", "port", "sock", "source")
 
-    def __init__(self, sock: socket.SocketType, port: Port, source: str, deadline: float) -> None:
+    def __init__(
+        self, sock: socket.SocketType, port: ListenerPort, source: str, deadline: float
+    ) -> None:
         self.sock = sock
         self.port = port
         self.source = source
@@ -43,46 +45,46 @@ class TcpServer:
     def __init__(self, loop: looping.Loop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._ports: Dict[int, Port] = {}
+        self._ports: Dict[int, ListenerPort] = {}
         self._open: Dict[int, Connection] = {}
         self._sweeper: Optional[looping.Timer] = None
-        loop.watch(self._epoll.fileno(), looping.READ, self._ready)
+        loop.watch(self._epoll.fileno(), looping.READ, self._serve_sockets)
 
-    def add(self, port: Port) -> None:
+    def add(self, port: ListenerPort) -> None:
         """Serve a bound, listening socket."""
         self._ports[port.sock.fileno()] = port
         self._epoll.register(port.sock.fileno(), select.EPOLLIN)
 
-    def remove(self, port: Port) -> None:
+    def remove(self, port: ListenerPort) -> None:
         """Close a listener."""
         if self._ports.pop(port.sock.fileno(), None) is not None:
             port.sock.close()
 
-    def drop_connections(self, of_round: Round) -> None:
+    def drop_connections(self, of_round: ListenerRound) -> None:
         """Reset every connection that came in over a round's listeners."""
         for connection in list(self._open.values()):
             if connection.port.round is of_round:
-                self._end(connection)
+                self._end_connection(connection)
 
     def close(self) -> None:
         """Close everything."""
         for connection in list(self._open.values()):
-            self._end(connection)
+            self._end_connection(connection)
         for port in list(self._ports.values()):
             self.remove(port)
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def _ready(self, _events: int) -> None:
+    def _serve_sockets(self, _events: int) -> None:
         ports, connections = self._ports, self._open
         for fd, _event in self._epoll.poll(0, EVENT_BATCH):
             connection = connections.get(fd)
             if connection is not None:
-                self._read(connection)
+                self._read_request(connection)
             elif fd in ports:
-                self._accept(ports[fd])
+                self._accept_from(ports[fd])
 
-    def _accept(self, port: Port) -> None:
+    def _accept_from(self, port: ListenerPort) -> None:
         for _ in range(ACCEPT_BATCH):
             try:
                 # What socket.accept() does, without making enums of family and type each time.
@@ -94,37 +96,37 @@ class TcpServer:
                 return
             family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
             sock = socket.SocketType(family, socket.SOCK_STREAM, 0, fd)
-            self._greet(sock, port, peer(address))
+            self._take_connection(sock, port, peer(address))
 
-    def _greet(self, sock: socket.SocketType, port: Port, source: str) -> None:
+    def _take_connection(self, sock: socket.SocketType, port: ListenerPort, source: str) -> None:
         connection = Connection(sock, port, source, self._loop.now() + READ_S)
         if len(self._open) >= MAX_OPEN:
             self._drop_oldest()
         self._open[sock.fileno()] = connection
         # The request mostly came with the handshake: reading at once saves a round of epoll.
-        self._read(connection)
+        self._read_request(connection)
         if sock.fileno() >= 0:
             self._epoll.register(sock.fileno(), select.EPOLLIN)
             if self._sweeper is None:
-                self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+                self._sweeper = self._loop.call_later(SWEEP_S, self._end_late)
 
-    def _read(self, connection: Connection) -> None:
+    def _read_request(self, connection: Connection) -> None:
         wanted = connection.port.request_bytes - len(connection.data)
         size = DISCARD_BYTES if connection.done else max(1, wanted)
         try:
             data = connection.sock.recv(size, socket.MSG_DONTWAIT)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EINTR):
-                self._end(connection)
+                self._end_connection(connection)
             return
         if not data:
-            self._end(connection)
+            self._end_connection(connection)
         elif not connection.done:
             connection.data += data
             if len(connection.data) >= connection.port.request_bytes:
-                self._answer(connection)
+                self._answer_request(connection)
 
-    def _answer(self, connection: Connection) -> None:
+    def _answer_request(self, connection: Connection) -> None:
         port = connection.port
         connection.done = True
         connection.deadline = self._loop.now() + LINGER_S
@@ -137,9 +139,9 @@ class TcpServer:
             connection.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError as error:
             log.reply = name_of(error.errno)
-            self._end(connection)
+            self._end_connection(connection)
 
-    def _end(self, connection: Connection) -> None:
+    def _end_connection(self, connection: Connection) -> None:
         if not connection.done:
             connection.port.round.log.stranger(connection.port.number, connection.source)
         self._open.pop(connection.sock.fileno(), None)
@@ -148,15 +150,15 @@ class TcpServer:
 
     def _drop_oldest(self) -> None:
         for connection in self._open.values():
-            self._end(connection)
+            self._end_connection(connection)
             return
 
-    def _sweep(self) -> None:
+    def _end_late(self) -> None:
         now = self._loop.now()
         late: List[Connection] = []
         for connection in self._open.values():
             if connection.deadline < now:
                 late.append(connection)
         for connection in late:
-            self._end(connection)
-        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep) if self._open else None
+            self._end_connection(connection)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._end_late) if self._open else None

@@ -5,6 +5,8 @@ import socket
 import struct
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
+from ..wire.parts import Ranges
+
 SO_ATTACH_FILTER = 26
 
 LD_WORD, LD_BYTE = 0x20, 0x30
@@ -27,7 +29,7 @@ WHOLE_PACKET = 0xFFFF
 
 # (opcode, constant, where to go if true, if false; None: to the next instruction), or a label,
 # which has a name in place of the opcode.
-Step = Tuple[Union[int, str], int, Optional[str], Optional[str]]
+FilterStep = Tuple[Union[int, str], int, Optional[str], Optional[str]]
 
 
 class Wanted(NamedTuple):
@@ -40,7 +42,7 @@ class Wanted(NamedTuple):
 
     proto: str
     number: Optional[int]
-    ports: List[List[int]]
+    ports: Ranges
     answers: bool
     outgoing: bool
 
@@ -51,7 +53,7 @@ def program(wanted: Wanted) -> bytes:
     Ports are held against their outermost ends only; the exact look is Python's.
     """
     v4, v6 = _numbers(wanted.proto, wanted.number)
-    steps: List[Step] = [
+    steps: List[FilterStep] = [
         (LD_WORD, ABOUT_PACKET_TYPE, None, None),
         (EQUAL, PACKET_OUTGOING if wanted.outgoing else PACKET_HOST, None, "no"),
         (LD_WORD, ABOUT_PROTOCOL, None, None),
@@ -82,8 +84,8 @@ def _numbers(proto: str, number: Optional[int]) -> Tuple[int, int]:
     return known, known
 
 
-def _transport(wanted: Wanted) -> List[Step]:
-    steps: List[Step] = []
+def _transport(wanted: Wanted) -> List[FilterStep]:
+    steps: List[FilterStep] = []
     if wanted.proto == "icmp":
         steps = [
             (LD_BYTE_AT_X, 0, None, None),
@@ -109,9 +111,9 @@ def _transport(wanted: Wanted) -> List[Step]:
     return steps
 
 
-def _assemble(steps: List[Step]) -> bytes:
+def _assemble(steps: List[FilterStep]) -> bytes:
     places: Dict[str, int] = {}
-    code: List[Step] = []
+    code: List[FilterStep] = []
     for step in steps:
         if isinstance(step[0], str):
             places[step[0]] = len(code)

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..wire.failures import until_error
+from ..wire.parts import IcmpFact
 
 # linux/in.h and linux/in6.h; the socket module does not name them all in Python 3.6.
 IP_TTL = 2
@@ -39,8 +40,8 @@ class QueuedError(NamedTuple):
     """One entry of the error queue.
 
     ``to`` and ``port`` are the destination of OUR packet that the error is about; ``offender`` is
-    who sent the error; ``ttl`` is the error's own TTL on arrival; ``info`` is the MTU where there
-    is one. ``data`` is the start of our packet's payload, as far as it was quoted.
+    the sender of the error; ``ttl`` is the error's own TTL on arrival; ``info`` is the MTU where
+    there is one. ``data`` is the start of our packet's payload, as far as it was quoted.
     """
 
     errno: int
@@ -59,14 +60,11 @@ class QueuedError(NamedTuple):
         """Whether a host said this; else our own kernel did without any packet."""
         return self.origin in (ORIGIN_ICMP, ORIGIN_ICMP6) and self.offender is not None
 
-    def fact(self) -> "Optional[IcmpFact]":
+    def fact(self) -> Optional[IcmpFact]:
         """The error as it goes over the wire."""
         if not self.is_icmp or self.offender is None:
             return None
-        return (self.type, self.code, self.offender, self.ttl)
-
-
-IcmpFact = Tuple[int, int, str, Optional[int]]
+        return IcmpFact(self.type, self.code, self.offender, self.ttl)
 
 
 def listen_for_errors(sock: socket.socket) -> None:
@@ -89,7 +87,7 @@ def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
             # Empty. Any other errno here is the socket's pending one, which recvmsg does not
             # return for MSG_ERRQUEUE; a queue that cannot be read is as good as an empty one.
             return errors
-        error = _read(data, ancillary, name)
+        error = _read_error(data, ancillary, name)
         if error is not None:
             errors.append(error)
 
@@ -97,8 +95,8 @@ def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
 def about(errors: List[QueuedError], to: str, port: Optional[int]) -> Optional[QueuedError]:
     """The first error that is about a packet of ours to this destination, ICMP before local.
 
-    The destination is checked because a reused socket, and any raw socket, also holds the errors
-    of other flows.
+    The destination is checked because a socket that is used again, and any raw socket, also holds
+    the errors of other flows.
     """
     local = None
     for error in errors:
@@ -110,21 +108,21 @@ def about(errors: List[QueuedError], to: str, port: Optional[int]) -> Optional[Q
     return local
 
 
-# What failed a connect: errno, and the ICMP error that did it (None: our own kernel).
-Cause = Tuple[int, Optional[IcmpFact]]
+# Why a connect failed: errno, and the ICMP error that caused it (None: our own kernel did).
+ConnectError = Tuple[int, Optional[IcmpFact]]
 
 
-def next_cause(sock: socket.socket, to: Tuple[Any, ...]) -> Optional[Cause]:
+def next_cause(sock: socket.socket, to: Tuple[Any, ...]) -> Optional[ConnectError]:
     """Why our packet to this socket address failed, by the queue as it is now; ICMP before local.
 
-    Reads no further than it must: what stays is about other flows, and is passed over later.
+    Reads no further than it must: the rest is about other flows, and later readers skip it.
     """
-    return _cause_in(None, sock, to)
+    return _find_cause(None, sock, to)
 
 
 def next_causes(
     socks: Sequence[Any], addresses: Sequence[Tuple[Any, ...]]
-) -> List[Optional[Cause]]:
+) -> List[Optional[ConnectError]]:
     """``next_cause`` of many sockets and the addresses that they went to."""
     # An empty queue ends this; that one and those behind it are read one by one.
     heard = until_error(
@@ -132,18 +130,18 @@ def next_causes(
     )
     told = list(map(_ANCILLARY, heard))
     if told and told.count(told[0]) == len(socks) and list(map(_NAME, heard)) == addresses:
-        cause = _cause(tuple(told[0]))
+        cause = _read_cause(tuple(told[0]))
         if cause is not None and cause[1] is not None:
             return [cause] * len(socks)
     return [
-        _cause_in(heard[number] if number < len(heard) else None, sock, to)
+        _find_cause(heard[number] if number < len(heard) else None, sock, to)
         for number, (sock, to) in enumerate(zip(socks, addresses))
     ]
 
 
-def _cause_in(
+def _find_cause(
     heard: Optional[Tuple[Any, ...]], sock: socket.socket, to: Tuple[Any, ...]
-) -> Optional[Cause]:
+) -> Optional[ConnectError]:
     """``next_cause`` where one entry of the queue may have been read already."""
     local = None
     while True:
@@ -153,23 +151,23 @@ def _cause_in(
             return local
         _, ancillary, _, name = heard
         heard = None
-        if name != to and (not name or _plain(name) != _plain(to)):
+        if name != to and (not name or _strip_scope(name) != _strip_scope(to)):
             continue
-        cause = _cause(tuple(ancillary))
+        cause = _read_cause(tuple(ancillary))
         if cause is not None and cause[1] is not None:
             return cause
         local = local or cause
 
 
-def _plain(address: Tuple[Any, ...]) -> Tuple[str, int]:
+def _strip_scope(address: Tuple[Any, ...]) -> Tuple[str, int]:
     """Address and port without the scope, which Python 3.6 writes behind the address."""
     return address[0].partition("%")[0], address[1]
 
 
 @lru_cache(maxsize=256)
-def _cause(ancillary: Tuple[Tuple[int, int, bytes], ...]) -> Optional[Cause]:
-    # One host that rejects a thousand connects says the same thousand times.
-    error = _read(b"", ancillary, None)
+def _read_cause(ancillary: Tuple[Tuple[int, int, bytes], ...]) -> Optional[ConnectError]:
+    # A host that rejects a thousand connects sends the same error a thousand times.
+    error = _read_error(b"", ancillary, None)
     return None if error is None else (error.errno, error.fact())
 
 
@@ -183,7 +181,7 @@ def ttl_of(ancillary: Sequence[Tuple[int, int, bytes]]) -> Optional[int]:
     return None
 
 
-def _read(
+def _read_error(
     data: bytes, ancillary: Sequence[Tuple[int, int, bytes]], name: Optional[Tuple[str, int]]
 ) -> Optional[QueuedError]:
     for level, kind, body in ancillary:
@@ -191,7 +189,7 @@ def _read(
             level == socket.IPPROTO_IPV6 and kind == IPV6_RECVERR
         ):
             number, origin, type_, code, _, info, _ = _EXTENDED.unpack_from(body)
-            offender = _offender(body[_EXTENDED.size :])
+            offender = _read_offender(body[_EXTENDED.size :])
             to = name[0].partition("%")[0] if name else ""
             port = name[1] if name else 0
             return QueuedError(
@@ -201,7 +199,7 @@ def _read(
 
 
 @lru_cache(maxsize=256)
-def _offender(sockaddr: bytes) -> Optional[str]:
+def _read_offender(sockaddr: bytes) -> Optional[str]:
     if len(sockaddr) < 8:
         return None
     (family,) = struct.unpack_from("=H", sockaddr)

@@ -5,7 +5,7 @@ import socket
 import struct
 from typing import Dict, NamedTuple, Optional
 
-from .sockets import Target, open_probe
+from .sockets import ProbeTarget, open_probe
 
 # linux/icmp.h, linux/icmpv6.h; RFC 792 and RFC 4443.
 ECHO_REQUEST: Dict[int, int] = {socket.AF_INET: 8, socket.AF_INET6: 128}
@@ -33,7 +33,7 @@ class EchoSocket(NamedTuple):
     number: int
 
 
-def open_echo(target: Target, many: bool = False) -> EchoSocket:
+def open_echo(target: ProbeTarget, many: bool = False) -> EchoSocket:
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
@@ -51,12 +51,12 @@ def open_echo(target: Target, many: bool = False) -> EchoSocket:
         return _open_raw(target)
 
 
-def _open_datagram(target: Target) -> EchoSocket:
+def _open_datagram(target: ProbeTarget) -> EchoSocket:
     sock = open_probe(target, socket.SOCK_DGRAM, PROTOCOL[target.family])
     return EchoSocket(sock, DATAGRAM, 0)
 
 
-def _open_raw(target: Target) -> EchoSocket:
+def _open_raw(target: ProbeTarget) -> EchoSocket:
     sock = open_probe(target, socket.SOCK_RAW, PROTOCOL[target.family])
     _only_replies(sock)
     # Other raw sockets of this host hear our replies and we theirs: the nonce tells them apart.

@@ -31,7 +31,7 @@ _LINGER_RESET = struct.pack("=ii", 1, 0)
 _U32 = struct.Struct("=I")
 
 
-class Target(NamedTuple):
+class ProbeTarget(NamedTuple):
     """Where an order goes: family, the destination as the kernel prints it, and the source."""
 
     family: int
@@ -58,18 +58,18 @@ class Target(NamedTuple):
         return list(zip(repeat(self.address), ports))
 
 
-def target_of(destination: str, source: Optional[str]) -> Target:
+def target_of(destination: str, source: Optional[str]) -> ProbeTarget:
     """The target of literal addresses; raises OSError where one is none."""
     # As bytes: for text Python would first load its IDNA tables.
     literal = destination.encode("ascii")
     found = socket.getaddrinfo(literal, 0, 0, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
     family, _, _, _, sockaddr = found[0]
     scope = sockaddr[3] if len(sockaddr) == 4 else 0
-    return Target(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
+    return ProbeTarget(int(family), str(sockaddr[0]).partition("%")[0], int(scope), source)
 
 
 def open_probe(
-    target: Target, kind: int, protocol: int = 0, min_ttl: Optional[int] = None, port: int = 0
+    target: ProbeTarget, kind: int, protocol: int = 0, min_ttl: Optional[int] = None, port: int = 0
 ) -> socket.socket:
     """A non-blocking socket with an error queue, bound to the source address where one is given.
 
@@ -92,7 +92,7 @@ def open_probe(
     return sock  # type: ignore[no-any-return]
 
 
-def is_own(target: Target) -> bool:
+def is_own(target: ProbeTarget) -> bool:
     """Whether the destination is an address of this host; True where that is not certain."""
     try:
         sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
@@ -107,7 +107,7 @@ def is_own(target: Target) -> bool:
     return True
 
 
-def bind_source(sock: socket.socket, target: Target, port: int = 0) -> None:
+def bind_source(sock: socket.socket, target: ProbeTarget, port: int = 0) -> None:
     """Bind the source address, and the port or leave that to connect(): then none is used up."""
     if sock.type & socket.SOCK_STREAM and not port:
         try:
@@ -126,7 +126,8 @@ def set_min_ttl(sock: socket.socket, min_ttl: int) -> None:
 
 
 def forbid_fragments(sock: socket.socket) -> None:
-    """Set DF and ignore what the kernel believes of the path's MTU (network-facts section 8)."""
+    """Set DF, and ignore what the kernel believes of the path's MTU (docs/network-facts.md, section
+    8)."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
     else:
@@ -211,7 +212,7 @@ class Disconnect:
     def many(self, fds: List[int]) -> List[int]:
         """For each of these sockets: 0 where it is as good as new."""
         if not self._loaded:
-            self._load()
+            self._load_connect()
         if self._connect is None:
             return [-1] * len(fds)
         # A live connection leaves ECONNRESET pending on the socket; the next connect() clears it.
@@ -221,10 +222,10 @@ class Disconnect:
     def is_thorough(self) -> bool:
         """Whether the socket also forgets its retransmissions: since Linux 5.6."""
         if self._thorough is None:
-            self._thorough = _kernel() >= (5, 6)
+            self._thorough = _read_kernel_version() >= (5, 6)
         return self._thorough
 
-    def _load(self) -> None:
+    def _load_connect(self) -> None:
         self._loaded = True
         try:
             import ctypes
@@ -234,7 +235,7 @@ class Disconnect:
             pass  # then every connection ends by closing its socket
 
 
-def _kernel() -> Tuple[int, ...]:
+def _read_kernel_version() -> Tuple[int, ...]:
     """The first two numbers of the kernel's version."""
     numbers = os.uname().release.split("-")[0].split(".")[:2]
     return tuple(int(number) if number.isdigit() else 0 for number in numbers)

@@ -2,90 +2,89 @@
 
 from collections import deque
 from itertools import chain
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..net.sockets import Target, target_of
-from ..wire.frames import Template
+from ..core.agent import AgentCore
+from ..net.sockets import ProbeTarget, target_of
+from ..wire.orders import ProbeOrder
+from ..wire.parts import ProbeBlock
+from ..wire.templates import Template
 from .outcomes import Outcomes
 
 
-class Part(NamedTuple):
-    """One block of an order: its mode and what it sends (None: nothing)."""
+class ProbePart(NamedTuple):
+    """One block of an order: its mode, and the template that it sends (None: no bytes)."""
 
-    order: Any  # the engine's own subclass of Order
+    order: Any  # the engine's own subclass of RunningOrder
     mode: str
     template: Optional[Template]
 
 
-Flow = Tuple[Part, int, int]
-Range = Tuple[Part, int, int]
-# What starts in one turn: flows of one part and look, by their ports.
-Turn = Tuple[Part, int, Sequence[int]]
+# One port of a part, and which look at it this is; looks count from 1.
+PortLook = Tuple[ProbePart, int, int]
+# First and last port of a part.
+PartRange = Tuple[ProbePart, int, int]
+# What starts in one turn: ports of one part, which are at the same look.
+Turn = Tuple[ProbePart, int, Sequence[int]]
 
 
-class Order:
-    """Ports that are still to be asked, of one source and one destination.
+class RunningOrder:
+    """Ports that are still to be asked, of one source and one destination."""
 
-    A flow is (part, port, look); looks count from 1.
-    """
-
-    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
-        self.id: int = message["id"]
-        self.target: Target = target_of(message["dst"], message.get("src"))
-        self.host: Optional[int] = message.get("host")
-        self.looks = max(1, int(message.get("looks") or 1))
-        self.first_ms: Optional[int] = message.get("first_ms")
-        self.look_ms = int(message["look_ms"])
-        self.look_s = self.look_ms / 1000.0
-        self.pace: Optional[Tuple[int, float]] = message.get("pace")
-        self.min_ttl: Optional[int] = message.get("min_ttl")
-        self.ttl: Optional[int] = message.get("ttl")
+    def __init__(self, agent: AgentCore, order: ProbeOrder) -> None:
+        self.id = order.id
+        self.target: ProbeTarget = target_of(order.dst, order.src)
+        self.host = order.host
+        self.looks = max(1, order.looks)
+        self.first_ms = order.first_ms
+        self.look_ms = order.look_ms
+        self.look_s = order.look_ms / 1000.0
+        self.pace = order.pace
+        self.min_ttl = order.min_ttl
+        self.ttl = order.ttl
         self.outcomes = Outcomes(agent.send, self.id)
         self.flushed_at = agent.loop.now()
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
-        self.again: Deque[Flow] = deque()
-        # (part, first, last): ranges that nobody has asked yet.
-        self._fresh: Deque[Range] = deque(self._ranges(agent, message["blocks"]))
-        # A block without ports (ICMP echo, raw protocols) is one flow.
-        self.pending = sum(
-            sum(last - first + 1 for first, last in block["ports"]) or 1
-            for block in message["blocks"]
-        )
+        self.again: Deque[PortLook] = deque()
+        # Ports that nobody has asked yet.
+        self._fresh: Deque[PartRange] = deque(self._list_ranges(agent, order.blocks))
+        self.pending = sum(last - first + 1 for _, first, last in self._fresh)
 
-    def _ranges(self, agent: Any, blocks: List[Dict[str, Any]]) -> Iterator[Range]:
+    def _list_ranges(self, agent: AgentCore, blocks: List[ProbeBlock]) -> Iterator[PartRange]:
         for block in blocks:
-            # Templates are looked up now: a later order may bring other ones under the same id.
-            template = agent.templates[block["template"]] if block.get("template") else None
-            part = Part(self, block["mode"], template)
-            for first, last in block["ports"] or ((0, 0),):
+            # Templates are looked up now: a later order may bring other ones under the same number.
+            template = agent.templates[block.template] if block.template else None
+            part = ProbePart(self, block.mode, template)
+            # An IP protocol has no ports; its block is one probe.
+            for first, last in block.ports or [(0, 0)]:
                 yield part, first, last
 
-    def take(self, count: int) -> List[Flow]:
-        """Up to ``count`` flows to start: those never asked first, then those asked again."""
-        flows: List[Flow] = []
+    def take(self, count: int) -> List[PortLook]:
+        """Up to ``count`` ports to start: those never asked first, then those asked again."""
+        taken: List[PortLook] = []
         fresh = self._fresh
-        while fresh and len(flows) < count:
+        while fresh and len(taken) < count:
             part, first, last = fresh.popleft()
-            end = min(last, first + count - len(flows) - 1)
-            flows += [(part, port, 1) for port in range(first, end + 1)]
+            end = min(last, first + count - len(taken) - 1)
+            taken += [(part, port, 1) for port in range(first, end + 1)]
             if end < last:
                 fresh.appendleft((part, end + 1, last))
-        while len(flows) < count and self.again:
-            flows.append(self.again.popleft())
-        return flows
+        while len(taken) < count and self.again:
+            taken.append(self.again.popleft())
+        return taken
 
     def take_alike(self, count: int) -> Optional[Turn]:
-        """Up to ``count`` flows of one part and look; None where there is nothing to start."""
+        """Up to ``count`` ports of one part and look; None where there is nothing to start."""
         if self._fresh:
             part = self._fresh[0][0]
-            return part, 1, self._fresh_ports(part, count)
+            return part, 1, self._take_fresh(part, count)
         if self.again:
             part, _, look = self.again[0]
-            return part, look, list(self._again_ports(part, look, count))
+            return part, look, list(self._take_again(part, look, count))
         return None
 
-    def _fresh_ports(self, part: Part, count: int) -> Sequence[int]:
+    def _take_fresh(self, part: ProbePart, count: int) -> Sequence[int]:
         taken: List[Sequence[int]] = []
         while count and self._fresh and self._fresh[0][0] is part:
             _, first, last = self._fresh.popleft()
@@ -96,7 +95,7 @@ class Order:
             count -= len(taken[-1])
         return taken[0] if len(taken) == 1 else list(chain(*taken))
 
-    def _again_ports(self, part: Part, look: int, count: int) -> Iterator[int]:
+    def _take_again(self, part: ProbePart, look: int, count: int) -> Iterator[int]:
         while count and self.again and self.again[0][0] is part and self.again[0][2] == look:
             yield self.again.popleft()[1]
             count -= 1
@@ -105,6 +104,6 @@ class Order:
         """Whether there is nothing to start just now."""
         return not self._fresh and not self.again
 
-    def put_back(self, flow: Flow) -> None:
-        """A flow that could not be started for want of something of our own."""
-        self.again.append(flow)
+    def put_back(self, port_look: PortLook) -> None:
+        """Ask this port again: this host was short of something, or another look is due."""
+        self.again.append(port_look)

@@ -1,59 +1,46 @@
 """Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
 
 from operator import itemgetter
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..net.errqueue import IcmpFact
+from ..wire.answers import ProbeOutcomes
+from ..wire.parts import IcmpFact, OutcomeKind, OutcomeRun
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384
 FLUSH_S = 1.0
 
-# (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu): what makes outcomes the same.
-Kind = Tuple[
-    str,
-    Optional[str],
-    Optional[IcmpFact],
-    Optional[bool],
-    Optional[str],
-    Optional[int],
-    Optional[str],
-    Optional[int],
-    Optional[int],
-    Optional[int],
-]
 # First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
 Span = Tuple[int, int, int, int, int]
-Run = List[Optional[int]]
 _FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
 
 
-def kind(  # noqa: PLR0913, PLR0917  # as many as the wire document has keys
+def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart from ``packets``
     op: str,
     failure: Optional[str] = None,
     icmp: Optional[IcmpFact] = None,
     left: Optional[bool] = None,
     answer: Optional[str] = None,
     by: Optional[int] = None,
-    data: Optional[str] = None,
+    data: Optional[bytes] = None,
     ttl: Optional[int] = None,
     elapsed_ms: Optional[int] = None,
     mtu: Optional[int] = None,
-) -> Kind:
-    """One kind of outcome; the keys are those of the wire document."""
-    return (op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu)
+) -> OutcomeKind:
+    """One kind of outcome; how many packets silence took is added when it is sent."""
+    return OutcomeKind(op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu, None)
 
 
 class Outcomes:
     """The outcomes of one order that have not been sent yet."""
 
-    def __init__(self, send: Callable[[Dict[str, Any]], None], order_id: int) -> None:
+    def __init__(self, send: Callable[[ProbeOutcomes], None], order_id: int) -> None:
         self._send = send
         self._id = order_id
-        # The own UDP port: it tells an answer that a capture sees from others' datagrams.
+        # The own UDP port: by it a capture tells answers to these probes from other datagrams.
         self.own_port: Optional[int] = None
-        self._kinds: Dict[Kind, int] = {}
-        self._syns: Dict[int, int] = {}
+        self._kinds: Dict[OutcomeKind, int] = {}
+        self._packets: Dict[int, int] = {}
         self._spans: List[Span] = []
         self._ports = 0
 
@@ -63,24 +50,24 @@ class Outcomes:
     def add(
         self,
         port: int,
-        what: Kind,
+        what: OutcomeKind,
         rtt_s: Optional[float],
-        attempts: int,
-        syns: Optional[int] = None,
+        looks: int,
+        packets: Optional[int] = None,
     ) -> None:
         """One port's final outcome. ``rtt_s`` None: nothing was measured."""
         index = self._kinds.setdefault(what, len(self._kinds))
-        if syns is not None:
+        if packets is not None:
             # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
-            self._syns[index] = min(syns, self._syns.get(index, syns))
+            self._packets[index] = min(packets, self._packets.get(index, packets))
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
-        self._spans.append((port, port, index, rtt_us, attempts))
+        self._spans.append((port, port, index, rtt_us, looks))
         self._ports += 1
         if self._ports >= FLUSH_PORTS:
             self.flush()
 
     def add_many(
-        self, ports: Sequence[int], what: Kind, rtt_s: Optional[float], looks: int
+        self, ports: Sequence[int], what: OutcomeKind, rtt_s: Optional[float], looks: int
     ) -> None:
         """Many ports' final outcome, which is the same for all. A ``range`` stays one."""
         index = self._kinds.setdefault(what, len(self._kinds))
@@ -95,47 +82,28 @@ class Outcomes:
         """Send what there is."""
         if not self._spans:
             return
-        kinds = [kind_json(what, self._syns.get(index)) for what, index in self._kinds.items()]
+        kinds = [
+            what._replace(packets=self._packets.get(index)) for what, index in self._kinds.items()
+        ]
         runs = fold(self._spans)
-        self._kinds, self._syns, self._spans, self._ports = {}, {}, [], 0
-        frame: Dict[str, Any] = {"t": "outcomes", "id": self._id, "kinds": kinds, "runs": runs}
-        if self.own_port is not None:
-            frame["sport"] = self.own_port
-        self._send(frame)
+        self._kinds, self._packets, self._spans, self._ports = {}, {}, [], 0
+        self._send(ProbeOutcomes(self._id, kinds, runs, self.own_port))
 
 
-def kind_json(what: Kind, syns: Optional[int]) -> Dict[str, Any]:
-    """A kind as it crosses the wire."""
-    op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu = what
-    return {
-        "op": op,
-        "failure": failure,
-        "icmp": None if icmp is None else list(icmp),
-        "left": left,
-        "answer": answer,
-        "by": by,
-        "data": data,
-        "ttl": ttl,
-        "elapsed_ms": elapsed_ms,
-        "mtu": mtu,
-        "syns": syns,
-    }
-
-
-def fold(spans: List[Span]) -> List[Run]:
-    """Neighbouring ports of one kind as [first, last, kind, median rtt in µs or null, looks]."""
+def fold(spans: List[Span]) -> List[OutcomeRun]:
+    """Neighbouring ports of one kind as one run each."""
     spans = sorted(spans)
     if not spans:
         return []
     if _is_one_run(spans):
-        return [_run(spans)]
-    runs: List[Run] = []
+        return [_make_run(spans)]
+    runs: List[OutcomeRun] = []
     begun = 0
     for at in range(1, len(spans) + 1):
         last = spans[at - 1]
         if at < len(spans) and spans[at][0] == last[1] + 1 and spans[at][2] == last[2]:
             continue
-        runs.append(_run(spans[begun:at]))
+        runs.append(_make_run(spans[begun:at]))
         begun = at
     return runs
 
@@ -146,14 +114,14 @@ def _is_one_run(spans: List[Span]) -> bool:
     return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
 
-def _run(spans: List[Span]) -> Run:
+def _make_run(spans: List[Span]) -> OutcomeRun:
     """Neighbours of one kind as a run."""
     first, last = spans[0], spans[-1]
     rtts = sorted((span[3], span[1] - span[0] + 1) for span in spans if span[3] >= 0)
-    return [first[0], last[1], first[2], _median(rtts), max(map(_LOOKS, spans))]
+    return OutcomeRun(first[0], last[1], first[2], _find_median(rtts), max(map(_LOOKS, spans)))
 
 
-def _median(rtts: List[Tuple[int, int]]) -> Optional[int]:
+def _find_median(rtts: List[Tuple[int, int]]) -> Optional[int]:
     """The middle one of sorted (round trip, how often)."""
     ports = sum(count for _, count in rtts) // 2
     for rtt_us, count in rtts:

@@ -1,31 +1,19 @@
-"""Every kind of probe order: one engine each, compiled when its first order comes."""
+"""The engine of each protocol; its module is imported when its first order comes."""
 
-from typing import Any
+from importlib import import_module
 
+from ..core.agent import AgentCore
+from ..wire.orders import ProbeOrder
 
-def _tcp() -> Any:
-    from .tcp.engine import TcpEngine
-
-    return TcpEngine
-
-
-def _udp() -> Any:
-    from .datagram.udp import UdpEngine
-
-    return UdpEngine
+# Module and class. Echo orders are messages of their own and have their engine in main.py.
+ENGINES = {
+    "tcp": (".tcp.engine", "TcpEngine"),
+    "udp": (".datagram.udp", "UdpEngine"),
+    "ipproto": (".datagram.rawip", "RawEngine"),
+}
 
 
-def _icmp() -> Any:
-    from .echo.engine import EchoEngine
-
-    return EchoEngine
-
-
-def _ipproto() -> Any:
-    from .datagram.rawip import RawEngine
-
-    return RawEngine
-
-
-# Each gives the class of an engine.
-PROBES = {"tcp": _tcp, "udp": _udp, "icmp": _icmp, "ipproto": _ipproto}
+def submit_probe(agent: AgentCore, order: ProbeOrder) -> None:
+    """Start a probe order; its outcomes and ``Done`` follow."""
+    module, name = ENGINES[order.proto]
+    agent.part(getattr(import_module(module, __package__), name)).submit(order)

@@ -1,31 +1,35 @@
-"""TTL walks: the real protocol and port with TTL 1, 2, 3 ..., to see which routers still answer.
+"""Traceroute by the real protocol and port: packets with TTL 1, 2, 3 ... show which routers answer.
 
-Works without privilege for TCP and UDP: time-exceeded comes through the error queue. Every router
-keeps a bucket of answers for us, so walks start at a pace, and hops are asked in parallel.
+TCP and UDP need no privilege: time-exceeded errors come through the error queue. Every router keeps
+a bucket of errors for each address, so walks start at a pace, and their hops are asked in parallel
+(docs/network-facts.md, sections 4 and 5).
 """
 
 import socket
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Deque, Dict, List, Optional
 
-from ..core.loop import READ, WRITE
+from ..core.agent import AgentCore
+from ..core.loop import READ, WRITE, Timer
 from ..core.pace import Pacer
 from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from ..net.icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
-from ..net.sockets import Target, open_probe, set_ttl, target_of
+from ..net.sockets import ProbeTarget, open_probe, set_ttl, target_of
+from ..wire.answers import Walked
 from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
-from ..wire.frames import Template, pack_nonce
+from ..wire.orders import WalkOrder
+from ..wire.parts import WalkHop
+from ..wire.templates import Template, pack_nonce
 
-# A Linux router answers 6 at once, then one a second; one is left for somebody else's traceroute.
+# A Linux router sends 6 errors at once, then one a second; one is left for another traceroute.
 WALKS_AT_ONCE = 5
 WALK_EVERY_S = 1.02
 WAVE = 8
-# Go on behind a wave only if one of its last TTLs was answered: else the rest is silent anyway.
+# Go on behind a wave only if one of its last TTLs was answered; else the rest is silent too.
 WAVE_END = 4
 # The kernel repeats a SYN after 1 s by itself; datagrams are repeated at the same time.
 AGAIN_S = 1.0
 WAVE_S = 2.2
-MOST_TTL = 30
 TIME_EXCEEDED = frozenset(((ORIGIN_ICMP, 11), (ORIGIN_ICMP6, 3)))
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
@@ -46,21 +50,22 @@ class Hop:
 class Walk:
     """One walk as it is ordered and as far as it has come."""
 
-    def __init__(self, agent: Any, message: Dict[str, Any]) -> None:
-        self.id: int = message["id"]
-        self.proto: str = message["proto"]
-        self.target: Target = target_of(message["dst"], message.get("src"))
-        self.port = int(message.get("port") or 0)
-        self.most = min(MOST_TTL, int(message.get("max_ttl") or MOST_TTL))
-        template = message.get("template")
-        self.template: Optional[Template] = agent.templates[template] if template else None
+    def __init__(self, agent: AgentCore, order: WalkOrder) -> None:
+        self.id = order.id
+        self.proto = order.proto
+        self.target: ProbeTarget = target_of(order.dst, order.src)
+        self.port = order.port
+        self.most = order.max_ttl
+        self.template: Optional[Template] = (
+            agent.templates[order.template] if order.template else None
+        )
         self.hops: List[Hop] = []
         self.wave: List[Hop] = []
         self.failure: Optional[str] = None
-        self.timers: List[Any] = []
+        self.timers: List[Timer] = []
 
     def end(self) -> Optional[Hop]:
-        """The nearest TTL that reached the destination or was refused: nothing lies behind it."""
+        """The nearest TTL that reached the destination or was refused: no hop lies behind it."""
         for hop in self.hops:
             if hop.reached or hop.refused:
                 return hop
@@ -70,29 +75,18 @@ class Walk:
 class Walker:
     """All TTL walks of the agent."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._loop = agent.loop
         self._pacer = Pacer(WALKS_AT_ONCE, WALK_EVERY_S)
         self._waiting: Deque[Walk] = deque()
         self._walks: Dict[int, Walk] = {}
-        self._timer: Any = None
+        self._timer: Optional[Timer] = None
 
-    def submit(self, message: Dict[str, Any]) -> None:
-        """Start a walk when its turn comes; ``walked`` follows."""
-        self._waiting.append(Walk(self._agent, message))
-        self._start()
-
-    def cancel(self, walk_id: int) -> bool:
-        """Forget a walk; whether it was known. It is not answered."""
-        for walk in list(self._waiting):
-            if walk.id == walk_id:
-                self._waiting.remove(walk)
-                return True
-        known = self._walks.pop(walk_id, None)
-        if known is not None:
-            self._close_wave(known)
-        return known is not None
+    def submit(self, order: WalkOrder) -> None:
+        """Start a walk when its turn comes; ``Walked`` follows."""
+        self._waiting.append(Walk(self._agent, order))
+        self._start_walks()
 
     def close(self) -> None:
         """Close every socket."""
@@ -103,7 +97,7 @@ class Walker:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _start(self) -> None:
+    def _start_walks(self) -> None:
         while self._waiting and self._pacer.take(self._loop.now()):
             walk = self._waiting.popleft()
             self._walks[walk.id] = walk
@@ -112,7 +106,7 @@ class Walker:
             if self._timer is not None:
                 self._timer.cancel()
             wait_s = self._pacer.wait_s(self._loop.now()) + 0.01
-            self._timer = self._loop.call_later(wait_s, self._start)
+            self._timer = self._loop.call_later(wait_s, self._start_walks)
 
     def _send_wave(self, walk: Walk) -> None:
         """Ask the next hops, all at once: each is another router with a bucket of its own."""
@@ -121,28 +115,28 @@ class Walker:
         wave = walk.wave
         walk.hops += wave
         walk.timers = [
-            self._loop.call_later(AGAIN_S, lambda: self._again(walk)),
-            self._loop.call_later(WAVE_S, lambda: self._time_over(walk, wave)),
+            self._loop.call_later(AGAIN_S, lambda: self._ask_again(walk)),
+            self._loop.call_later(WAVE_S, lambda: self._end_wave_late(walk, wave)),
         ]
         for hop in walk.wave:
             try:
-                self._open(walk, hop)
-                self._ask(walk, hop)
+                self._open_hop(walk, hop)
+                self._ask_hop(walk, hop)
             except OSError as error:
                 self._close_hop(hop)
-                walk.failure = self._failure(walk, error)
+                walk.failure = self._name_failure(walk, error)
                 break
         if walk.failure is not None:
-            self._finish(walk)
+            self._finish_walk(walk)
         else:
-            self._check(walk)
+            self._check_walk(walk)
 
-    def _failure(self, walk: Walk, error: OSError) -> str:
+    def _name_failure(self, walk: Walk, error: OSError) -> str:
         if walk.proto == "icmp" and walk.hops[0].sock is None and not walk.hops[0].tries:
             return NO_PERMISSION  # not even the first socket could be opened
         return name_of(error.errno)
 
-    def _open(self, walk: Walk, hop: Hop) -> None:
+    def _open_hop(self, walk: Walk, hop: Hop) -> None:
         if walk.proto == "icmp":
             hop.echo = open_echo(walk.target)
             hop.sock = hop.echo.sock
@@ -150,9 +144,9 @@ class Walker:
             hop.sock = open_probe(walk.target, KINDS[walk.proto])
         set_ttl(hop.sock, hop.ttl)
         events = READ | WRITE if walk.proto == "tcp" else READ
-        self._loop.watch(hop.sock.fileno(), events, lambda _: self._hear(walk, hop))
+        self._loop.watch(hop.sock.fileno(), events, lambda _: self._hear_hop(walk, hop))
 
-    def _ask(self, walk: Walk, hop: Hop) -> None:
+    def _ask_hop(self, walk: Walk, hop: Hop) -> None:
         assert hop.sock is not None
         hop.tries += 1
         if walk.proto == "tcp":
@@ -160,28 +154,28 @@ class Walker:
             if code and code not in IN_PROGRESS:
                 raise OSError(code, "connect")
             return
-        nonce = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _sequence(hop))
+        nonce = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _make_sequence(hop))
         if hop.echo is not None:
-            packet = echo_request(walk.target.family, hop.echo.number, _sequence(hop), nonce)
+            packet = echo_request(walk.target.family, hop.echo.number, _make_sequence(hop), nonce)
             hop.sock.sendto(packet, walk.target.sockaddr(0))
             return
         request = b"" if walk.template is None else walk.template.fill(self._agent.key, nonce)
         hop.sock.sendto(request, walk.target.sockaddr(walk.port))
 
-    def _again(self, walk: Walk) -> None:
+    def _ask_again(self, walk: Walk) -> None:
         if walk.proto == "tcp":
             return  # the kernel has just sent its second SYN
         for hop in walk.wave:
             if hop.sock is not None:
                 try:
-                    self._ask(walk, hop)
+                    self._ask_hop(walk, hop)
                 except OSError:
                     pass  # an ICMP error that send() returned; it is in the error queue too
-                self._hear(walk, hop)
+                self._hear_hop(walk, hop)
 
     # Hearing
 
-    def _hear(self, walk: Walk, hop: Hop) -> None:
+    def _hear_hop(self, walk: Walk, hop: Hop) -> None:
         if hop.sock is None:
             return
         for error in drain(hop.sock):
@@ -193,7 +187,7 @@ class Walker:
             self._hear_answer(walk, hop)
         if hop.address is not None:
             self._close_hop(hop)
-            self._check(walk)
+            self._check_walk(walk)
 
     def _is_ours(self, walk: Walk, hop: Hop, error: QueuedError) -> bool:
         if not error.is_icmp or error.to != walk.target.address:
@@ -217,7 +211,7 @@ class Walker:
             return
         if hop.echo is not None:
             payload = echo_payload(hop.sock.family, hop.echo.kind, data)
-            wanted = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _sequence(hop))[:7]
+            wanted = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _make_sequence(hop))[:7]
             if payload is None or payload[:7] != wanted:
                 return
         elif sender[1] != walk.port:
@@ -231,11 +225,11 @@ class Walker:
         elif code not in IN_PROGRESS:
             # Failed without an ICMP error to read (before Linux 5.8): nobody to name.
             self._close_hop(hop)
-            self._check(walk)
+            self._check_walk(walk)
 
     # Ending
 
-    def _check(self, walk: Walk) -> None:
+    def _check_walk(self, walk: Walk) -> None:
         """End the walk as soon as nothing that is still out can tell more."""
         if walk.id not in self._walks:
             return
@@ -243,16 +237,16 @@ class Walker:
         most = end.ttl if end is not None else walk.hops[-1].ttl
         if any(hop.sock is not None for hop in walk.wave if hop.ttl <= most):
             return
-        self._wave_over(walk)
+        self._end_wave(walk)
 
-    def _time_over(self, walk: Walk, wave: List[Hop]) -> None:
+    def _end_wave_late(self, walk: Walk, wave: List[Hop]) -> None:
         for hop in wave:
             # Ask once more: this process may not have run for a while.
-            self._hear(walk, hop)
+            self._hear_hop(walk, hop)
         if walk.wave is wave:
-            self._wave_over(walk)
+            self._end_wave(walk)
 
-    def _wave_over(self, walk: Walk) -> None:
+    def _end_wave(self, walk: Walk) -> None:
         """Go on behind the last router that answered, or end the walk."""
         if self._walks.get(walk.id) is not walk:
             return
@@ -261,21 +255,17 @@ class Walker:
         if heard and walk.end() is None and len(walk.hops) < walk.most:
             self._send_wave(walk)
         else:
-            self._finish(walk)
+            self._finish_walk(walk)
 
-    def _finish(self, walk: Walk) -> None:
+    def _finish_walk(self, walk: Walk) -> None:
         self._close_wave(walk)
         self._walks.pop(walk.id, None)
         end = walk.end()
         most = end.ttl if end is not None else len(walk.hops)
-        self._agent.send({
-            "t": "walked",
-            "id": walk.id,
-            "hops": [[hop.ttl, hop.address] for hop in walk.hops if hop.ttl <= most],
-            "reached": end is not None and end.reached,
-            "failure": walk.failure,
-        })  # fmt: skip
-        self._start()
+        hops = [WalkHop(hop.ttl, hop.address) for hop in walk.hops if hop.ttl <= most]
+        reached = end is not None and end.reached
+        self._agent.send(Walked(walk.id, hops, reached, walk.failure))
+        self._start_walks()
 
     def _close_wave(self, walk: Walk) -> None:
         for timer in walk.timers:
@@ -291,5 +281,5 @@ class Walker:
             hop.sock = None
 
 
-def _sequence(hop: Hop) -> int:
+def _make_sequence(hop: Hop) -> int:
     return hop.ttl << 8 | hop.tries

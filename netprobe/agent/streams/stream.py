@@ -1,48 +1,50 @@
 """One stream: a connection with credit both ways and a clock of its own.
 
-An ICMP error on an open connection does not end it, because it does not end an ordinary program's:
-it is kept as a fact. Only a FIN, a reset or the kernel giving up ends a stream.
+An ICMP error on an open connection does not end an ordinary program's connection, so it does not
+end a stream either: it is kept as a fact. Only a FIN, a reset or the kernel's own timeout ends one.
 """
 
 import socket
-from base64 import b64encode
 from collections import deque
-from contextlib import suppress
-from typing import Any, Callable, Deque, Dict, Optional
+from typing import Callable, Deque, Dict, Optional
 
+from ..core.agent import AgentCore
 from ..core.loop import READ, WRITE, Timer
-from ..net.errqueue import IcmpFact, QueuedError, about, drain
+from ..net.errqueue import QueuedError, about, drain
 from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
 from ..net.tcpinfo import ALIVE, tcp_facts
-from ..wire.failures import (
-    BROKEN_PIPE,
-    IN_PROGRESS,
-    NO_ANSWER,
-    RESET,
-    TIMED_OUT,
-    name_of,
+from ..wire.failures import BROKEN_PIPE, IN_PROGRESS, NO_ANSWER, RESET, TIMED_OUT, name_of
+from ..wire.parts import IcmpFact
+from ..wire.stream_messages import (
+    StreamCredit,
+    StreamEvent,
+    StreamOpened,
+    StreamOpenOrder,
+    StreamReceived,
+    StreamTimes,
 )
 
 CREDIT_BYTES = 64 * 1024
 PIECE_BYTES = 16 * 1024
-CONNECT_S = 4.0
 
 # How a stream ends, by the errno's name; every other one is ``failed``.
 ENDS = {RESET: "reset", BROKEN_PIPE: "reset", TIMED_OUT: "timeout"}
 
 
-class Stream:
+class AgentStream:
     """A TCP connection that an order opened. ``forget`` is called with its id when it is over."""
 
-    def __init__(self, agent: Any, message: Dict[str, Any], forget: Callable[[int], None]) -> None:
-        self.id: int = message["id"]
+    def __init__(
+        self, agent: AgentCore, order: StreamOpenOrder, forget: Callable[[int], None]
+    ) -> None:
+        self.id = order.id
         self._agent = agent
         self._loop = agent.loop
         self._forget = forget
-        self._target = target_of(message["dst"], message.get("src"))
-        self._to = self._target.sockaddr(message["port"])
-        self._options: Dict[str, Any] = message.get("sockopts") or {}
-        self._limit_s = float(message.get("timeout_ms") or CONNECT_S * 1000) / 1000.0
+        self._target = target_of(order.dst, order.src)
+        self._to = self._target.sockaddr(order.port)
+        self._mss = order.mss
+        self._limit_s = order.timeout_ms / 1000.0
         self._sock: Optional[socket.socket] = None
         self._watched = 0
         self._open = False
@@ -51,7 +53,7 @@ class Stream:
         self._queued = 0
         self._shutting = False
         self._hears = True
-        # The first bytes after a send are an answer: what TCP knows then belongs to it.
+        # The first bytes after a send are its answer: TCP_INFO is read with them.
         self._answered = False
         self._timer: Optional[Timer] = None
         self._icmp: Optional[IcmpFact] = None
@@ -64,87 +66,106 @@ class Stream:
     # Opening
 
     def connect(self) -> None:
-        """Begin to connect; ``opened`` follows in any case."""
+        """Begin to connect; ``StreamOpened`` follows in any case."""
         try:
-            self._sock = self._socket()
+            self._sock = self._open_socket()
         except OSError as error:
-            self._not_opened(name_of(error.errno), False)
+            self._report_not_opened(name_of(error.errno), False)
             return
         code = self._sock.connect_ex(self._to)
         if code == 0:
-            self._opened()
+            self._report_opened()
         elif code in IN_PROGRESS:
-            self._timer = self._loop.call_later(self._limit_s, self._unanswered)
-            self._watch(READ | WRITE)
+            self._timer = self._loop.call_later(self._limit_s, self._end_unanswered)
+            self._watch_for(READ | WRITE)
         else:
             # Our own kernel refused: no packet left the host, unless an ICMP error says otherwise.
-            self._refused(code, about(drain(self._sock), self._to[0], self._to[1]), False)
+            self._report_refused(code, self._read_error(self._sock), False)
 
-    def _socket(self) -> socket.socket:
+    def _open_socket(self) -> socket.socket:
         sock = open_probe(self._target, socket.SOCK_STREAM)
         try:
-            # What is sent as one is to leave as one: the size of the first flight is a fact.
+            # Bytes that are sent as one leave as one: the size of the first flight is a fact.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._options.get("mss"):
-                # Before connect() it is both what we announce and the most that we send.
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, int(self._options["mss"]))
+            if self._mss is not None:
+                # Before connect() it is both the MSS that we announce and the most that we send.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self._mss)
         except OSError:
             sock.close()
             raise
         return sock
 
-    def _connecting(self, sock: socket.socket) -> None:
+    def _check_connect(self, sock: socket.socket) -> None:
         code = sock.connect_ex(self._to)
         if code == 0:
-            self._opened()
+            self._report_opened()
         elif code in IN_PROGRESS:
             # An ICMP error may be in the queue before the errno is set.
-            error = about(drain(sock), self._to[0], self._to[1])
+            error = self._read_error(sock)
             if error is not None:
-                self._refused(error.errno, error)
+                self._report_refused(error.errno, error)
         else:
-            self._refused(code, about(drain(sock), self._to[0], self._to[1]))
+            self._report_refused(code, self._read_error(sock))
 
-    def _refused(
+    def _report_refused(
         self, code: int, error: Optional[QueuedError], left: Optional[bool] = None
     ) -> None:
         if error is not None:
             self._icmp = error.fact()
-        self._not_opened(name_of(code), left if self._icmp is None else None)
+        self._report_not_opened(name_of(code), left if self._icmp is None else None)
 
-    def _unanswered(self) -> None:
+    def _end_unanswered(self) -> None:
         sock = self._sock
         assert sock is not None
         code = sock.connect_ex(self._to)
         if code == 0:
-            self._opened()
+            self._report_opened()
         elif code not in IN_PROGRESS:
-            self._refused(code, about(drain(sock), self._to[0], self._to[1]))
+            self._report_refused(code, self._read_error(sock))
         else:
             state = syn_state(sock)
-            self._not_opened(NO_ANSWER, state.left, state.asked)
+            self._report_not_opened(NO_ANSWER, state.left, state.asked)
 
-    def _not_opened(self, failure: str, left: Optional[bool], syns: Optional[int] = None) -> None:
-        self._agent.send(self._facts("opened", failure=failure, left=left, syns=syns))
-        self._end()
+    def _report_not_opened(
+        self, failure: str, left: Optional[bool], syns: Optional[int] = None
+    ) -> None:
+        self._report_opening(failure, left=left, syns=syns)
+        self._end_stream()
 
-    def _opened(self) -> None:
+    def _report_opened(self) -> None:
         sock = self._sock
         assert sock is not None
-        self._cancel()
+        self._cancel_timer()
         self._open = True
         self._opened_at = self._loop.now()
-        local = sock.getsockname()
+        rtt_us = int((self._opened_at - self._started) * 1000000)
+        local = str(sock.getsockname()[0]).partition("%")[0]
+        self._report_opening(None, rtt_us=rtt_us, local=local)
+        self._watch_again()
+        self._send_waiting()
+
+    def _report_opening(
+        self,
+        failure: Optional[str],
+        left: Optional[bool] = None,
+        syns: Optional[int] = None,
+        rtt_us: Optional[int] = None,
+        local: Optional[str] = None,
+    ) -> None:
         self._agent.send(
-            self._facts(
-                "opened",
-                failure=None,
-                rtt_us=int((self._opened_at - self._started) * 1000000),
-                local=[str(local[0]).partition("%")[0], local[1]],
+            StreamOpened(
+                id=self.id,
+                times=self._measure_times(),
+                failure=failure,
+                left=left,
+                syns=syns,
+                rtt_us=rtt_us,
+                local=local,
+                icmp=self._icmp,
+                soft=self._soft,
+                tcp=self.facts(),
             )
         )
-        self._rewatch()
-        self._flush()
 
     # Orders
 
@@ -156,79 +177,79 @@ class Stream:
             self._waiting.append(memoryview(data))
             self._queued += len(data)
         if self._open:
-            self._flush()
+            self._send_waiting()
 
     def grant(self, count: int) -> None:
         """The coordinator has taken so many bytes: as many more may be read."""
         self._credit += count
-        self._rewatch()
+        self._watch_again()
 
     def wait_for(self, limit_s: float) -> None:
         """Report ``timeout`` if no byte and no end comes within this time; the stream lives on."""
-        self._cancel()
-        self._timer = self._loop.call_later(limit_s, lambda: self.report("timeout"))
+        self._cancel_timer()
+        self._timer = self._loop.call_later(limit_s, lambda: self._report_event("timeout", None))
 
     def shut(self) -> None:
         """Send a FIN after what waits; the other direction stays open."""
         self._shutting = True
         if self._open:
-            self._flush()
+            self._send_waiting()
 
     def drop(self, reset: bool) -> None:
         """Close the connection now, by a FIN or by a reset; nothing more is reported."""
         sock = self._sock
         if reset and sock is not None:
-            self._unwatch()
+            self._unwatch_socket()
             close_with_reset(sock)
             self._sock = None
-        self._end()
+        self._end_stream()
 
-    def report(self, what: str) -> None:
-        """Send the facts of this moment."""
-        self._agent.send(self._facts(what))
+    def facts(self) -> Dict[str, int]:
+        """TCP_INFO as it is now."""
+        return {} if self._sock is None else tcp_facts(self._sock)
 
     # The open connection
 
-    def _ready(self, events: int) -> None:
+    def _serve_socket(self, events: int) -> None:
         sock = self._sock
         if sock is None:
             return
         if not self._open:
-            self._connecting(sock)
+            self._check_connect(sock)
             return
         if events & WRITE:
-            self._flush()
+            self._send_waiting()
         if events & ~WRITE and self._sock is not None:
-            self._read(sock)
+            self._read_socket(sock)
 
-    def _read(self, sock: socket.socket) -> None:
-        self._note_errors(sock)
+    def _read_socket(self, sock: socket.socket) -> None:
+        self._note_error(sock)
         while self._credit > 0 and self._hears and self._sock is not None:
             try:
                 data = sock.recv(min(self._credit, PIECE_BYTES))
             except BlockingIOError:
                 return
             except OSError as error:
-                self._broken(sock, error.errno)
+                self._report_broken(sock, error.errno)
                 return
-            self._heard(data)
+            self._report_received(data)
 
-    def _heard(self, data: bytes) -> None:
-        self._cancel()
+    def _report_received(self, data: bytes) -> None:
+        self._cancel_timer()
         if not data:
             self._hears = False
-            self._rewatch()
-            self.report("fin")
+            self._watch_again()
+            self._report_event("fin", None)
             return
         self._received_at = self._loop.now()
         self._credit -= len(data)
-        more = {} if self._answered or self._sock is None else {"tcp": tcp_facts(self._sock)}
+        tcp = None if self._answered or self._sock is None else tcp_facts(self._sock)
         self._answered = True
-        self._agent.send(self._facts("data", data=b64encode(data).decode("ascii"), **more))
+        self._agent.send(StreamReceived(self.id, self._measure_times(), data, tcp))
         if self._credit <= 0:
-            self._rewatch()
+            self._watch_again()
 
-    def _flush(self) -> None:
+    def _send_waiting(self) -> None:
         sock = self._sock
         while self._waiting and sock is not None:
             piece = self._waiting[0]
@@ -237,91 +258,97 @@ class Stream:
             except BlockingIOError:
                 break
             except OSError as error:
-                self._broken(sock, error.errno)
+                self._report_broken(sock, error.errno)
                 return
-            self._sent(piece, count)
+            self._note_sent(piece, count)
         if self._shutting and not self._waiting and sock is not None:
-            # Where the peer was faster, its end is reported by the read.
-            with suppress(OSError):
+            try:
                 sock.shutdown(socket.SHUT_WR)
-        self._rewatch()
+            except OSError:
+                pass  # the peer was faster: reading reports its end
+        self._watch_again()
 
-    def _sent(self, piece: memoryview, count: int) -> None:
+    def _note_sent(self, piece: memoryview, count: int) -> None:
         self._sent_at = self._loop.now()
         self._answered = False
         self._queued -= count
-        self._agent.send({"t": "credit", "id": self.id, "bytes": count})
+        self._agent.send(StreamCredit(self.id, count))
         if count == len(piece):
             self._waiting.popleft()
         else:
             self._waiting[0] = piece[count:]
 
-    def _note_errors(self, sock: socket.socket) -> None:
-        error = about(drain(sock), self._to[0], self._to[1])
+    def _read_error(self, sock: socket.socket) -> Optional[QueuedError]:
+        return about(drain(sock), self._to[0], self._to[1])
+
+    def _note_error(self, sock: socket.socket) -> None:
+        error = self._read_error(sock)
         if error is not None and self._icmp is None:
             self._icmp = error.fact()
 
-    def _broken(self, sock: socket.socket, number: Optional[int]) -> None:
-        """An operation failed. With IP_RECVERR an ICMP error is an errno too, and ends nothing."""
-        self._note_errors(sock)
+    def _report_broken(self, sock: socket.socket, number: Optional[int]) -> None:
+        """Report that an operation failed, if that ended the connection.
+
+        With IP_RECVERR an ICMP error is an errno too, and the connection lives on.
+        """
+        self._note_error(sock)
         name = name_of(number)
         if tcp_facts(sock).get("state") in ALIVE:
             self._soft = name
             return
-        self._agent.send(self._facts(ENDS.get(name, "failed"), failure=name))
-        self._end()
+        self._report_event(ENDS.get(name, "failed"), name)
+        self._end_stream()
 
     # Facts, watching, the end
 
-    def _facts(self, what: str, **more: Any) -> Dict[str, Any]:
+    def _report_event(self, kind: str, failure: Optional[str]) -> None:
+        times = self._measure_times()
+        self._agent.send(
+            StreamEvent(self.id, kind, times, failure, self._icmp, self._soft, self.facts())
+        )
+
+    def _measure_times(self) -> StreamTimes:
         now = self._loop.now()
         begin = self._started if self._opened_at is None else self._opened_at
-        facts = {
-            "t": what,
-            "id": self.id,
-            "elapsed_ms": _ms(now, begin),
-            "since_sent_ms": _ms(now, self._sent_at),
-            "since_received_ms": _ms(now, self._received_at),
-        }
-        if what != "data":
-            facts["icmp"] = None if self._icmp is None else list(self._icmp)
-            facts["soft"] = self._soft
-            facts["tcp"] = {} if self._sock is None else tcp_facts(self._sock)
-        facts.update(more)
-        return facts
+        return StreamTimes(
+            _to_ms(now - begin),
+            None if self._sent_at is None else _to_ms(now - self._sent_at),
+            None if self._received_at is None else _to_ms(now - self._received_at),
+        )
 
-    def _rewatch(self) -> None:
-        """Watch for what can be used now: epoll would report an end that nobody reads for ever."""
+    def _watch_again(self) -> None:
+        """Watch only for what can be used now: epoll would report an end that nobody reads again
+        and again."""
         if not self._open or self._sock is None:
             return
         reading = READ if self._hears and self._credit > 0 else 0
-        self._watch(reading | (WRITE if self._waiting else 0))
+        self._watch_for(reading | (WRITE if self._waiting else 0))
 
-    def _watch(self, events: int) -> None:
+    def _watch_for(self, events: int) -> None:
         if self._sock is None or events == self._watched:
             return
         if not events:
-            self._unwatch()
+            self._unwatch_socket()
             return
         if self._watched:
             self._loop.change(self._sock.fileno(), events)
         else:
-            self._loop.watch(self._sock.fileno(), events, self._ready)
+            self._loop.watch(self._sock.fileno(), events, self._serve_socket)
         self._watched = events
 
-    def _unwatch(self) -> None:
+    def _unwatch_socket(self) -> None:
         if self._watched and self._sock is not None:
             self._loop.unwatch(self._sock.fileno())
         self._watched = 0
 
-    def _cancel(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end(self) -> None:
-        self._cancel()
-        self._unwatch()
+    def _end_stream(self) -> None:
+        self._cancel_timer()
+        self._unwatch_socket()
         if self._sock is not None:
             self._sock.close()
             self._sock = None
@@ -330,5 +357,5 @@ class Stream:
         self._forget(self.id)
 
 
-def _ms(now: float, then: Optional[float]) -> Optional[float]:
-    return None if then is None else round((now - then) * 1000, 3)
+def _to_ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

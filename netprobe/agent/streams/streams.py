@@ -1,49 +1,72 @@
-"""Streams: TCP connections of this host that the coordinator speaks over, byte by byte.
+"""Every open stream of the agent, by its id, and the orders for them.
 
-The agent knows nothing of what is said. It measures: every event carries the time since the stream
-opened, since the last byte was sent and since the last one came, and what TCP_INFO knows.
+The agent knows nothing of what is said. It measures: every message carries the time since the
+stream opened, since the last byte was sent and since the last one came.
 """
 
-from base64 import b64decode
-from typing import Any, Callable, Dict
+from typing import Dict
 
-from .stream import Stream
+from ..core.agent import AgentCore
+from ..wire.stream_messages import (
+    StreamAwaitOrder,
+    StreamCredit,
+    StreamDropOrder,
+    StreamInfo,
+    StreamInfoOrder,
+    StreamOpenOrder,
+    StreamSendOrder,
+    StreamShutOrder,
+)
+from .stream import AgentStream
 
-Message = Dict[str, Any]
 
+class AgentStreams:
+    """Carries out stream orders. One for a stream that is over is no error: the two crossed."""
 
-class Streams:
-    """Every open stream of this agent, by its id."""
-
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
-        self._streams: Dict[int, Stream] = {}
+        self._streams: Dict[int, AgentStream] = {}
 
-    def order(self, message: Message) -> None:
-        """Carry out one order; one for a stream that has ended is no error, it crossed the end."""
-        identity = message["id"]
-        if message["t"] == "open":
-            self._streams[identity] = Stream(self._agent, message, self._forget)
-            self._streams[identity].connect()
-        elif identity in self._streams:
-            _ORDERS[message["t"]](self._streams[identity], message)
-        elif message["t"] == "info":
-            self._agent.send({"t": "info", "id": identity, "tcp": None})
+    def open(self, order: StreamOpenOrder) -> None:
+        """Open a connection; ``StreamOpened`` follows in any case."""
+        stream = AgentStream(self._agent, order, self._forget_stream)
+        self._streams[order.id] = stream
+        stream.connect()
+
+    def send(self, order: StreamSendOrder) -> None:
+        """Send bytes; credit for them is returned once the kernel has taken them."""
+        if order.id in self._streams:
+            self._streams[order.id].send(order.data)
+
+    def grant(self, order: StreamCredit) -> None:
+        """The coordinator has taken bytes: as many more may be read."""
+        if order.id in self._streams:
+            self._streams[order.id].grant(order.bytes)
+
+    def wait_for(self, order: StreamAwaitOrder) -> None:
+        """Report ``timeout`` if neither a byte nor an end comes in time."""
+        if order.id in self._streams:
+            self._streams[order.id].wait_for(order.ms / 1000.0)
+
+    def tell_info(self, order: StreamInfoOrder) -> None:
+        """Tell TCP_INFO as it is now; None where the stream is over."""
+        stream = self._streams.get(order.id)
+        self._agent.send(StreamInfo(order.id, None if stream is None else stream.facts()))
+
+    def shut(self, order: StreamShutOrder) -> None:
+        """Send a FIN after what waits."""
+        if order.id in self._streams:
+            self._streams[order.id].shut()
+
+    def drop(self, order: StreamDropOrder) -> None:
+        """Close a connection now."""
+        if order.id in self._streams:
+            self._streams[order.id].drop(order.reset)
 
     def close(self) -> None:
-        """Close all of them; nobody is there to be told."""
+        """Close all of them without a word."""
         for stream in list(self._streams.values()):
             stream.drop(False)
 
-    def _forget(self, identity: int) -> None:
+    def _forget_stream(self, identity: int) -> None:
         self._streams.pop(identity, None)
-
-
-_ORDERS: Dict[str, Callable[[Stream, Message], None]] = {
-    "data": lambda stream, message: stream.send(b64decode(message["data"])),
-    "credit": lambda stream, message: stream.grant(message["bytes"]),
-    "await": lambda stream, message: stream.wait_for(message["ms"] / 1000.0),
-    "info": lambda stream, message: stream.report("info"),
-    "shut": lambda stream, message: stream.shut(),
-    "drop": lambda stream, message: stream.drop(bool(message.get("reset"))),
-}

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import NamedTuple, Optional, Tuple
 
-from .frames import Template
+from .templates import Template
 
 MOST_BYTES = 4096
 

@@ -6,6 +6,7 @@ import pytest
 
 from netprobe.agent.core.pace import Answers, Bucket, Pacer
 from netprobe.agent.probers.datagram.engine import waited_s
+from netprobe.agent.wire.parts import Pace
 
 
 def test_unlimited_bucket_gives_all() -> None:
@@ -67,8 +68,8 @@ def test_orders_to_one_destination_share_a_pacer() -> None:
     """The bucket is the answering host's: two orders draw on one; another host has its own."""
     answers = Answers()
 
-    assert answers.pacer("a", None, (6, 1020)) is answers.pacer("a", None, (6, 1020))
-    assert answers.pacer("a", None, (6, 1020)) is not answers.pacer("b", None, (6, 1020))
+    assert answers.pacer("a", None, Pace(6, 1020)) is answers.pacer("a", None, Pace(6, 1020))
+    assert answers.pacer("a", None, Pace(6, 1020)) is not answers.pacer("b", None, Pace(6, 1020))
 
 
 def test_first_look_is_long_until_something_answered() -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from netprobe.agent.host import resolve
 from netprobe.agent.host.resolve import Resolver
+from netprobe.agent.wire.answers import Resolved
+from netprobe.agent.wire.orders import ResolveOrder
 from tests.agent.desk import Desk
 
 
@@ -24,10 +26,10 @@ def desk() -> Iterator[Desk]:
 
 def asked(desk: Desk, name: str, most_s: float = 20.0) -> tuple[list[str], str | None, str]:
     """What comes back for a name."""
-    desk.resolver.submit({"t": "resolve", "id": 4, "name": name})
-    frame = desk.await_frame("resolved", most_s)
-    assert frame["id"] == 4
-    return frame["addresses"], frame["failure"], frame["words"]
+    desk.resolver.submit(ResolveOrder(4, name))
+    found = desk.await_message(Resolved, most_s)
+    assert found.id == 4
+    return found.addresses, found.failure, found.words
 
 
 def test_a_name_gives_its_addresses_once_each(desk: Desk) -> None:
@@ -56,18 +58,18 @@ def test_a_resolver_that_hangs_is_given_up(desk: Desk, monkeypatch: pytest.Monke
     """Its time ends, other names are answered meanwhile, and a late answer is not sent twice."""
     hanging, look_up = threading.Event(), resolve.look_up
 
-    def slow(name: str) -> resolve.Result:
+    def slow(name: str) -> resolve.Lookup:
         if name == "slow":
             hanging.wait(10)
         return look_up(name)
 
     monkeypatch.setattr(resolve, "look_up", slow)
     monkeypatch.setattr(resolve, "TIMEOUT_S", 0.2)
-    desk.resolver.submit({"t": "resolve", "id": 1, "name": "slow"})
-    desk.resolver.submit({"t": "resolve", "id": 2, "name": "127.0.0.1"})
-    assert desk.await_frame("resolved")["id"] == 2
-    late = desk.await_frame("resolved")
-    assert (late["id"], late["failure"]) == (1, "name-not-resolved")
+    desk.resolver.submit(ResolveOrder(1, "slow"))
+    desk.resolver.submit(ResolveOrder(2, "127.0.0.1"))
+    assert desk.await_message(Resolved).id == 2
+    late = desk.await_message(Resolved)
+    assert (late.id, late.failure) == (1, "name-not-resolved")
     hanging.set()
     desk.run(0.2)
     assert desk.messages == []

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.host.return_path import holder, neighbour, way_back
+from netprobe.agent.host.return_path import holder, look_up_return_path, neighbour
 from netprobe.agent.net.netlink import attribute, attributes
+from netprobe.agent.wire.answers import ReturnPath
+from netprobe.agent.wire.orders import ReturnPathOrder
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_a_host_can_answer_itself(address: str) -> None:
     """No failure, nobody to resolve, and the device that has the address."""
-    answer = way_back({"id": 7, "dst": address, "src": address})
+    answer = look_up_return_path(ReturnPathOrder(7, address, address))
 
-    assert {key: answer[key] for key in ("t", "id", "dev", "next_hop", "failure")} == {
-        "t": "way-back", "id": 7, "dev": "lo", "next_hop": address, "failure": None
-    }  # fmt: skip
-    assert answer["neighbour"] in (None, "known")
-    assert answer["holder"] == "lo"
+    assert answer._replace(neighbour=None, strict=[]) == ReturnPath(
+        7, dev="lo", next_hop=address, neighbour=None, holder="lo", strict=[], failure=None
+    )
+    assert answer.neighbour in (None, "known")
 
 
 def test_an_address_of_nobody_has_no_holder_and_no_entry() -> None:
@@ -28,7 +29,7 @@ def test_an_address_of_nobody_has_no_holder_and_no_entry() -> None:
 
 def test_an_answer_from_an_address_of_others_fails() -> None:
     """The kernel's errno by its name."""
-    assert way_back({"id": 7, "dst": "127.0.0.1", "src": "192.0.2.1"})["failure"] is not None
+    assert look_up_return_path(ReturnPathOrder(7, "127.0.0.1", "192.0.2.1")).failure is not None
 
 
 def test_attributes_are_read_as_they_are_written() -> None:

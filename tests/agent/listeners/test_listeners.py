@@ -11,7 +11,10 @@ import pytest
 
 from netprobe.agent.listeners import opening
 from netprobe.agent.listeners import tcp_server as accepting
-from netprobe.agent.wire.frames import pack_nonce
+from netprobe.agent.wire.answers import Closed, Listening
+from netprobe.agent.wire.orders import CloseOrder, HeldOrder, ListenOrder
+from netprobe.agent.wire.parts import OrderArrivals
+from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.desk import MACLESS, Desk, block, free_ports, request
 from tests.agent.rig import KEY, PLAIN
 
@@ -45,32 +48,30 @@ def dial(desk: Desk, address: str, port: int, data: bytes) -> socket.socket:
 def test_a_round_is_bound_dialled_and_silent_about_it(desk: Desk, proto: str, address: str) -> None:
     """All ports are up and dialled, and the witness does not count our own dialling."""
     first = free_ports(address, KINDS[proto], 300)
-    (item,) = desk.listen(block(proto, address, [first, first + 299]))
-    assert item["up"] == [[first, first + 299]]
-    assert (item["undialled"], item["held"], item["failed"], item["nat"]) == ([], [], [], False)
+    (item,) = desk.listen(block(proto, address, (first, first + 299)))
+    assert item.up == [(first, first + 299)]
+    assert (item.undialled, item.held, item.failed, item.nat) == ([], [], [], False)
     seen = desk.seen(0, 1)
-    assert (seen["orders"], seen["strangers"]) == ([], [])
+    assert (seen.orders, seen.strangers) == ([], [])
 
 
 @pytest.mark.parametrize("address", [V4, V6])
 def test_a_tcp_nonce_is_answered_and_logged(desk: Desk, address: str) -> None:
     """The answer is a MAC that only this host can make; the log has order, port and source."""
     first = free_ports(address, socket.SOCK_STREAM, 2)
-    desk.listen(block("tcp", address, [first, first + 1]))
+    desk.listen(block("tcp", address, (first, first + 1)))
     with dial(desk, address, first + 1, request(7, first + 1)) as client:
         answer = client.recv(100)
     nonce = pack_nonce(7, first + 1, 1)
     assert PLAIN.answering_host(KEY, nonce, answer) == desk.host
-    assert desk.seen(7, 8)["orders"] == [
-        {"order": 7, "ports": [[first + 1, first + 1]], "from": [address], "reply": None}
-    ]
+    assert desk.seen(7, 8).orders == [OrderArrivals(7, [(first + 1, first + 1)], [address], None)]
 
 
 @pytest.mark.parametrize("address", [V4, V6])
 def test_a_udp_nonce_is_answered_from_the_asked_address(desk: Desk, address: str) -> None:
     """A connected socket takes answers from the asked address only, and it gets one."""
     first = free_ports(address, socket.SOCK_DGRAM, 1)
-    desk.listen(block("udp", address, [first, first]))
+    desk.listen(block("udp", address, (first, first)))
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as client:
         client.settimeout(2)
@@ -85,7 +86,7 @@ def test_a_nonce_for_another_port_gets_no_genuine_answer(desk: Desk, proto: str)
     """Something rewrote the port on the way: both have listeners, and the asked one saw nothing."""
     kind = KINDS[proto]
     first = free_ports(V4, kind, 2)
-    desk.listen(block(proto, V4, [first, first + 1]))
+    desk.listen(block(proto, V4, (first, first + 1)))
     with socket.socket(socket.AF_INET, kind) as client:
         client.settimeout(2)
         client.connect((V4, first + 1))
@@ -94,18 +95,18 @@ def test_a_nonce_for_another_port_gets_no_genuine_answer(desk: Desk, proto: str)
         answer = client.recv(100)
     assert answer
     assert PLAIN.answering_host(KEY, pack_nonce(7, first, 1), answer) is None
-    assert desk.seen(7)["orders"] == []
+    assert desk.seen(7).orders == []
 
 
 def test_an_address_that_the_host_lacks_is_heard_on_the_wildcard(desk: Desk) -> None:
     """Behind NAT the listener says so, and still answers from the address that was asked."""
     first = free_ports("0.0.0.0", socket.SOCK_DGRAM, 1)
     udp, tcp = desk.listen(
-        block("udp", "192.0.2.77", [first, first]), block("tcp", "192.0.2.77", [first, first])
+        block("udp", "192.0.2.77", (first, first)), block("tcp", "192.0.2.77", (first, first))
     )
-    assert (udp["nat"], tcp["nat"]) == (True, True)
-    assert udp["up"] == tcp["up"] == [[first, first]]
-    assert udp["undialled"] == tcp["undialled"] == []
+    assert (udp.nat, tcp.nat) == (True, True)
+    assert udp.up == tcp.up == [(first, first)]
+    assert udp.undialled == tcp.undialled == []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(2)
         client.connect((OTHER, first))
@@ -122,11 +123,11 @@ def test_a_held_port_is_never_touched(desk: Desk, proto: str) -> None:
         service.bind((V4, first + 1))
         if proto == "tcp":
             service.listen()
-        (item,) = desk.listen(block(proto, V4, [first, first + 2]))
-    (held,) = item["held"]
-    assert (held["first"], held["last"], held["pid"]) == (first + 1, first + 1, os.getpid())
-    assert (held["bind"], held["loopback"]) == (V4, False)
-    assert item["up"] == [[first, first], [first + 2, first + 2]]
+        (item,) = desk.listen(block(proto, V4, (first, first + 2)))
+    (held,) = item.held
+    assert (held.first, held.last, held.pid) == (first + 1, first + 1, os.getpid())
+    assert (held.bind, held.loopback) == (V4, False)
+    assert item.up == [(first, first), (first + 2, first + 2)]
 
 
 def test_a_dual_stack_service_holds_ipv4_too(desk: Desk) -> None:
@@ -136,18 +137,18 @@ def test_a_dual_stack_service_holds_ipv4_too(desk: Desk) -> None:
         socket.create_server(("::", first), family=socket.AF_INET6, dualstack_ipv6=True),
         socket.create_server(("::", first + 1), family=socket.AF_INET6),
     ):
-        (item,) = desk.listen(block("tcp", V4, [first, first + 1]))
-    assert [(held["first"], held["bind"]) for held in item["held"]] == [(first, "::")]
-    assert item["up"] == [[first + 1, first + 1]]
+        (item,) = desk.listen(block("tcp", V4, (first, first + 1)))
+    assert [(held.first, held.bind) for held in item.held] == [(first, "::")]
+    assert item.up == [(first + 1, first + 1)]
 
 
 def test_a_port_that_is_only_bound_to_loopback_is_held(lan: str, desk: Desk) -> None:
     """A service that listens on loopback only is a finding: nothing is bound beside it."""
     first = free_ports(V4, socket.SOCK_STREAM, 1)
     with socket.create_server((V4, first)):
-        (item,) = desk.listen(block("tcp", lan, [first, first]))
-    assert item["up"] == []
-    assert (item["held"][0]["bind"], item["held"][0]["loopback"]) == (V4, True)
+        (item,) = desk.listen(block("tcp", lan, (first, first)))
+    assert item.up == []
+    assert (item.held[0].bind, item.held[0].loopback) == (V4, True)
 
 
 @pytest.fixture
@@ -165,9 +166,9 @@ def test_a_port_that_somebody_connects_from_is_not_held(desk: Desk) -> None:
     with socket.create_server((V4, 0)) as server, socket.socket() as client:
         client.connect(server.getsockname())
         port = client.getsockname()[1]
-        (item,) = desk.listen(block("tcp", V4, [port, port]))
-    assert item["held"] == []
-    assert item["failed"] == [[port, port, "address-in-use"]]
+        (item,) = desk.listen(block("tcp", V4, (port, port)))
+    assert item.held == []
+    assert item.failed == [(port, port, "address-in-use")]
 
 
 def test_time_wait_does_not_keep_a_port_from_us(desk: Desk) -> None:
@@ -178,8 +179,8 @@ def test_time_wait_does_not_keep_a_port_from_us(desk: Desk) -> None:
             accepted, _ = server.accept()
             accepted.close()
             assert client.recv(1) == b""
-    (item,) = desk.listen(block("tcp", V4, [port, port]))
-    assert item["up"] == [[port, port]]
+    (item,) = desk.listen(block("tcp", V4, (port, port)))
+    assert item.up == [(port, port)]
 
 
 def test_a_bound_port_that_does_not_listen_yet_is_left_alone(desk: Desk) -> None:
@@ -188,8 +189,8 @@ def test_a_bound_port_that_does_not_listen_yet_is_left_alone(desk: Desk) -> None
         service.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         service.bind((V4, 0))
         port = service.getsockname()[1]
-        (item,) = desk.listen(block("tcp", V4, [port, port]))
-        assert item["failed"] == [[port, port, "address-in-use"]]
+        (item,) = desk.listen(block("tcp", V4, (port, port)))
+        assert item.failed == [(port, port, "address-in-use")]
         service.listen()
 
 
@@ -200,9 +201,9 @@ def test_node_ports_are_skipped_where_a_kubelet_runs(
     first = free_ports(V4, socket.SOCK_STREAM, 4)
     monkeypatch.setattr(opening, "runs_kubelet", lambda: True)
     monkeypatch.setattr(opening, "node_ports", lambda: (first + 1, first + 2))
-    (item,) = desk.listen(block("tcp", V4, [first, first + 3]))
-    assert item["skipped"] == [[first + 1, first + 2]]
-    assert item["up"] == [[first, first], [first + 3, first + 3]]
+    (item,) = desk.listen(block("tcp", V4, (first, first + 3)))
+    assert item.skipped == [(first + 1, first + 2)]
+    assert item.up == [(first, first), (first + 3, first + 3)]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_node_ports_are_skipped_where_a_kubelet_runs(
 def test_strangers_get_no_answer(desk: Desk, data: bytes) -> None:
     """Another run's key, a scanner or noise: nothing is sent, and the witness knows."""
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    desk.listen(block("tcp", V4, [first, first]), block("udp", V4, [first, first]))
+    desk.listen(block("tcp", V4, (first, first)), block("udp", V4, (first, first)))
     with (
         dial(desk, V4, first, data) as client,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
@@ -224,40 +225,40 @@ def test_strangers_get_no_answer(desk: Desk, data: bytes) -> None:
             sock.settimeout(0.05)
             with pytest.raises(TimeoutError):
                 sock.recv(1)
-    assert desk.seen(7, 0)["orders"] == []
-    assert desk.seen()["strangers"] == [[first, V4]]
+    assert desk.seen(7, 0).orders == []
+    assert desk.seen().strangers == [(first, V4)]
 
 
 def test_a_template_without_a_mac_takes_nothing_but_itself(desk: Desk) -> None:
     """Where there is no room for a MAC, at least the bytes around the nonce must be ours."""
     first = free_ports(V4, socket.SOCK_DGRAM, 1)
-    desk.listen(block("udp", V4, [first, first], template=3))
+    desk.listen(block("udp", V4, (first, first), template=3))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.sendto(request(7, first, MACLESS), (V4, first))
         client.sendto(b"\x1b" + request(8, first, MACLESS)[1:], (V4, first))
         desk.settle()
     seen = desk.seen(7, 8)
-    assert [item["order"] for item in seen["orders"]] == [7]
-    assert seen["strangers"] == [[first, V4]]
+    assert [item.order for item in seen.orders] == [7]
+    assert seen.strangers == [(first, V4)]
 
 
 def test_a_one_way_template_is_logged_and_not_answered(desk: Desk) -> None:
     """VXLAN and the like: receiving it is the proof."""
     first = free_ports(V4, socket.SOCK_DGRAM, 1)
-    desk.listen(block("udp", V4, [first, first], template=2))
+    desk.listen(block("udp", V4, (first, first), template=2))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(0.05)
         client.sendto(request(7, first, desk.templates[2]), (V4, first))
         desk.settle()
         with pytest.raises(TimeoutError):
             client.recv(1)
-    assert desk.seen(7)["orders"][0]["ports"] == [[first, first]]
+    assert desk.seen(7).orders[0].ports == [(first, first)]
 
 
 def test_a_request_in_pieces_is_answered(desk: Desk) -> None:
     """TCP keeps no message borders."""
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    desk.listen(block("tcp", V4, [first, first]))
+    desk.listen(block("tcp", V4, (first, first)))
     data = request(7, first)
     with dial(desk, V4, first, data[:5]) as client:
         client.sendall(data[5:20])
@@ -271,7 +272,7 @@ def test_open_connections_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatc
     """A flood of silent connections pushes out its own oldest, and an honest probe is answered."""
     monkeypatch.setattr(accepting, "MAX_OPEN", 8)
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    desk.listen(block("tcp", V4, [first, first]))
+    desk.listen(block("tcp", V4, (first, first)))
     flood = [dial(desk, V4, first, b"x") for _ in range(20)]
     with dial(desk, V4, first, request(7, first)) as client:
         assert client.recv(100)
@@ -286,7 +287,7 @@ def test_a_slow_stranger_is_put_out(desk: Desk, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(accepting, "READ_S", 0.05)
     monkeypatch.setattr(accepting, "SWEEP_S", 0.05)
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    desk.listen(block("tcp", V4, [first, first]))
+    desk.listen(block("tcp", V4, (first, first)))
     with dial(desk, V4, first, b"") as client:
         desk.run(0.3)
         with pytest.raises(ConnectionResetError):
@@ -296,28 +297,28 @@ def test_a_slow_stranger_is_put_out(desk: Desk, monkeypatch: pytest.MonkeyPatch)
 def test_a_closed_round_frees_its_ports_and_keeps_its_log(desk: Desk) -> None:
     """After close nothing listens and nothing is in TIME_WAIT; what was seen can still be asked."""
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    desk.listen(block("tcp", V4, [first, first]))
+    desk.listen(block("tcp", V4, (first, first)))
     with dial(desk, V4, first, request(7, first)) as client:
         assert client.recv(100)
-        desk.listeners.close_round({"t": "close", "id": 1})
-        desk.await_frame("closed")
+        desk.listeners.close_round(CloseOrder(1))
+        desk.await_message(Closed)
         with pytest.raises(ConnectionResetError):
             client.recv(1)
     with socket.socket() as service:
         service.bind((V4, first))
         service.listen()
-    assert desk.seen(7)["orders"][0]["order"] == 7
+    assert desk.seen(7).orders[0].order == 7
 
 
 def test_a_round_that_is_closed_while_it_opens_leaves_nothing(desk: Desk) -> None:
     """Ctrl-C in the middle of thousands of binds."""
     first = free_ports(V4, socket.SOCK_STREAM, 600)
-    order = {"t": "listen", "id": 1, "blocks": [block("tcp", V4, [first, first + 599])]}
+    order = ListenOrder(1, [block("tcp", V4, (first, first + 599))])
     desk.listeners.listen(order)
     desk.settle()
-    desk.listeners.close_round({"t": "close", "id": 1})
+    desk.listeners.close_round(CloseOrder(1))
     desk.run(0.1)
-    assert desk.messages == [{"t": "closed", "id": 1}]
+    assert desk.messages == [Closed(1)]
     socket.create_server((V4, first)).close()
 
 
@@ -325,11 +326,11 @@ def test_held_binds_nothing(desk: Desk) -> None:
     """A look at who holds what."""
     with socket.create_server((V4, 0)) as service:
         port = service.getsockname()[1]
-        blocks = [block("tcp", V4, [port, port]), block("udp", V4, [port, port])]
-        desk.listeners.held({"t": "held", "id": 5, "blocks": blocks})
-    tcp, udp = desk.await_frame("listening")["blocks"]
-    assert tcp["held"][0]["pid"] == os.getpid()
-    assert (tcp["up"], udp["up"], udp["held"]) == ([], [], [])
+        blocks = [block("tcp", V4, (port, port)), block("udp", V4, (port, port))]
+        desk.listeners.tell_held(HeldOrder(5, blocks))
+    tcp, udp = desk.await_message(Listening).blocks
+    assert tcp.held[0].pid == os.getpid()
+    assert (tcp.up, udp.up, udp.held) == ([], [], [])
 
 
 @as_root
@@ -337,14 +338,12 @@ def test_held_binds_nothing(desk: Desk) -> None:
 def test_an_ip_protocol_is_witnessed(desk: Desk, address: str) -> None:
     """A raw socket receives the protocol; the IPv4 header in front is taken off."""
     (item,) = desk.listen(block("ipproto", address, template=2, number=253))
-    assert (item["up"], item["undialled"]) == ([[0, 0]], [])
+    assert (item.up, item.undialled) == ([(0, 0)], [])
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_RAW, 253) as client:
         client.sendto(request(7, 0, desk.templates[2]), (address, 0))
         desk.settle()
-    assert desk.seen(7)["orders"] == [
-        {"order": 7, "ports": [[0, 0]], "from": [address], "reply": None}
-    ]
+    assert desk.seen(7).orders == [OrderArrivals(7, [(0, 0)], [address], None)]
 
 
 def test_more_than_the_descriptors_allow_is_reported(
@@ -352,8 +351,8 @@ def test_more_than_the_descriptors_allow_is_reported(
 ) -> None:
     """A low hard limit costs listeners, not the agent."""
     # Half of so few files is kept for connections.
-    monkeypatch.setattr("netprobe.agent.listeners.listeners._file_limit", lambda: 20)
+    monkeypatch.setattr("netprobe.agent.listeners.listeners._read_file_limit", lambda: 20)
     first = free_ports(V4, socket.SOCK_STREAM, 12)
-    (item,) = desk.listen(block("tcp", V4, [first, first + 11]))
-    assert item["up"] == [[first, first + 9]]
-    assert item["failed"] == [[first + 10, first + 11, "too-many-files"]]
+    (item,) = desk.listen(block("tcp", V4, (first, first + 11)))
+    assert item.up == [(first, first + 9)]
+    assert item.failed == [(first + 10, first + 11, "too-many-files")]

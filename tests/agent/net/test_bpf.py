@@ -12,7 +12,7 @@ from netprobe.agent.net.bpf import Wanted, program
 
 TCP, UDP, ICMP, ICMP6, IPIP = 6, 17, 1, 58, 4
 SYN, SYN_ACK, RST = 0x02, 0x12, 0x04
-PORTS = [[7000, 7009], [7100, 7100]]
+PORTS = [(7000, 7009), (7100, 7100)]
 
 
 def takes(instructions: bytes, packet: bytes, kind: int = bpf.PACKET_HOST) -> bool:

@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from netprobe.agent.net.errqueue import ORIGIN_ICMP, QueuedError, about, drain, listen_for_errors
+from netprobe.agent.wire.parts import IcmpFact
 from tests.agent.rig import closed_port
 
 
@@ -24,7 +25,8 @@ def test_port_unreachable_is_read_whole(address: str) -> None:
         select.select([], [], [sock], 0.2)
         (error,) = drain(sock)
 
-        assert error.fact() == ((1, 4) if ":" in address else (3, 3)) + (address, 64)
+        kind = (1, 4) if ":" in address else (3, 3)
+        assert error.fact() == IcmpFact(*kind, address, 64)
         assert (error.to, error.port, error.errno) == (address, port, errno.ECONNREFUSED)
         assert error.is_icmp
         assert drain(sock) == []

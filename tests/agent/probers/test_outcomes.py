@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.agent.probers.outcomes import FLUSH_PORTS, Outcomes, fold, kind
+from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.parts import OutcomeRun
 
 REFUSED = kind("connect", "refused")
 OPEN = kind("connect", answer="unasked")
@@ -17,14 +17,17 @@ def test_one_outcome_of_a_range_is_one_run() -> None:
     """2,768 node ports that all refuse are one run with the median round trip."""
     spans = [(port, port, 0, port % 3, 1) for port in range(32767, 29999, -1)]
 
-    assert fold(spans) == [[30000, 32767, 0, 1, 1]]
+    assert fold(spans) == [OutcomeRun(30000, 32767, 0, 1, 1)]
 
 
 def test_spans_and_single_ports_fold_together() -> None:
     """What came as a range counts with every port of it: in the run, and in its median."""
     spans = [(10, 19, 0, 7, 1), (21, 21, 0, 9, 1), (20, 20, 0, 8, 2), (1, 3, 1, -1, 1)]
 
-    assert fold(spans) == [[1, 3, 1, None, 1], [10, 21, 0, 7, 2]]
+    assert fold(spans) == [
+        OutcomeRun(1, 3, 1, None, 1),
+        OutcomeRun(10, 21, 0, 7, 2),
+    ]
 
 
 def test_a_different_port_splits_a_run() -> None:
@@ -32,8 +35,11 @@ def test_a_different_port_splits_a_run() -> None:
     spans = [(1, 1, 0, 5, 1), (2, 2, 0, 5, 1), (3, 3, 1, 9, 2), (4, 4, 0, -1, 1), (6, 6, 0, 7, 3)]
 
     assert fold(spans) == [
-        [1, 2, 0, 5, 1], [3, 3, 1, 9, 2], [4, 4, 0, None, 1], [6, 6, 0, 7, 3],
-    ]  # fmt: skip
+        OutcomeRun(1, 2, 0, 5, 1),
+        OutcomeRun(3, 3, 1, 9, 2),
+        OutcomeRun(4, 4, 0, None, 1),
+        OutcomeRun(6, 6, 0, 7, 3),
+    ]
 
 
 @given(st.dictionaries(st.integers(1, 300), st.tuples(st.integers(0, 2), st.integers(1, 3))))
@@ -42,9 +48,6 @@ def test_every_port_is_in_exactly_one_run(found: dict[int, tuple[int, int]]) -> 
     spans = [(port, port, index, 10, attempts) for port, (index, attempts) in found.items()]
     seen: dict[int, int] = {}
     for first, last, index, _, _ in fold(spans):
-        assert first is not None
-        assert last is not None
-        assert index is not None
         for port in range(first, last + 1):
             assert port not in seen
             seen[port] = index
@@ -52,9 +55,9 @@ def test_every_port_is_in_exactly_one_run(found: dict[int, tuple[int, int]]) -> 
     assert seen == {port: index for port, (index, _) in found.items()}
 
 
-def test_kinds_are_sent_once_and_have_all_keys() -> None:
-    """A message names each kind once, with the keys of the wire document."""
-    sent: list[dict[str, Any]] = []
+def test_kinds_are_sent_once() -> None:
+    """A message names each kind once; its runs refer to it by its place."""
+    sent: list[ProbeOutcomes] = []
     outcomes = Outcomes(sent.append, 9)
     for port in (1, 2, 3):
         outcomes.add(port, OPEN if port == 2 else REFUSED, 0.001, 1)
@@ -62,30 +65,34 @@ def test_kinds_are_sent_once_and_have_all_keys() -> None:
     outcomes.flush()
 
     (message,) = sent
-    assert message["id"] == 9
-    assert [found["failure"] for found in message["kinds"]] == ["refused", None]
-    assert set(message["kinds"][0]) == {
-        "op", "failure", "icmp", "left", "answer", "by", "data", "ttl", "elapsed_ms", "mtu", "syns",
-    }  # fmt: skip
-    assert message["runs"] == [[1, 1, 0, 1000, 1], [2, 2, 1, 1000, 1], [3, 3, 0, 1000, 1]]
+    assert message == ProbeOutcomes(
+        9,
+        kinds=[REFUSED, OPEN],
+        runs=[
+            OutcomeRun(1, 1, 0, 1000, 1),
+            OutcomeRun(2, 2, 1, 1000, 1),
+            OutcomeRun(3, 3, 0, 1000, 1),
+        ],
+        own_port=None,
+    )
 
 
 def test_syn_counts_do_not_split_runs() -> None:
     """Timer jitter counts 5 SYNs here and 6 there; the run says the least."""
-    sent: list[dict[str, Any]] = []
+    sent: list[ProbeOutcomes] = []
     outcomes = Outcomes(sent.append, 9)
     silent = kind("connect", "no-answer", left=True)
     for port, syns in ((1, 6), (2, 5), (3, 6)):
         outcomes.add(port, silent, None, 2, syns)
     outcomes.flush()
 
-    assert sent[0]["runs"] == [[1, 3, 0, None, 2]]
-    assert sent[0]["kinds"][0]["syns"] == 5
+    assert sent[0].runs == [OutcomeRun(1, 3, 0, None, 2)]
+    assert sent[0].kinds == [silent._replace(packets=5)]
 
 
 def test_a_big_order_reports_as_it_goes() -> None:
     """Memory does not grow with the order: a full batch is sent."""
-    sent: list[dict[str, Any]] = []
+    sent: list[ProbeOutcomes] = []
     outcomes = Outcomes(sent.append, 9)
     for port in range(FLUSH_PORTS):
         outcomes.add(port, REFUSED, None, 1)

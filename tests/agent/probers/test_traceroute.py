@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from netprobe.agent.probers.traceroute import Walker
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.orders import WalkOrder
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent
@@ -14,21 +14,21 @@ from tests.agent.rig import Agent
 PROTOCOLS = ["tcp", "udp", "icmp"]
 
 
-def walk(agent: Agent, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+def walk(agent: Agent, *orders: WalkOrder) -> list[Walked]:
     """Run walks at once; their answers in the same order."""
     with inside(SOURCE):
         walker = Walker(agent)
-        for number, message in enumerate(messages, 1):
-            walker.submit({"t": "walk", "id": number, "src": None, "max_ttl": 20, **message})
-        agent.wait(*range(1, len(messages) + 1))
+        for number, order in enumerate(orders, 1):
+            walker.submit(order._replace(id=number))
+        agent.wait(*range(1, len(orders) + 1))
     walker.close()
-    found = {message["id"]: message for message in agent.messages if message["t"] == "walked"}
-    return [found[number] for number in range(1, len(messages) + 1)]
+    found = {message.id: message for message in agent.sent(Walked)}
+    return [found[number] for number in range(1, len(orders) + 1)]
 
 
-def to(family: int, proto: str, port: int = 33) -> dict[str, Any]:
+def to(family: int, proto: str, port: int = 33) -> WalkOrder:
     """A walk to the destination."""
-    return {"proto": proto, "dst": ADDRESS[family]["destination"], "port": port}
+    return WalkOrder(0, proto, ADDRESS[family]["destination"], port, None, 20, 0)
 
 
 @pytest.mark.lab
@@ -40,8 +40,8 @@ def test_an_open_way_shows_every_hop(lab: None, family: int, proto: str) -> None
     (found,) = walk(agent, to(family, proto))
     address = ADDRESS[family]
 
-    assert found["hops"] == [[1, address["r1"]], [2, address["r2"]], [3, address["destination"]]]
-    assert (found["reached"], found["failure"]) == (True, None)
+    assert found.hops == [(1, address["r1"]), (2, address["r2"]), (3, address["destination"])]
+    assert (found.reached, found.failure) == (True, None)
 
 
 @pytest.mark.lab
@@ -65,13 +65,13 @@ def test_a_drop_is_behind_the_last_hop(
     answers = walk(agent, *(to(family, proto) for proto in PROTOCOLS))
     others = walk(Agent(), to(family, "tcp", 34))
 
-    expected = [[ttl, ADDRESS[family][name]] for ttl, name in enumerate(heard, 1)]
+    expected = [(ttl, ADDRESS[family][name]) for ttl, name in enumerate(heard, 1)]
     for found in answers:
-        assert [hop for hop in found["hops"] if hop[1] is not None] == expected
-        assert not found["reached"]
+        assert [hop for hop in found.hops if hop.address is not None] == expected
+        assert not found.reached
     if namespace == SOURCE:
-        assert [found["failure"] for found in answers] == [None, "not-permitted", "not-permitted"]
-    assert others[0]["reached"], "another port is not touched by the rule"
+        assert [found.failure for found in answers] == [None, "not-permitted", "not-permitted"]
+    assert others[0].reached, "another port is not touched by the rule"
 
 
 @pytest.mark.lab
@@ -80,8 +80,8 @@ def test_a_refusing_router_ends_the_walk(lab: None) -> None:
     netlab.rule(R2, "forward", "tcp dport 33 reject with icmp type admin-prohibited")
     (found,) = walk(Agent(), to(4, "tcp"))
 
-    assert found["hops"] == [[1, ADDRESS[4]["r1"]], [2, ADDRESS[4]["r2"]], [3, ADDRESS[4]["r2"]]]
-    assert not found["reached"]
+    assert found.hops == [(1, ADDRESS[4]["r1"]), (2, ADDRESS[4]["r2"]), (3, ADDRESS[4]["r2"])]
+    assert not found.reached
 
 
 @pytest.mark.lab
@@ -89,10 +89,10 @@ def test_no_route_is_a_failure_of_our_own(lab: None) -> None:
     """Where nothing can be sent, the failure has its name and no hop is invented."""
     netlab.route(SOURCE, "add", "prohibit", "10.99.0.0/24")
     for proto in PROTOCOLS:
-        (found,) = walk(Agent(), {"proto": proto, "dst": "10.99.0.1", "port": 33})
+        (found,) = walk(Agent(), to(4, proto)._replace(dst="10.99.0.1"))
 
-        assert (found["failure"], found["reached"]) == ("access-denied", False)
-        assert all(address is None for _, address in found["hops"])
+        assert (found.failure, found.reached) == ("access-denied", False)
+        assert all(address is None for _, address in found.hops)
 
 
 @pytest.mark.lab
@@ -103,4 +103,4 @@ def test_many_walks_keep_the_routers_pace(lab: None) -> None:
     answers = walk(Agent(), *(to(4, "tcp", port) for port in range(33, 41)))
 
     for found in answers:
-        assert found["hops"][:2] == [[1, ADDRESS[4]["r1"]], [2, ADDRESS[4]["r2"]]]
+        assert found.hops[:2] == [(1, ADDRESS[4]["r1"]), (2, ADDRESS[4]["r2"])]

@@ -4,57 +4,86 @@ from __future__ import annotations
 
 import socket
 import threading
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from netprobe.agent.core.loop import Loop
 from netprobe.agent.host.nameservers import read_servers
 from netprobe.agent.streams.stream import CREDIT_BYTES
-from netprobe.agent.streams.streams import Streams
+from netprobe.agent.streams.streams import AgentStreams
+from netprobe.agent.wire.stream_messages import (
+    StreamAwaitOrder,
+    StreamCredit,
+    StreamDropOrder,
+    StreamEvent,
+    StreamInfo,
+    StreamInfoOrder,
+    StreamOpened,
+    StreamOpenOrder,
+    StreamReceived,
+    StreamSendOrder,
+    StreamShutOrder,
+)
+from tests.agent.rig import Agent
 
 LOOPBACKS = ["127.0.0.1", "::1"]
 MOST_S = 20.0
+Message = TypeVar("Message")
+
 RESET = b"\1\0\0\0\0\0\0\0"
 
 
-class Rig:
-    """The least agent that streams need; it collects frames and runs until one of a kind comes."""
+class Rig(Agent):
+    """The agent of the engines' tests, which runs until a message about a stream comes."""
 
     def __init__(self) -> None:
-        self.loop = Loop()
-        self.frames: list[dict[str, Any]] = []
-        self.streams = Streams(self)
-        self._until: Callable[[dict[str, Any]], bool] | None = None
+        super().__init__()
+        self.streams = AgentStreams(self)
+        self._until: Callable[[Any], bool] | None = None
 
-    def send(self, frame: dict[str, Any]) -> None:
-        self.frames.append(frame)
-        if self._until is not None and self._until(frame):
+    def send(self, message: Any) -> None:
+        super().send(message)
+        if self._until is not None and self._until(message):
             self.loop.stop()
 
-    def order(self, what: str, **keys: Any) -> None:
-        self.streams.order({"t": what, "id": keys.pop("id", 1), **keys})
-
-    def open(self, address: str, port: int, **keys: Any) -> None:
-        self.order("open", dst=address, port=port, src=None, **keys)
+    def open(self, address: str, port: int, **more: Any) -> None:
+        order = StreamOpenOrder(1, address, port, None, mss=None, timeout_ms=4000)
+        self.streams.open(order._replace(**more))
 
     def data(self, data: bytes) -> None:
-        self.order("data", data=b64encode(data).decode())
+        self.streams.send(StreamSendOrder(1, data))
 
-    def until(self, *kinds: str) -> dict[str, Any]:
-        """Run until a frame of one of these kinds that was not there before."""
-        self._until = lambda frame: frame["t"] in kinds
+    def info(self) -> StreamInfo:
+        self.streams.tell_info(StreamInfoOrder(1))
+        return self.last(StreamInfo)
+
+    def last(self, kind: type[Message]) -> Message:
+        """The last message, which is of this class."""
+        found = self.messages[-1]
+        assert isinstance(found, kind)
+        return found
+
+    def until(self, kind: type[Message]) -> Message:
+        """Run until a message of this class that was not there before."""
+        self._run(lambda message: isinstance(message, kind))
+        return self.last(kind)
+
+    def until_event(self, *kinds: str) -> StreamEvent:
+        """Run until an event of one of these kinds that was not there before."""
+        self._run(lambda message: isinstance(message, StreamEvent) and message.kind in kinds)
+        return self.last(StreamEvent)
+
+    def _run(self, until: Callable[[Any], bool]) -> None:
+        self._until = until
         late = self.loop.call_later(MOST_S, self.loop.stop)
         self.loop.run()
         late.cancel()
-        assert self.frames[-1]["t"] in kinds, f"no {kinds} in {MOST_S:g} s: {self.frames[-3:]}"
-        return self.frames[-1]
+        assert until(self.messages[-1]), f"not in {MOST_S:g} s: {self.messages[-3:]}"
 
     def received(self) -> bytes:
-        return b"".join(b64decode(each["data"]) for each in self.frames if each["t"] == "data")
+        return b"".join(message.data for message in self.sent(StreamReceived))
 
 
 @pytest.fixture
@@ -76,15 +105,14 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
         yield sock
 
 
-def connected(rig: Rig, listener: socket.socket, **keys: Any) -> socket.socket:
+def connected(rig: Rig, listener: socket.socket, **more: Any) -> socket.socket:
     """Open a stream to the listener; gives the listener's end."""
     address, port = listener.getsockname()[:2]
-    rig.open(address, port, **keys)
-    opened = rig.frames[-1] if rig.frames and rig.frames[-1]["t"] == "opened" else None
-    opened = opened or rig.until("opened")
-    assert opened["failure"] is None
-    assert opened["local"][0] == address
-    assert opened["rtt_us"] >= 0
+    rig.open(address, port, **more)
+    opened = rig.last(StreamOpened) if rig.messages else rig.until(StreamOpened)
+    assert opened.failure is None
+    assert opened.local == address
+    assert opened.rtt_us is not None
     accepted, _ = listener.accept()
     accepted.settimeout(MOST_S)
     return accepted
@@ -96,23 +124,22 @@ def test_bytes_pass_both_ways(rig: Rig, listener: socket.socket) -> None:
         rig.data(b"question")
         assert peer.recv(100) == b"question"
         peer.sendall(b"answer")
-        frame = rig.until("data")
-        assert b64decode(frame["data"]) == b"answer"
-        assert frame["since_sent_ms"] >= 0
-        assert frame["since_received_ms"] == pytest.approx(0, abs=50)
-        assert frame["tcp"]["snd_mss"] > 0
-        assert {"t": "credit", "id": 1, "bytes": 8} in rig.frames
+        found = rig.until(StreamReceived)
+        assert found.data == b"answer"
+        assert (found.times.since_sent_ms or -1) >= 0
+        assert found.times.since_received_ms == pytest.approx(0, abs=50)
+        assert (found.tcp or {})["snd_mss"] > 0
+        assert StreamCredit(1, 8) in rig.messages
 
 
 def test_an_end_is_told_apart(rig: Rig, listener: socket.socket) -> None:
     """A FIN is ``fin``, and half of the connection lives on: what we send still arrives."""
     with connected(rig, listener) as peer:
         peer.shutdown(socket.SHUT_WR)
-        frame = rig.until("fin")
-        assert frame.get("failure") is None
+        assert rig.until_event("fin").failure is None
         rig.data(b"late")
         assert peer.recv(100) == b"late"
-        rig.order("shut")
+        rig.streams.shut(StreamShutOrder(1))
         assert peer.recv(100) == b""
 
 
@@ -121,35 +148,34 @@ def test_a_reset_is_a_reset(rig: Rig, listener: socket.socket) -> None:
     peer = connected(rig, listener)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     peer.close()
-    frame = rig.until("reset", "fin")
-    assert (frame["t"], frame["failure"]) == ("reset", "reset")
-    assert frame["elapsed_ms"] >= 0
-    rig.order("info")
-    assert rig.frames[-1] == {"t": "info", "id": 1, "tcp": None}
+    event = rig.until_event("reset", "fin")
+    assert (event.kind, event.failure) == ("reset", "reset")
+    assert event.times.elapsed_ms >= 0
+    assert rig.info() == StreamInfo(1, None)
 
 
 def test_silence_is_reported_and_ends_nothing(rig: Rig, listener: socket.socket) -> None:
-    """``await`` reports ``timeout`` by the agent's clock; the stream goes on."""
+    """``timeout`` comes by the agent's clock; the stream goes on."""
     with connected(rig, listener) as peer:
         rig.data(b"x")
-        rig.order("await", ms=120)
-        frame = rig.until("timeout")
-        assert frame["since_sent_ms"] >= 115
-        assert frame["since_received_ms"] is None
-        assert "failure" not in frame
+        rig.streams.wait_for(StreamAwaitOrder(1, 120))
+        event = rig.until_event("timeout")
+        assert (event.times.since_sent_ms or 0) >= 115
+        assert event.times.since_received_ms is None
+        assert event.failure is None
         peer.sendall(b"still here")
-        assert b64decode(rig.until("data")["data"]) == b"still here"
+        assert rig.until(StreamReceived).data == b"still here"
 
 
 def test_an_answer_cancels_the_silence(rig: Rig, listener: socket.socket) -> None:
     """Whatever comes in time, no ``timeout`` follows it."""
     with connected(rig, listener) as peer:
-        rig.order("await", ms=200)
+        rig.streams.wait_for(StreamAwaitOrder(1, 200))
         peer.sendall(b"quick")
-        rig.until("data")
+        rig.until(StreamReceived)
         rig.loop.call_later(0.4, rig.loop.stop)
         rig.loop.run()
-        assert "timeout" not in [frame["t"] for frame in rig.frames]
+        assert rig.sent(StreamEvent) == []
 
 
 def test_no_more_than_the_credit_is_read(rig: Rig, listener: socket.socket) -> None:
@@ -162,8 +188,8 @@ def test_no_more_than_the_credit_is_read(rig: Rig, listener: socket.socket) -> N
         rig.loop.run()
         assert len(rig.received()) == CREDIT_BYTES
         while len(rig.received()) < total:
-            rig.order("credit", bytes=CREDIT_BYTES)
-            rig.until("data")
+            rig.streams.grant(StreamCredit(1, CREDIT_BYTES))
+            rig.until(StreamReceived)
         sender.join()
         assert len(rig.received()) == total
 
@@ -175,14 +201,14 @@ def test_more_than_the_credit_is_refused(rig: Rig, listener: socket.socket) -> N
 
 
 def test_drop_closes_with_a_reset_if_asked(rig: Rig, listener: socket.socket) -> None:
-    """``drop`` ends the connection at once, and nothing more is said about it."""
+    """A drop ends the connection at once, and nothing more is said about it."""
     with connected(rig, listener) as peer:
-        before = len(rig.frames)
-        rig.order("drop", reset=True)
+        before = len(rig.messages)
+        rig.streams.drop(StreamDropOrder(1, True))
         with pytest.raises(ConnectionResetError):
             peer.recv(1)
         rig.data(b"too late")
-        assert len(rig.frames) == before
+        assert len(rig.messages) == before
 
 
 def test_the_end_of_the_agent_closes_every_stream(rig: Rig, listener: socket.socket) -> None:
@@ -194,20 +220,19 @@ def test_the_end_of_the_agent_closes_every_stream(rig: Rig, listener: socket.soc
 
 @pytest.mark.parametrize("address", LOOPBACKS)
 def test_a_refusal_is_an_outcome(rig: Rig, address: str) -> None:
-    """A closed port gives ``opened`` with the failure's name, as TCP probes do."""
+    """A closed port gives ``StreamOpened`` with the failure's name, as TCP probes do."""
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as sock:
         sock.bind((address, 0))
         port = sock.getsockname()[1]
         rig.open(address, port)
-        frame = rig.frames[-1] if rig.frames else rig.until("opened")
-    assert (frame["t"], frame["failure"], frame["icmp"]) == ("opened", "refused", None)
+        opened = rig.last(StreamOpened) if rig.messages else rig.until(StreamOpened)
+    assert (opened.failure, opened.icmp) == ("refused", None)
 
 
 def test_the_mss_is_capped_before_the_handshake(rig: Rig, listener: socket.socket) -> None:
     """TCP_MAXSEG holds for what we send: the kernel says so."""
-    with connected(rig, listener, sockopts={"mss": 536}):
-        rig.order("info")
-        assert rig.frames[-1]["tcp"]["snd_mss"] <= 536
+    with connected(rig, listener, mss=536):
+        assert (rig.info().tcp or {})["snd_mss"] <= 536
 
 
 def test_the_source_address_is_used(rig: Rig) -> None:
@@ -216,12 +241,12 @@ def test_the_source_address_is_used(rig: Rig) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        rig.order("open", dst="127.0.0.1", port=port, src="127.0.0.9")
-        opened = rig.frames[-1] if rig.frames else rig.until("opened")
-        assert opened["local"][0] == "127.0.0.9"
-        rig.order("open", id=2, dst="127.0.0.1", port=port, src="192.0.2.77")
-        assert rig.frames[-1]["failure"] == "address-not-available"
-        assert rig.frames[-1]["left"] is False
+        rig.open("127.0.0.1", port, src="127.0.0.9")
+        opened = rig.last(StreamOpened) if rig.messages else rig.until(StreamOpened)
+        assert opened.local == "127.0.0.9"
+        rig.open("127.0.0.1", port, id=2, src="192.0.2.77")
+        assert rig.last(StreamOpened).failure == "address-not-available"
+        assert rig.last(StreamOpened).left is False
 
 
 def test_resolvers_are_read_in_order(tmp_path: Any) -> None:

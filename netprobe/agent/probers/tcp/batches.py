@@ -1,17 +1,19 @@
-"""What the TCP engine has out: connects in volleys, and their order with its deadlines."""
+"""The connects that the TCP engine has out, in batches, and their order with its deadlines."""
 
 import socket
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from ...core.pump import Batch
+from ...core.agent import AgentCore
+from ...core.pump import YoungBatch
 from ...net.sockets import SynState, is_own
-from ..orders import Order, Part
-from ..outcomes import Kind
-from .socket_pool import Pool
+from ...wire.orders import ProbeOrder
+from ...wire.parts import OutcomeKind
+from ..orders import ProbePart, RunningOrder
+from .socket_pool import SocketPool
 
-# One connect that is out: its volley, and its place there.
-Flight = Tuple["Volley", int]
+# One connect that is out: its batch, and its place there.
+PendingConnect = Tuple["ConnectBatch", int]
 
 # The methods as functions, for map(): a chunk of connects is one loop in C.
 connect_ex = socket.SocketType.connect_ex
@@ -21,19 +23,19 @@ fileno = socket.SocketType.fileno
 STEADY_S = 0.02
 
 
-class Volley:
+class ConnectBatch:
     """Connects of one part and look that were started together, as columns.
 
-    Mostly they also end together, and alike: then nothing is done connect by connect.
+    Connects of a batch usually end together with the same result and are then handled as one group.
     """
 
     __slots__ = (
-        "_indices", "_started", "_step_s", "addresses", "batch", "fds", "look", "part", "ports",
-        "socks",
+        "_indices", "_started", "_step_s", "addresses", "fds", "look", "part", "ports", "socks",
+        "young",
     )  # fmt: skip
 
     def __init__(
-        self, part: Part, look: int, ports: Sequence[int], socks: List[socket.socket]
+        self, part: ProbePart, look: int, ports: Sequence[int], socks: List[socket.socket]
     ) -> None:
         self.part = part
         self.look = look
@@ -41,7 +43,7 @@ class Volley:
         self.socks = socks
         self.addresses: List[Tuple[Any, ...]] = part.order.target.addresses(ports)
         self.fds = list(map(fileno, socks))
-        self.batch: Batch = [len(socks), 1]
+        self.young = YoungBatch(len(socks))
         self._started = self._step_s = 0.0
         self._indices: Optional[Dict[int, int]] = None
 
@@ -51,8 +53,8 @@ class Volley:
     def spread(self, begun: float, ended: float) -> None:
         """They were started between these two looks at the clock.
 
-        Where the process stood still meanwhile nobody knows which went late: then all did, so that
-        no deadline comes early.
+        If the process stood still meanwhile, it is unknown which went late. Then all count from the
+        end, so that no deadline comes early.
         """
         steady = ended - begun <= STEADY_S
         self._started = begun if steady else ended
@@ -63,7 +65,7 @@ class Volley:
         return self._started + self._step_s * index
 
     def indices(self, fds: Sequence[int]) -> Sequence[int]:
-        """Which ones have these descriptors, each of which is named once; in order."""
+        """The indices of the connects with these descriptors, in order; none may occur twice."""
         if len(fds) == len(self.fds):
             return range(len(fds))
         if self._indices is None:
@@ -73,19 +75,19 @@ class Volley:
 
 
 def pick(column: Any, indices: Sequence[int]) -> Any:
-    """A column's part for these, which are in order."""
+    """The values of a column at these indices, which are in order."""
     return column if len(indices) == len(column) else [column[index] for index in indices]
 
 
-class TcpOrder(Order):
+class TcpOrder(RunningOrder):
     """A TCP order; each deque is in the order of its deadlines."""
 
-    def __init__(self, agent: Any, message: Dict[str, Any], pool: Pool) -> None:
-        Order.__init__(self, agent, message)
-        self.first: Deque[Volley] = deque()
-        self.later: Deque[Volley] = deque()
-        # Host-unreachable that came once, by port; it is asked again.
-        self.dead: Dict[int, Kind] = {}
+    def __init__(self, agent: AgentCore, order: ProbeOrder, pool: SocketPool) -> None:
+        RunningOrder.__init__(self, agent, order)
+        self.first: Deque[ConnectBatch] = deque()
+        self.later: Deque[ConnectBatch] = deque()
+        # Ports that were host-unreachable once; they are asked again.
+        self.dead: Dict[int, OutcomeKind] = {}
         self._silent: Dict[int, Tuple[int, Optional[bool]]] = {}
         self._own: Optional[bool] = None
         self.hold_until = 0.0

@@ -1,9 +1,9 @@
 """Sockets that keep their source port and address from connect to connect.
 
 Otherwise the kernel looks for both at every connect, which is a seventh of a scan's work. A socket
-is only bound to the address that the kernel would have taken, and where its route is the same: IPv4
-looks for the route once more when it has chosen an address. IPv6 does not, so rules and routes for
-that address would count for bound sockets only; there it is left to the kernel.
+is bound only to the address that the kernel would choose, and only where the route stays the same.
+IPv4 looks for the route again when it has chosen an address. IPv6 does not, so a rule for that
+address would apply to bound sockets only; there the kernel chooses for each connect.
 """
 
 import socket
@@ -11,12 +11,12 @@ import struct
 from typing import Any, Optional, Set
 
 from ...net.netlink import attributes, dump
-from ...net.sockets import Target, open_probe
-from ..orders import Order
+from ...net.sockets import ProbeTarget, open_probe
+from ..orders import RunningOrder
 
-# An order of fewer ports is not worth it.
+# Binding does not pay for an order of fewer ports.
 FROM_PORTS = 256
-# So many source ports at most, and this share of what the host has: others connect, too.
+# So many source ports at most, and at most this share of the host's: other programs connect too.
 MOST_PORTS = 512
 SHARE = 0.05
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
@@ -41,10 +41,10 @@ class BoundSockets:
 
     def measure(self) -> None:
         """Look at the host's settings as they are now."""
-        self._room = _most_ports()
+        self._room = _count_ports()
         self._plain = None
 
-    def target(self, order: Order) -> Optional[Target]:
+    def target(self, order: RunningOrder) -> Optional[ProbeTarget]:
         """Where an order goes, with the source address that its sockets may be bound to."""
         target = order.target
         if order.pending < FROM_PORTS:
@@ -55,16 +55,16 @@ class BoundSockets:
             return None
         if self._plain is None:
             self._plain = _is_plain()
-        source = _source(target) if self._plain else None
-        # An own address connects from itself, and might meet itself.
+        source = _find_source(target) if self._plain else None
+        # A connect to an own address starts from that address, and might meet its own socket.
         return None if source in (None, target.address) else target._replace(source=source)
 
-    def open(self, target: Target, min_ttl: Optional[int]) -> Optional[socket.socket]:
+    def open(self, target: ProbeTarget, min_ttl: Optional[int]) -> Optional[socket.socket]:
         """A bound socket; None where there is no port for it."""
         if len(self._fds) >= self._room:
             return None
         try:
-            sock = open_probe(target, socket.SOCK_STREAM, 0, min_ttl, _free_port(target))
+            sock = open_probe(target, socket.SOCK_STREAM, 0, min_ttl, _find_free_port(target))
         except OSError:
             return None  # the host is short of ports; unbound sockets may share them
         self._fds.add(sock.fileno())
@@ -79,8 +79,8 @@ class BoundSockets:
         self._fds.discard(sock.fileno())
 
 
-def _free_port(target: Target) -> int:
-    """A port that nobody has. The kernel chooses; only one that bind() names stays the socket's."""
+def _find_free_port(target: ProbeTarget) -> int:
+    """A free port, chosen by the kernel. A socket keeps only a port that bind() names."""
     scout: Any = socket.SocketType(target.family, socket.SOCK_STREAM)
     try:
         scout.bind(target.source_sockaddr(0))
@@ -89,7 +89,7 @@ def _free_port(target: Target) -> int:
         scout.close()
 
 
-def _source(target: Target) -> Optional[str]:
+def _find_source(target: ProbeTarget) -> Optional[str]:
     """The address that a connect to this target would have."""
     try:
         sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
@@ -117,7 +117,7 @@ def _is_plain() -> bool:
     return not any(_BY_PORT.intersection(rule) for rule in rules)
 
 
-def _most_ports() -> int:
+def _count_ports() -> int:
     try:
         with open(PORT_RANGE) as file:
             first, last = map(int, file.read().split())

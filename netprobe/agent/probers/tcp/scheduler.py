@@ -1,20 +1,25 @@
-"""Starting TCP connects: whose turn it is, how many at once, and what fails before it is out."""
+"""Starts TCP connects: whose turn it is, how many at once, and which fail before they are out."""
 
 import errno
 import socket
 from collections import deque
 from itertools import repeat
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Deque, Dict, List, Optional, Tuple
 
-from ...core.pace import answers_of
+from ...core.agent import AgentCore
 from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
 from ...net.errqueue import about, drain
 from ...net.sockets import is_own
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
-from ..orders import Flow, Part, Turn
+from ..orders import PortLook, ProbePart, Turn
 from ..outcomes import kind
-from .batches import TcpOrder, Volley, connect_ex
-from .socket_pool import Pool
+from .batches import ConnectBatch, TcpOrder, connect_ex
+from .socket_pool import SocketPool
+
+# What mypy takes for true: the engine imports this module.
+MYPY = False
+if MYPY:
+    from .engine import TcpEngine
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -23,22 +28,24 @@ CHUNK = 128
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
-# Where answers came quickly so far, silence is told from slowness sooner: after so many times the
-# slowest answer, but not at once, for our own processor may be busy.
+# Where answers came quickly so far, a connect stops counting towards the window sooner: after so
+# many times the slowest answer, but not at once, because our own processor may be busy.
 YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 
 
-class Launcher:
-    """The orders that still have something to start. ``owner`` is told of what ended at once."""
+class ConnectScheduler:
+    """The orders that still have ports to start; ``owner`` takes connects that ended at once."""
 
-    def __init__(self, agent: Any, owner: Any, pool: Pool, live: Dict[int, Volley]) -> None:
+    def __init__(
+        self, agent: AgentCore, owner: "TcpEngine", pool: SocketPool, live: Dict[int, ConnectBatch]
+    ) -> None:
         self._agent = agent
         self._owner = owner
         self._pool = pool
         self._live = live
         self._now = agent.loop.now
-        self._answers = answers_of(agent)
+        self._answers = agent.answers
         self._pause_until = 0.0
         self.window = Window(WINDOW)
         self.queue: Deque[TcpOrder] = deque()
@@ -48,7 +55,7 @@ class Launcher:
         if not order.queued:
             return
         order.queued = False
-        # It mostly has just had its turn, and stands last: thousands of orders need no search.
+        # Usually it has just had its turn and stands last; then thousands need no search.
         if self.queue[-1] is order:
             self.queue.pop()
         else:
@@ -94,33 +101,33 @@ class Launcher:
         return None
 
     def _connect_all(self, order: TcpOrder, turn: Turn, now: float) -> None:
-        # The hot half of the engine: whole chunks go through C loops (map, zip), flow by flow only
-        # what did not simply go out.
+        # The hot half of the engine: whole chunks go through C loops (map, zip). Only connects that
+        # did not simply go out are handled one by one.
         part, look, ports = turn
-        socks = self._sockets(order, turn)
+        socks = self._take_sockets(order, turn)
         if not socks:
             return
-        volley = Volley(part, look, ports[: len(socks)], socks)
+        batch = ConnectBatch(part, look, ports[: len(socks)], socks)
         begun = self._now()
-        codes = list(map(connect_ex, socks, volley.addresses))
+        codes = list(map(connect_ex, socks, batch.addresses))
         ended = self._now()
         failed: List[Tuple[int, socket.socket, int]] = []
         if codes.count(errno.EINPROGRESS) != len(codes):
             all_of_it = list(zip(ports, socks, codes))
             failed = [each for each in all_of_it if each[2] != errno.EINPROGRESS]
             out = [each for each in all_of_it if each[2] == errno.EINPROGRESS]
-            volley = Volley(part, look, [each[0] for each in out], [each[1] for each in out])
-        if len(volley):
+            batch = ConnectBatch(part, look, [each[0] for each in out], [each[1] for each in out])
+        if len(batch):
             order.short_since = None
-            volley.spread(begun, ended)
-            self._live.update(zip(volley.fds, repeat(volley)))
-            (order.first if look == 1 else order.later).append(volley)
-            self.window.add(volley.batch, now, _young_s(order))
+            batch.spread(begun, ended)
+            self._live.update(zip(batch.fds, repeat(batch)))
+            (order.first if look == 1 else order.later).append(batch)
+            self.window.add(batch.young, now, _find_young_s(order))
         for port, sock, code in failed:
-            self._at_once(part, port, look, sock, begun, code)
+            self._end_at_once(part, port, look, sock, begun, code)
 
-    def _sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
-        """One for each flow, used ones first; fewer where there are no more to be had."""
+    def _take_sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
+        """A socket for each port, used ones first; fewer where the host has no more."""
         part, look, ports = turn
         shelf = order.shelf
         count = len(ports)
@@ -128,7 +135,7 @@ class Launcher:
         del shelf[-count:]
         while len(socks) < count:
             at = len(socks)
-            sock = self._new_socket(order, (part, ports[at], look))
+            sock = self._open_socket(order, (part, ports[at], look))
             if sock is None:
                 for port in ports[at + 1 :]:
                     self.ask_later(order, (part, port, look))
@@ -136,34 +143,35 @@ class Launcher:
             socks.append(sock)
         return socks
 
-    def _new_socket(self, order: TcpOrder, flow: Flow) -> Optional[socket.socket]:
-        """A fresh socket, or None where there is none to be had just now."""
+    def _open_socket(self, order: TcpOrder, port_look: PortLook) -> Optional[socket.socket]:
+        """A fresh socket, or None where the host has none just now."""
         try:
             return self._pool.take(order, order.bound)
         except OSError as error:
-            if is_transient(error.errno) and not self._short_for_long(order):
+            if is_transient(error.errno) and not self._is_short_for_long(order):
                 self._pool.shrink()
-                self.ask_later(order, flow)
+                self.ask_later(order, port_look)
             else:
                 self._owner.report(
-                    order, flow[1], kind("bind", name_of(error.errno)), None, flow[2]
+                    order, port_look[1], kind("bind", name_of(error.errno)), None, port_look[2]
                 )
             return None
 
-    def ask_later(self, order: TcpOrder, flow: Flow) -> None:
-        order.put_back(flow)
+    def ask_later(self, order: TcpOrder, port_look: PortLook) -> None:
+        """Give a port another turn."""
+        order.put_back(port_look)
         self.add(order)
 
-    def _short_for_long(self, order: TcpOrder) -> bool:
+    def _is_short_for_long(self, order: TcpOrder) -> bool:
         """Whether this order has been short of a port or descriptor for too long to wait on."""
         now = self._now()
         self._pause_until = now + SHORT_S
         return short_for_long(order, now) and not self._live
 
-    def _at_once(
-        self, part: Part, port: int, look: int, sock: socket.socket, started: float, code: int
+    def _end_at_once(
+        self, part: ProbePart, port: int, look: int, sock: socket.socket, started: float, code: int
     ) -> None:
-        """connect() ended before it returned: by our own kernel, or (rarely) with success."""
+        """Handle a connect that ended at once: by our own kernel, or (rarely) with success."""
         order = part.order
         if code == 0:
             self._owner.opened(part, port, look, sock, started)
@@ -171,14 +179,16 @@ class Launcher:
         error = about(drain(sock), order.target.address, port)
         bound = self._pool.is_bound(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN or (bound and (code == errno.EADDRNOTAVAIL or _is_left(order))):
-            # It was called off just when it opened after all, see ``Arrivals``; or its own port has
-            # lately been connected to this very port, and any other will do; or the host no longer
-            # has the address that it would have chosen.
+        if code == errno.EISCONN or (
+            bound and (code == errno.EADDRNOTAVAIL or _has_lost_source(order))
+        ):
+            # It was called off just when it opened (see ``Completions``), or its own port was lately
+            # connected to this very port, or the host has lost the address that the socket is bound
+            # to. Another socket will do.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
-        if short and not self._short_for_long(order):
+        if short and not self._is_short_for_long(order):
             self.ask_later(order, (part, port, look))
             return
         fact = None if error is None else error.fact()
@@ -186,7 +196,7 @@ class Launcher:
         self._owner.report(order, port, what, None, look)
 
 
-def _is_left(order: TcpOrder) -> bool:
+def _has_lost_source(order: TcpOrder) -> bool:
     """Whether this host has lost the source address that it chose for this order."""
     bound = order.bound
     if bound is None or bound.source is None or order.target.source is not None:
@@ -194,7 +204,7 @@ def _is_left(order: TcpOrder) -> bool:
     return not is_own(bound._replace(address=bound.source))
 
 
-def _young_s(order: TcpOrder) -> float:
+def _find_young_s(order: TcpOrder) -> float:
     """How long a connect counts towards the window."""
     if not order.slowest_s:
         return YOUNG_S

@@ -3,39 +3,39 @@
 import select
 import socket
 from collections import OrderedDict
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from ...net.sockets import (
     Disconnect,
-    Target,
+    ProbeTarget,
     close_with_reset,
     open_probe,
     set_ttl,
     tcp_socket_limit,
 )
-from ..orders import Order
+from ..orders import RunningOrder
 from .bound_sockets import BoundSockets
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
-# How many ended connections may wait for the peer to end too (and as a share of all sockets), and
-# how long. It pays only for many: the first few are closed and forgotten.
+# How many ended connections may wait until the peer ends too (also as a share of all sockets), and
+# how long. Waiting pays only for many connections: the first few are simply closed.
 MOST_PARTING = 256
 PARTING_SHARE = 0.25
 PARTING_S = 0.5
 FEW = 256
 
-Key = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int]]
+ShelfKey = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int]]
 Shelf = List[socket.socket]
 
 
-class Pool:
+class SocketPool:
     """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
 
-    def __init__(self, epoll: Any) -> None:
+    def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
         self._disconnect = Disconnect()
         self._bound = BoundSockets()
-        self._shelves: Dict[Key, Shelf] = {}
+        self._shelves: Dict[ShelfKey, Shelf] = {}
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
         self._parting: "OrderedDict[int, Tuple[float, Shelf, socket.socket]]" = OrderedDict()
@@ -47,12 +47,12 @@ class Pool:
         self._limit = tcp_socket_limit()
         self._bound.measure()
 
-    def bound(self, order: Order) -> Optional[Target]:
+    def bound(self, order: RunningOrder) -> Optional[ProbeTarget]:
         """The order's target with the source address that its sockets keep; None: they do not."""
         return self._bound.target(order)
 
-    def shelf(self, order: Order, bound: Optional[Target]) -> Shelf:
-        """The idle sockets of one family, source address, TTL and TTL threshold: they are alike."""
+    def shelf(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> Shelf:
+        """The idle sockets with an order's family, source address, TTL and TTL threshold."""
         target = bound or order.target
         # Where the kernel chose the address, some sockets are not bound to it.
         chosen = order.target.source is None
@@ -64,13 +64,13 @@ class Pool:
         return self._limit - self.open + sum(len(shelf) for shelf in self._shelves.values())
 
     def shrink(self) -> None:
-        """The host has no more descriptors: what we have must do."""
+        """Open no more sockets than now: the host has no more descriptors."""
         self._limit = max(1, self.open)
 
-    def take(self, order: Order, bound: Optional[Target]) -> socket.socket:
+    def take(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> socket.socket:
         """A fresh socket; it keeps its port where it can. Raises OSError."""
         if self.open >= self._limit:
-            # There is room only because the sockets of another source address lie idle.
+            # There is room only because sockets with another source address are idle.
             for shelf in self._shelves.values():
                 if shelf:
                     self.drop(shelf.pop())
@@ -124,7 +124,7 @@ class Pool:
                 shelf.append(sock)
 
     def age(self, now: float) -> None:
-        """Leave to the kernel what has waited long enough for the peer."""
+        """Close sockets that have waited long enough for the peer."""
         parting = self._parting
         while parting and now - next(iter(parting.values()))[0] > PARTING_S:
             self.drop(parting.popitem(last=False)[1][2])
@@ -143,7 +143,7 @@ class Pool:
             self.reset(sock)
 
     def empty(self) -> None:
-        """Close what is idle."""
+        """Close the idle sockets."""
         while self._parting:
             self.drop(self._parting.popitem()[1][2])
         for shelf in self._shelves.values():

@@ -77,13 +77,13 @@ def scan(family: int = 4, ports: range = PORTS, **more: Any) -> Sent:
     with inside(SOURCE):
         engine = TcpEngine(agent)
         destination = ADDRESS[family]["destination"]
-        engine.submit(order(1, "tcp", destination, [[ports[0], ports[-1]]], **more))
+        engine.submit(order(1, "tcp", destination, [(ports[0], ports[-1])], **more))
         agent.wait(1)
         engine.close()
     found = agent.outcomes(1)
     assert set(found) == set(ports)
-    assert {kind["failure"] for kind in found.values()} == {"refused"}
-    assert {kind["attempts"] for kind in found.values()} == {1}
+    assert {each.kind.failure for each in found.values()} == {"refused"}
+    assert {each.looks for each in found.values()} == {1}
     sent = sniffer.syns()
     sniffer.sock.close()
     return sent
@@ -153,8 +153,8 @@ def test_a_chosen_source_address_is_kept_beside_the_kernels_choice(lab: None) ->
     sniffer, agent = Sniffer(4), Agent()
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", DESTINATION_4, [[1001, 4000]], look_ms=2000))
-        other = order(2, "tcp", NEXT_DOOR, [[5001, 5300]], src=SECOND)
+        engine.submit(order(1, "tcp", DESTINATION_4, [(1001, 4000)], look_ms=2000))
+        other = order(2, "tcp", NEXT_DOOR, [(5001, 5300)], src=SECOND)
         agent.loop.call_later(1.0, lambda: engine.submit(other))
         agent.wait(1, 2)
         engine.close()
@@ -177,12 +177,12 @@ def test_an_address_that_the_host_loses_is_not_kept(lab: None) -> None:
 
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", DESTINATION_4, [[PORTS[0], PORTS[-1]]], looks=2))
+        engine.submit(order(1, "tcp", DESTINATION_4, [(PORTS[0], PORTS[-1])], looks=2))
         agent.loop.call_later(0.5, lose)
         agent.wait(1)
         engine.close()
 
-    assert {kind["failure"] for kind in agent.outcomes(1).values()} == {"refused"}
+    assert {each.kind.failure for each in agent.outcomes(1).values()} == {"refused"}
 
 
 def test_a_routing_rule_for_ports_still_chooses_the_source(lab: None) -> None:
@@ -277,7 +277,7 @@ def test_orders_for_the_same_open_ports_do_not_meet(lab: None) -> None:
     with inside(SOURCE):
         engine = TcpEngine(agent)
         for number in range(1, 9):
-            engine.submit(order(number, "tcp", DESTINATION_4, [[20001, 20600]]))
+            engine.submit(order(number, "tcp", DESTINATION_4, [(20001, 20600)]))
         agent.wait(*range(1, 9))
         engine.close()
     doors.kill()
@@ -288,5 +288,5 @@ def test_orders_for_the_same_open_ports_do_not_meet(lab: None) -> None:
     assert len(source_ports(sent)) < len(sent) * 0.9, "sockets are used again"
     for number in range(1, 9):
         found = agent.outcomes(number)
-        assert {kind["answer"] for kind in found.values()} == {"unasked"}
+        assert {each.kind.answer for each in found.values()} == {"unasked"}
         assert len(found) == 600

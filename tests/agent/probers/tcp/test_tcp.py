@@ -6,15 +6,16 @@ import os
 import resource
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from netprobe.agent.core.loop import READ
 from netprobe.agent.probers.tcp.engine import TcpEngine
+from netprobe.agent.wire.answers import Done, ProbeOutcomes
+from netprobe.agent.wire.orders import ProbeOrder
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import HOST, Agent, TcpResponder, closed_port, order
+from tests.agent.rig import HOST, Agent, Found, TcpResponder, closed_port, only, order
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -33,11 +34,11 @@ def engine(agent: Agent) -> Iterator[TcpEngine]:
     engine.close()
 
 
-def one(agent: Agent, engine: TcpEngine, message: dict[str, Any]) -> dict[str, Any]:
+def one(agent: Agent, engine: TcpEngine, message: ProbeOrder) -> Found:
     """Run one order of one port."""
     engine.submit(message)
-    agent.wait(message["id"])
-    (found,) = agent.outcomes(message["id"]).values()
+    agent.wait(message.id)
+    (found,) = agent.outcomes(message.id).values()
     return found
 
 
@@ -45,25 +46,25 @@ def one(agent: Agent, engine: TcpEngine, message: dict[str, Any]) -> dict[str, A
 def test_open_port_is_open(agent: Agent, engine: TcpEngine, address: str) -> None:
     """A bare connect to a listener is open and asks nothing."""
     responder = TcpResponder(agent, address, "mute")
-    found = one(agent, engine, order(1, "tcp", address, [[responder.port] * 2]))
+    found = one(agent, engine, order(1, "tcp", address, only(responder.port)))
     responder.close()
 
-    assert (found["op"], found["failure"], found["answer"]) == ("connect", None, "unasked")
-    assert found["attempts"] == 1
-    assert found["rtt_us"] > 0
+    assert (found.kind.op, found.kind.failure, found.kind.answer) == ("connect", None, "unasked")
+    assert found.looks == 1
+    assert (found.rtt_us or 0) > 0
     assert responder.seen == []
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
 def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
     """Resets are refusals without ICMP, and a range of them is one run."""
-    engine.submit(order(1, "tcp", address, [[1, 9], [20, 400]]))
+    engine.submit(order(1, "tcp", address, [(1, 9), (20, 400)]))
     agent.wait(1)
 
-    (message,) = [sent for sent in agent.messages if sent["t"] == "outcomes"]
-    assert [(run[0], run[1]) for run in message["runs"]] == [(1, 9), (20, 400)]
-    (kind,) = message["kinds"]
-    assert (kind["op"], kind["failure"], kind["icmp"]) == ("connect", "refused", None)
+    (message,) = agent.sent(ProbeOutcomes)
+    assert [(run.first, run.last) for run in message.runs] == [(1, 9), (20, 400)]
+    (kind,) = message.kinds
+    assert (kind.op, kind.failure, kind.icmp) == ("connect", "refused", None)
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
@@ -84,52 +85,52 @@ def test_what_a_listener_says_is_told_apart(
 ) -> None:
     """Only the right MAC is an answer; everything else has its own word."""
     responder = TcpResponder(agent, address, how)
-    message = order(1, "tcp", address, [[responder.port] * 2], mode="nonce", template=1, host=HOST,
+    message = order(1, "tcp", address, only(responder.port), mode="nonce", template=1, host=HOST,
                     look_ms=300)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["op"], found["failure"]) == ("answer", None)
-    assert (found["answer"], found["by"]) == (answer, by)
+    assert (found.kind.op, found.kind.failure) == ("answer", None)
+    assert (found.kind.answer, found.kind.by) == (answer, by)
 
 
 def test_another_host_of_ours_is_foreign(agent: Agent, engine: TcpEngine) -> None:
     """A true MAC of another host says who answered instead."""
     responder = TcpResponder(agent, "127.0.0.1", "answer", host=3)
-    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+    message = order(1, "tcp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
                     host=HOST)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["by"]) == ("foreign", 3)
+    assert (found.kind.answer, found.kind.by) == ("foreign", 3)
 
 
 def test_silence_after_opening_is_asked_again(agent: Agent, engine: TcpEngine) -> None:
     """A listener that says nothing gets every look."""
     responder = TcpResponder(agent, "127.0.0.1", "mute")
-    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+    message = order(1, "tcp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
                     look_ms=200, looks=3)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["attempts"]) == ("silent", 3)
+    assert (found.kind.answer, found.looks) == ("silent", 3)
     assert len(set(responder.seen)) == 3, "each look has a nonce of its own"
 
 
 def test_a_service_is_heard(agent: Agent, engine: TcpEngine) -> None:
     """Mode bytes returns what a real service says, whole."""
     responder = TcpResponder(agent, "127.0.0.1", "reflect")
-    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="bytes", template=2)
+    message = order(1, "tcp", "127.0.0.1", only(responder.port), mode="bytes", template=2)
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["data"]) == ("bytes", "aGVsbG8=")
+    assert (found.kind.answer, found.kind.data) == ("bytes", b"hello")
 
 
 def test_nothing_stays_behind_on_the_listener(agent: Agent, engine: TcpEngine) -> None:
     """After a nonce the connection is reset: no TIME_WAIT and no open connection is left."""
     responder = TcpResponder(agent, "127.0.0.1", "answer")
-    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1)
+    message = order(1, "tcp", "127.0.0.1", only(responder.port), mode="nonce", template=1)
     one(agent, engine, message)
     with open("/proc/net/tcp") as table:
         port = f":{responder.port:04X} "
@@ -145,23 +146,23 @@ def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: TcpEngin
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         low = int(file.read().split()[0])
     # Bound to the very address and with every port of the range asked, self-connects do occur.
-    engine.submit(order(1, "tcp", "127.0.0.77", [[low, low + 9999]], src="127.0.0.77"))
+    engine.submit(order(1, "tcp", "127.0.0.77", [(low, low + 9999)], src="127.0.0.77"))
     agent.wait(1)
 
-    assert {found["failure"] for found in agent.outcomes(1).values()} == {"refused"}
+    assert {found.kind.failure for found in agent.outcomes(1).values()} == {"refused"}
 
 
 def test_a_missing_source_address_is_named(agent: Agent, engine: TcpEngine) -> None:
     """bind() failed, and nothing is said about the destination."""
-    found = one(agent, engine, order(1, "tcp", "127.0.0.1", [[1, 1]], src="192.0.2.1"))
+    found = one(agent, engine, order(1, "tcp", "127.0.0.1", only(1), src="192.0.2.1"))
 
-    assert (found["op"], found["failure"]) == ("bind", "address-not-available")
+    assert (found.kind.op, found.kind.failure) == ("bind", "address-not-available")
 
 
 def test_a_source_address_is_used(agent: Agent, engine: TcpEngine) -> None:
     """Probes start at the address that the order names."""
     responder = TcpResponder(agent, "127.0.0.1", "mute")
-    message = order(1, "tcp", "127.0.0.1", [[responder.port] * 2], src="127.0.0.9", mode="nonce",
+    message = order(1, "tcp", "127.0.0.1", only(responder.port), src="127.0.0.9", mode="nonce",
                     template=1, look_ms=200)  # fmt: skip
     engine.submit(message)
     while not responder.open:
@@ -177,7 +178,7 @@ def test_a_source_address_is_used(agent: Agent, engine: TcpEngine) -> None:
 def test_a_stalled_agent_starts_nothing(agent: Agent, engine: TcpEngine) -> None:
     """While output is queued no connect starts; ``resume`` goes on."""
     agent.stalled = True
-    engine.submit(order(1, "tcp", "127.0.0.1", [[1, 50]]))
+    engine.submit(order(1, "tcp", "127.0.0.1", [(1, 50)]))
     agent.loop.call_later(0.1, agent.loop.stop)
     agent.loop.run()
     assert agent.messages == []
@@ -192,7 +193,7 @@ def test_the_rate_holds(agent: Agent, engine: TcpEngine) -> None:
     """50 probes at 200 a second take about a quarter of a second."""
     agent.rate.limit(200)
     started = agent.loop.now()
-    engine.submit(order(1, "tcp", "127.0.0.1", [[1, 50]]))
+    engine.submit(order(1, "tcp", "127.0.0.1", [(1, 50)]))
     agent.wait(1)
 
     assert 0.15 < agent.loop.now() - started < 2
@@ -201,14 +202,14 @@ def test_the_rate_holds(agent: Agent, engine: TcpEngine) -> None:
 def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: TcpEngine) -> None:
     """Cancel closes what is out, says so, and the engine goes on working."""
     responder = TcpResponder(agent, "127.0.0.1", "mute")
-    engine.submit(order(1, "tcp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1))
+    engine.submit(order(1, "tcp", "127.0.0.1", only(responder.port), mode="nonce", template=1))
     agent.loop.call_later(0.1, agent.loop.stop)
     agent.loop.run()
     assert engine.cancel(1)
     assert not engine.cancel(1)
-    assert agent.messages[-1] == {"t": "done", "id": 1, "cancelled": True}
+    assert agent.messages[-1] == Done(1, True)
 
-    assert one(agent, engine, order(2, "tcp", "127.0.0.1", [[1, 1]]))["failure"] == "refused"
+    assert one(agent, engine, order(2, "tcp", "127.0.0.1", only(1))).kind.failure == "refused"
     responder.close()
 
 
@@ -219,20 +220,20 @@ def test_few_descriptors_only_cost_time(agent: Agent, engine: TcpEngine) -> None
     responder = TcpResponder(agent, "127.0.0.1", "mute")
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 10, hard))
     try:
-        engine.submit(order(1, "tcp", "127.0.0.1", [[1, 300]]))
+        engine.submit(order(1, "tcp", "127.0.0.1", [(1, 300)]))
         agent.wait(1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         responder.close()
 
-    assert {found["failure"] for found in agent.outcomes(1).values()} == {"refused"}
+    assert {found.kind.failure for found in agent.outcomes(1).values()} == {"refused"}
 
 
 def test_many_orders_end_and_leave_no_socket(agent: Agent, engine: TcpEngine) -> None:
     """Orders interleave, each port is reported once, and idle sockets are closed at the end."""
     before = len(os.listdir("/proc/self/fd"))
     for number in range(1, 41):
-        engine.submit(order(number, "tcp", f"127.0.1.{number}", [[1, 200]]))
+        engine.submit(order(number, "tcp", f"127.0.1.{number}", [(1, 200)]))
     agent.wait(*range(1, 41))
 
     assert all(len(agent.outcomes(number)) == 200 for number in range(1, 41))
@@ -243,7 +244,7 @@ def test_many_orders_end_and_leave_no_socket(agent: Agent, engine: TcpEngine) ->
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
+def verdicts() -> Iterator[dict[int, dict[int, Found]]]:
     """Every firewall case of both families, run at once: family -> port -> outcome."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
@@ -261,7 +262,7 @@ def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
     for family in (4, 6):
         netlab.clear()
         firewalls.install(firewalls.cases(family))
-        ports = [[case.port] * 2 for case in firewalls.cases(family)]
+        ports = [(case.port, case.port) for case in firewalls.cases(family)]
         with inside(SOURCE):
             engine.submit(order(family, "tcp", ADDRESS[family]["destination"], ports, mode="nonce",
                                 template=1, host=HOST, looks=2, look_ms=2500))  # fmt: skip
@@ -283,22 +284,22 @@ def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
     ],
 )
 def test_firewall_case(
-    verdicts: dict[int, dict[int, dict[str, Any]]], family: int, case: firewalls.Case
+    verdicts: dict[int, dict[int, Found]], family: int, case: firewalls.Case
 ) -> None:
     """Every action at every place gives exactly the facts that the kernel has."""
     found = verdicts[family][case.port]
 
     if case.action == "accept":
-        assert (found["op"], found["answer"], found["by"]) == ("answer", "nonce", HOST)
+        assert (found.kind.op, found.kind.answer, found.kind.by) == ("answer", "nonce", HOST)
         return
-    assert (found["op"], found["failure"]) == ("connect", case.failure)
-    assert found["icmp"] == case.icmp
+    assert (found.kind.op, found.kind.failure) == ("connect", case.failure)
+    assert found.kind.icmp == case.icmp
     if case.action == "drop":
-        assert found["left"] is (case.hook != "output" or case.namespace != SOURCE)
-        assert found["attempts"] == 2
-        assert found["syns"] >= 4
+        assert found.kind.left is (case.hook != "output" or case.namespace != SOURCE)
+        assert found.looks == 2
+        assert (found.kind.packets or 0) >= 4
     else:
-        assert found["attempts"] == 1
+        assert found.looks == 1
 
 
 @pytest.mark.lab
@@ -310,17 +311,18 @@ def test_a_dead_host_is_unreachable_and_asked_twice(lab: None, family: int) -> N
     address = ADDRESS[family]
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", address["dead"], [[1, 3]], looks=2))
-        engine.submit(order(2, "tcp", address["dead_near"], [[1, 3]], looks=2))
+        engine.submit(order(1, "tcp", address["dead"], [(1, 3)], looks=2))
+        engine.submit(order(2, "tcp", address["dead_near"], [(1, 3)], looks=2))
         agent.wait(1, 2)
     engine.close()
 
     for number, offender in ((1, address["r2"]), (2, address["source"])):
         for found in agent.outcomes(number).values():
-            assert found["failure"] == "host-unreachable"
-            assert found["icmp"][:3] == [3 if family == 4 else 1, 1 if family == 4 else 3, offender]
-            assert 2000 <= found["elapsed_ms"] <= 4000
-            assert found["attempts"] == 2
+            assert found.kind.failure == "host-unreachable"
+            assert found.kind.icmp is not None
+            assert found.kind.icmp[:3] == ((3, 1) if family == 4 else (1, 3)) + (offender,)
+            assert 2000 <= (found.kind.elapsed_ms or 0) <= 4000
+            assert found.looks == 2
 
 
 @pytest.mark.lab
@@ -346,12 +348,12 @@ def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, fai
         found = one(
             agent,
             engine,
-            order(1, "tcp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", [[80, 80]]),
+            order(1, "tcp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", only(80)),
         )
     engine.close()
 
-    assert (found["op"], found["failure"]) == ("connect", failure)
-    assert (found["icmp"], found["left"]) == (None, False)
+    assert (found.kind.op, found.kind.failure) == ("connect", failure)
+    assert (found.kind.icmp, found.kind.left) == (None, False)
 
 
 @pytest.mark.lab
@@ -368,11 +370,11 @@ def test_a_minimum_ttl_hears_only_near_resets(
     agent = Agent()
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        found = one(agent, engine, order(1, "tcp", ADDRESS[4]["destination"], [[80, 80]],
+        found = one(agent, engine, order(1, "tcp", ADDRESS[4]["destination"], only(80),
                                          min_ttl=min_ttl, look_ms=1500))  # fmt: skip
     engine.close()
 
-    assert found["failure"] == failure
+    assert found.kind.failure == failure
 
 
 @pytest.mark.lab
@@ -386,13 +388,13 @@ def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
     with inside(SOURCE):
         engine = TcpEngine(agent)
         started = agent.loop.now()
-        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [[1, 3000]], looks=2))
+        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [(1, 3000)], looks=2))
         agent.wait(1)
     elapsed_s = agent.loop.now() - started
     engine.close()
 
     found = agent.outcomes(1)
-    silent = {port for port, outcome in found.items() if outcome["failure"] == "no-answer"}
+    silent = {port for port, outcome in found.items() if outcome.kind.failure == "no-answer"}
     assert silent == set(range(10, 3001, 10))
     assert elapsed_s < 9.5
 
@@ -418,12 +420,12 @@ def test_rejects_and_resets_that_come_together_stay_apart(
         if processors == "any":
             netlab.spread_over_processors(SOURCE, "n1a")
         engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", ADDRESS[family]["destination"], [[1, 4000]], looks=2))
+        engine.submit(order(1, "tcp", ADDRESS[family]["destination"], [(1, 4000)], looks=2))
         agent.wait(1)
     engine.close()
 
     said = {
-        port: (it["failure"], it["icmp"] and it["icmp"][:3])
+        port: (it.kind.failure, it.kind.icmp and it.kind.icmp[:3])
         for port, it in agent.outcomes(1).items()
     }
     prohibited, unreachable = ((3, 13), (3, 3)) if family == 4 else ((1, 1), (1, 4))
@@ -431,8 +433,8 @@ def test_rejects_and_resets_that_come_together_stay_apart(
     no_way = "host-unreachable" if family == 4 else "access-denied"
     expected = {
         **dict.fromkeys(range(1, 4001), ("refused", None)),
-        **dict.fromkeys(range(1500, 3000), ("refused", [*unreachable, far])),
-        **dict.fromkeys(range(1000, 2000), (no_way, [*prohibited, near])),
+        **dict.fromkeys(range(1500, 3000), ("refused", (*unreachable, far))),
+        **dict.fromkeys(range(1000, 2000), (no_way, (*prohibited, near))),
     }
     assert said == expected
 
@@ -481,9 +483,9 @@ def test_many_open_ports_are_closed_politely(lab: None) -> None:
         doors = Doors(agent, ADDRESS[4]["destination"], 20001, 3000)
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [[20001, 23000]]))
+        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [(20001, 23000)]))
         agent.wait(1)
-        engine.submit(order(2, "tcp", ADDRESS[4]["destination"], [[20001, 23000]], mode="bytes"))
+        engine.submit(order(2, "tcp", ADDRESS[4]["destination"], [(20001, 23000)], mode="bytes"))
         agent.wait(2)
     found, heard = agent.outcomes(1), agent.outcomes(2)
     engine.close()
@@ -491,8 +493,8 @@ def test_many_open_ports_are_closed_politely(lab: None) -> None:
     agent.loop.run()
     doors.close()
 
-    assert {each["answer"] for each in found.values()} == {"unasked"}
-    assert {each["answer"] for each in heard.values()} == {"bytes"}
+    assert {each.kind.answer for each in found.values()} == {"unasked"}
+    assert {each.kind.answer for each in heard.values()} == {"bytes"}
     assert len(found) == 3000
     assert doors.ends.count("fin") == len(doors.ends) == 6000
 
@@ -501,4 +503,4 @@ def test_closed_port_helper_is_really_closed(agent: Agent, engine: TcpEngine) ->
     """A port that was free a moment ago refuses."""
     port = closed_port(socket.SOCK_STREAM, "127.0.0.1")
 
-    assert one(agent, engine, order(1, "tcp", "127.0.0.1", [[port, port]]))["failure"] == "refused"
+    assert one(agent, engine, order(1, "tcp", "127.0.0.1", only(port))).kind.failure == "refused"
