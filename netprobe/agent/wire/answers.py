@@ -68,8 +68,8 @@ class Capturing(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """What a capture saw. ``truncated``: some packets are missing, because there were too many, or
-    because only a fragment of an answer was seen."""
+    """What a capture saw, in at most 4,096 items. ``truncated``: some packets are missing, because
+    there were too many, or because only a fragment of an answer was seen."""
 
     id: int
     failure: Optional[str]

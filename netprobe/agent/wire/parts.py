@@ -147,7 +147,7 @@ class OutcomeKind(NamedTuple):
     ``connect``, ``send``, ``answer``; errors that came back for datagrams are ``answer``, for
     one-way ones ``send``). ``failure``: a name of wire/failures.py, or None. ``left``: whether
     a packet is known to have left the host (True) or not (False). ``answer``: a word of
-    wire/answers.py; ``by``: the index of the host that gave it. ``data``: up to 4 KiB of
+    wire/replies.py; ``by``: the index of the host that gave it. ``data``: up to 4 KiB of
     ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
     host-unreachable only, rounded to 100. ``mtu``: of message-too-long, what the network or the own
     interface carries. ``packets``: of silence, sent in all looks (the least of the batch)."""

@@ -1,0 +1,223 @@
+"""docs/wire.md, printed from the definitions of the messages by `make docs`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, Union, get_args, get_origin
+
+from netprobe.agent.wire import frames
+from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
+from netprobe.agent.wire.frames import encode_message
+from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.orders import ResolveOrder
+from netprobe.vantage.script import SUDO_LINE, pythons
+
+MIB = 1024 * 1024
+_EXAMPLE = encode_message(ResolveOrder(7, "node-1")).decode()
+
+PROSE = f"""\
+# The wire between coordinator and agent
+
+<!-- Printed from netprobe/agent/wire/ by `make docs`; change the definitions, not this page. -->
+
+This is version {frames.WIRE_VERSION}. [Decision 0002](decisions/0002-the-wire.md) has its reasons.
+
+A message is a JSON array: its kind, then its fields in the order of the tables below, all of them.
+Records inside a message are arrays of their fields too. Bytes are base64. A field without a value
+is `null` (None in the descriptions). The order `{_EXAMPLE}` asks for the addresses of a name.
+
+Each end checks every message against its definition. An agent that is sent anything else reports a
+`fault` and ends. The coordinator gives up an agent that sends anything else, and its error names
+the field that was wrong.
+
+## Start
+
+1. The vantage's command runs a small shell script on the host. The script looks for a Python
+   (`python3`, `/usr/libexec/platform-python`, `{pythons()[2]}` ... `{pythons()[-1]}`) and runs it
+   with `-I -S -c BOOTSTRAP`. Where it finds none, it prints `{frames.NO_PYTHON_LINE.decode()}` and
+   ends with status {frames.NO_PYTHON_STATUS}.
+2. With `become`, and where it is not root already, the script first prints `{SUDO_LINE.decode()}`
+   and runs the Python through `sudo -S -p TOKEN --` (without a password through `sudo -n --`). When
+   the command ends after that line and before the next one, sudo ended it.
+3. The bootstrap prints `{frames.READY_LINE.decode()}`. The coordinator skips everything before that
+   line: banners, and what a shell's profile prints.
+4. The coordinator writes the length of the bundle in bytes as a line, then the bundle: zlib of the
+   modules' names and sources by turns, with a NUL between them. The bootstrap makes modules of it,
+   whose source lines tracebacks show, and runs the agent.
+5. The agent prints `{frames.HELLO_PREFIX.decode().strip()}`, a space, its `hello` and a newline.
+   The first field of a hello is the version of the wire; the coordinator refuses an agent of
+   another version.
+6. From then on both ends write frames: four bytes of length (big-endian, at most
+   {frames.MAX_FRAME_BYTES // MIB} MiB), then one message. The first order is `start`.
+
+## Nonce and MAC
+
+* A nonce has 8 bytes, big-endian: the id of the order (32 bits), the port (16), the attempt (16).
+  Of an echo order the port is the destination's place in it; it is 0 where there is none. Ids of
+  orders are unique in a run, so that a nonce is unique to its flow and attempt, and a listener logs
+  ranges of ports for each order instead of packets. Order 0 is the agent's own: it dials its own
+  listeners with it, and no listener logs that.
+* A request carries the nonce and a MAC: BLAKE2b of `q` and the nonce under the run's key, 16 bytes.
+  A listener answers no request whose MAC is wrong.
+* An answer's MAC is BLAKE2b of `a`, the nonce, the index of the answering host (16 bits) and the
+  port that its listener is bound to (16 bits, 0 where there is none). So the asking side can tell a
+  reflector (its own bytes), another host (a true MAC with another index) and noise apart. The
+  answer of another port, which something on the way has rewritten, is noise, and the listener does
+  not log its arrival.
+* An echo request carries its nonce and a token instead of a MAC: 16 bytes of SHAKE128 of the run's
+  key, `e`, the order's id (32 bits) and the attempt (16), at 16 times the destination's place in
+  the order. Nobody else can make its reply, and one hash serves all destinations of an attempt.
+
+## Looks
+
+An order asks a port again only where it was silent, or where a dead host was reported once. It
+never asks again after a refusal. `first_ms` null: where the destination has answered this agent
+already, the first look takes 1 s + max(300 ms, 4 round trips), and no more than `look_ms`;
+elsewhere `look_ms`. Later looks take `look_ms`.
+
+## Streams
+
+A stream is a TCP connection of the agent's host over which the coordinator speaks (TLS, HTTP). The
+agent relays bytes and measures, and knows nothing of what is said.
+
+* Ids of streams are unique on a link and count from 2^40, those of requests from 2^32.
+* Each end may send 64 KiB more than the other has credited with `credit`.
+* What decides by time is decided by the agent's own clock (`StreamTimes`), whatever lies between
+  agent and coordinator.
+* `tcp` has numbers of TCP_INFO under these names, as far as the kernel has them: `state`,
+  `retransmits`, `snd_mss`, `rcv_mss`, `unacked`, `lost`, `retrans`, `pmtu`, `rtt_us`, `advmss`,
+  `total_retrans`, `bytes_acked`, `bytes_received`, `segs_out`, `segs_in`, `rcv_ooopack`.
+* An order for a stream that is over is no error: the two crossed. Streams close when the agent
+  ends.
+
+## Life
+
+The coordinator sends `beat` every {frames.BEAT_S:g} s, and the agent answers it. An agent that
+hears nothing for `silence_s` ({frames.SILENCE_S:g} s), or sees the end of its input, closes
+everything and ends. A coordinator that hears nothing for as long gives the agent up. The agent
+never waits for its output: while more than {frames.QUEUE_LIMIT_BYTES // MIB} MiB of it is queued,
+it starts no new probe. A coordinator that lags stops reading, so that its agents' probes wait for
+it.
+
+## Failures
+
+`failure` is what an operation of the kernel reported, or null. Another errno than these is
+`{UNKNOWN_PREFIX}` and its name:
+
+{", ".join(f"`{name}`" for name in FAILURES)}.
+"""
+
+ORDERS_WORDS = """
+## Orders
+
+From the coordinator to the agent.
+"""
+ANSWERS_WORDS = f"""
+## Answers
+
+From the agent to the coordinator. An answer repeats the `id` of its order. The messages
+{" and ".join(f"`{kind}`" for kind in ORDERS if kind in ANSWERS)} are the same both ways.
+"""
+PARTS_WORDS = """
+## Parts
+
+Records inside messages.
+"""
+
+_SCALARS: Mapping[Any, str] = {
+    int: "integer",
+    float: "number",
+    str: "text",
+    bool: "boolean",
+    bytes: "base64",
+}
+
+
+_ITEM = re.compile(r"\* |\d\. ")
+
+
+def page() -> str:
+    """The whole page."""
+    answers = {kind: record for kind, record in ANSWERS.items() if kind not in ORDERS}
+    return "".join(
+        [
+            _fill(PROSE),
+            *(ORDERS_WORDS, *_print_messages(ORDERS)),
+            *(ANSWERS_WORDS, *_print_messages(answers)),
+            *(PARTS_WORDS, *_print_messages({record.__name__: record for record in parts()})),
+        ]
+    )
+
+
+def parts() -> list[Any]:
+    """The records inside messages, by name."""
+    found: dict[str, Any] = {}
+    waiting: list[Any] = [*ORDERS.values(), *ANSWERS.values()]
+    while waiting:
+        inside = list(_records_inside(waiting.pop()))
+        waiting += [record for record in inside if record.__name__ not in found]
+        found.update((record.__name__, record) for record in inside)
+    return [found[name] for name in sorted(found)]
+
+
+def _records_inside(record: Any) -> Iterator[Any]:
+    shapes = list(record.__annotations__.values())
+    while shapes:
+        shape = shapes.pop()
+        if hasattr(shape, "_fields"):
+            yield shape
+        shapes += get_args(shape)
+
+
+def _fill(text: str) -> str:
+    """Paragraphs and items of lists in lines of 100 characters."""
+    blocks: list[list[str]] = []
+    for line in text.split("\n"):
+        if blocks and line and blocks[-1][-1] and not _ITEM.match(line):
+            blocks[-1].append(line.strip())
+        else:
+            blocks.append([line])
+    return "\n".join(_fill_block(" ".join(block)) for block in blocks)
+
+
+def _fill_block(block: str) -> str:
+    item = _ITEM.match(block)
+    indent = " " * len(item[0]) if item else ""
+    return textwrap.fill(block, 100, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _print_messages(messages: Mapping[str, Any]) -> Iterator[str]:
+    for name, record in messages.items():
+        yield f"\n### {name}\n\n{_describe(name, record)}\n"
+        if record._fields:
+            yield "\n| field | type |\n|---|---|\n"
+        for field in record._fields:
+            yield f"| `{field}` | {_name_type(record.__annotations__[field])} |\n"
+
+
+def _describe(name: str, record: Any) -> str:
+    title = "" if record.__name__ == name else f"`{record.__name__}`: "
+    return _fill((title + inspect.cleandoc(record.__doc__)).replace("``", "`"))
+
+
+def _name_type(shape: Any) -> str:
+    if shape in _SCALARS:
+        return _SCALARS[shape]
+    if hasattr(shape, "_fields"):
+        return f"[{shape.__name__}](#{shape.__name__.lower()})"
+    inside = [_name_type(each) for each in get_args(shape) if each is not type(None)]
+    if get_origin(shape) is Union:
+        return f"{inside[0]} or null"
+    if get_origin(shape) is list:
+        return f"list of ({inside[0]})" if " or " in inside[0] else f"list of {inside[0]}"
+    if get_origin(shape) is dict:
+        return f"object of {inside[1]}"
+    return f"[{', '.join(inside)}]"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

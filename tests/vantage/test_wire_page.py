@@ -1,0 +1,39 @@
+"""docs/wire.md is what the definitions of the messages say."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.parts import Pace
+from netprobe.agent.wire.stream_messages import StreamTimes
+from netprobe.vantage.wire_page import page, parts
+
+PATH = Path(__file__).parents[2] / "docs" / "wire.md"
+RECORDS = [*ORDERS.values(), *ANSWERS.values(), *parts()]
+
+
+def test_the_page_of_the_wire_is_fresh() -> None:
+    """Whoever changes a message prints the page again (``make docs``)."""
+    if os.environ.get("NETPROBE_REWRITE") == "docs":
+        PATH.write_text(page(), encoding="utf-8")
+    assert PATH.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
+def test_every_record_is_described(record: Any) -> None:
+    """Each message and each part has a docstring of its own; ``NamedTuple`` makes one up."""
+    assert record.__doc__
+    assert not record.__doc__.startswith(f"{record.__name__}(")
+
+
+def test_every_link_of_the_page_leads_to_a_part() -> None:
+    """Types of fields that are records have a heading."""
+    headings = {line[4:].lower() for line in page().splitlines() if line.startswith("### ")}
+    assert set(re.findall(r"\(#([^)]*)\)", page())) <= headings
+    assert {Pace, StreamTimes} <= set(parts())
