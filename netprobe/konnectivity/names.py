@@ -41,12 +41,12 @@ async def look_up(
             f"the worker resolves {host}: {', '.join(addresses)}",
         )
         return addresses, None
-    what = await _why(link, host, str(answer.get("words") or ""), proxy)
+    what = await _explain_failure(link, host, str(answer.get("words") or ""), proxy)
     log.add("names", "bad", what.because, what.evidence)
     return (), what
 
 
-async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Conclusion:
+async def _explain_failure(link: AgentLink, host: str, words: str, proxy: bool) -> Conclusion:
     reply = await link.request({"t": "nameservers"})
     servers = list(reply["servers"])[:MOST_SERVERS]
     asked = await asyncio.gather(*(_ask_server(link, server, host) for server in servers))
@@ -57,15 +57,17 @@ async def _why(link: AgentLink, host: str, words: str, proxy: bool) -> Conclusio
         "servers": ", ".join(servers) or "none configured",
         "answers": answers,
     }
-    said = "; ".join(f"{server}: {_phrase(each)}" for server, each in answers.items())
+    said = "; ".join(f"{server}: {_word_answers(each)}" for server, each in answers.items())
     hint = ""
     if host.endswith(PRIVATE_ZONE):
         hint = f"; names below {PRIVATE_ZONE} exist in a private zone only"
     because = f"the worker's resolver says: {words or 'nothing'}; {said or 'no resolver'}{hint}"
-    return found("PROXY_NAME_NOT_RESOLVED" if proxy else _code(answers), because, evidence)
+    return found(
+        "PROXY_NAME_NOT_RESOLVED" if proxy else _worst_agreed_code(answers), because, evidence
+    )
 
 
-def _code(answers: dict[str, dict[str, str]]) -> str:
+def _worst_agreed_code(answers: dict[str, dict[str, str]]) -> str:
     """The worst that all resolvers agree on."""
     codes = {code for each in answers.values() for code in each.values()}
     if not codes:
@@ -79,7 +81,7 @@ def _code(answers: dict[str, dict[str, str]]) -> str:
     return "NAME_NOT_RESOLVED"
 
 
-def _phrase(answers: dict[str, str]) -> str:
+def _word_answers(answers: dict[str, str]) -> str:
     if len(set(answers.values())) == 1:
         return f"{next(iter(answers.values()))} to all questions"
     return ", ".join(f"{kind} {code}" for kind, code in answers.items())
@@ -88,11 +90,13 @@ def _phrase(answers: dict[str, str]) -> str:
 async def _ask_server(link: AgentLink, server: str, host: str) -> dict[str, str]:
     """What one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
-    answers = await asyncio.gather(*(_ask(link, server, host, kind, proto) for kind, proto in ways))
+    answers = await asyncio.gather(
+        *(_ask_one_server(link, server, host, kind, proto) for kind, proto in ways)
+    )
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
 
 
-async def _ask(link: AgentLink, server: str, host: str, kind: str, proto: str) -> str:
+async def _ask_one_server(link: AgentLink, server: str, host: str, kind: str, proto: str) -> str:
     tcp = proto == "tcp"
     template, order = next(_IDS), next(_IDS)
     request = b64encode(question(host, kind, tcp)).decode("ascii")
@@ -107,11 +111,11 @@ async def _ask(link: AgentLink, server: str, host: str, kind: str, proto: str) -
     said = "no answer"
     async for frame in link.stream(message):
         for one in frame.get("kinds", ()):
-            said = _said(one, tcp)
+            said = _read_outcome(one, tcp)
     return said
 
 
-def _said(outcome: dict[str, Any], tcp: bool) -> str:
+def _read_outcome(outcome: dict[str, Any], tcp: bool) -> str:
     if outcome.get("data"):
         answer = read_answer(b64decode(outcome["data"]), tcp)
         if answer is None:
