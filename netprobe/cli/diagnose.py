@@ -42,7 +42,7 @@ def konnectivity_verb(options: VerbOptions) -> int:
             hold_s=options["hold"] or 0.0,
         )
     )
-    job = Job(tunnel, _hosts(options), options["proxy"])
+    job = Job(tunnel, _choose_hosts(options), options["proxy"])
     with progress(sys.stderr) as events:
         report = run(job, Launcher(), events)
 
@@ -52,10 +52,10 @@ def konnectivity_verb(options: VerbOptions) -> int:
     problems = write_outputs(outputs, render)
     for problem in problems:
         click.echo(f"netprobe: {problem}", err=True)
-    return FAILED if problems else _status(report)
+    return FAILED if problems else _exit_status(report)
 
 
-def _hosts(options: VerbOptions) -> tuple[Host, ...]:
+def _choose_hosts(options: VerbOptions) -> tuple[Host, ...]:
     if options["inventories"]:
         return choose_hosts(load_inventory(options["inventories"]), options["from_"])
     if options["from_"]:
@@ -63,7 +63,7 @@ def _hosts(options: VerbOptions) -> tuple[Host, ...]:
     return (LOCAL,)
 
 
-def _status(report: TunnelReport) -> int:
+def _exit_status(report: TunnelReport) -> int:
     outcomes = {one.outcome for one in report.diagnoses}
     if "fault" in outcomes:
         return BLOCKED

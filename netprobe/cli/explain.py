@@ -45,7 +45,7 @@ def explain_verb(options: VerbOptions) -> int:
         become_password=password_of(options),
     )
     with progress(sys.stderr) as events:
-        explanation = _explain(request, plan, probing, events.host)
+        explanation = _explain_flow(request, plan, probing, events.host)
     formats = {
         "text": partial(write_explain_text, explanation),
         "json": partial(write_explain_json, explanation),
@@ -54,7 +54,7 @@ def explain_verb(options: VerbOptions) -> int:
     return exit_status(summary_of(explanation), interrupted=False)
 
 
-def _explain(
+def _explain_flow(
     request: FlowRequest, plan: Plan, probing: Probing, tell: Callable[[HostReport], None]
 ) -> Explanation:
     """Probe; half an explanation is none, so a signal ends it without a page."""

@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _discard_stdout()
     except OSError as error:
         _discard_stdout()
-        _say(f"cannot write to standard output: {error.strerror}")
+        _print_line(f"cannot write to standard output: {error.strerror}")
         status = FAILED
     sys.exit(status)
 
@@ -271,16 +271,16 @@ def status_of(arguments: Sequence[str]) -> int:
         _discard_stdout()
         return NO_READER
     except NetprobeError as error:
-        return _tell(error)
+        return _print_error(error)
     except Exception as error:  # the last resort: a user gets one line, not a traceback
         return _tell_full(error) or _tell_bug(error)
     return int(status or 0)
 
 
-def _tell(error: NetprobeError) -> int:
+def _print_error(error: NetprobeError) -> int:
     """Problems of files already begin with the place; everything else says who speaks."""
     for line in str(error).splitlines():
-        _say(line, plain=isinstance(error, FileErrors))
+        _print_line(line, plain=isinstance(error, FileErrors))
     return error.exit_status
 
 
@@ -289,7 +289,7 @@ def _tell_full(error: Exception) -> int:
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return 0
     _discard_stdout()
-    _say(f"cannot write to {error.filename or 'standard output'}: {error.strerror}")
+    _print_line(f"cannot write to {error.filename or 'standard output'}: {error.strerror}")
     return FAILED
 
 
@@ -298,12 +298,12 @@ def _tell_bug(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    _say(f"{type(error).__name__}: {error}")
-    _say("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
+    _print_line(f"{type(error).__name__}: {error}")
+    _print_line("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
     return FAILED
 
 
-def _say(text: str, plain: bool = False) -> None:
+def _print_line(text: str, plain: bool = False) -> None:
     click.echo(text if plain else f"netprobe: {text}", err=True)
 
 

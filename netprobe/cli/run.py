@@ -57,17 +57,17 @@ def run_verb(options: VerbOptions) -> int:
     if options["record"]:
         _refuse_to_overwrite(options["record"], earlier)
     plan = pipeline.make_plan(request)
-    probing = _probing(options)
+    probing = _read_probing(options)
     with ExitStack() as stack:
         collector = Collector(ranges_of(plan))
         stack.callback(collector.close)
-        run = _start(plan, collector, earlier, options["record"])
+        run = _start_run(plan, collector, earlier, options["record"])
         info = run.probe(probing)
         return finish(info, collector, outputs, run.problems())
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunInProgress:
     """One run with its sinks. ``done`` are the ports that an earlier record holds already."""
 
     plan: Plan
@@ -83,15 +83,15 @@ class _Run:
             with progress(sys.stderr) as events:
                 info = pipeline.run(self.plan, probing, sink, events, self.done)
         except BaseException:
-            self._close(None)
+            self._close_record(None)
             if self.writer is not None:
                 click.echo(f"netprobe: measured until then: {self.writer.path}", err=True)
             raise
         info = replace(info, notes=(*info.notes, self.note)) if self.note else info
-        self._close(info)
+        self._close_record(info)
         return info
 
-    def _close(self, info: RunInfo | None) -> None:
+    def _close_record(self, info: RunInfo | None) -> None:
         if self.writer is not None:
             self.writer.close(info)
 
@@ -125,7 +125,9 @@ def _refuse_to_overwrite(path: str, earlier: Earlier | None) -> None:
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
 
 
-def _start(plan: Plan, collector: Collector, earlier: Earlier | None, path: str | None) -> _Run:
+def _start_run(
+    plan: Plan, collector: Collector, earlier: Earlier | None, path: str | None
+) -> _RunInProgress:
     """Take over what an earlier run left, then begin the new record: they may be one file."""
     done: Mapping[ResultKey, Ports] = {}
     note = None
@@ -140,7 +142,7 @@ def _start(plan: Plan, collector: Collector, earlier: Earlier | None, path: str 
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         before = () if earlier is None else kept(earlier, plan)
         writer = RecordWriter(path, header_of(plan, now), before)
-    return _Run(plan, collector, writer, done, note)
+    return _RunInProgress(plan, collector, writer, done, note)
 
 
 def plan_verb(options: VerbOptions) -> int:
@@ -216,7 +218,7 @@ def request_of(options: VerbOptions) -> pipeline.Request:
     )
 
 
-def _probing(options: VerbOptions) -> pipeline.Probing:
+def _read_probing(options: VerbOptions) -> pipeline.Probing:
     return pipeline.Probing(
         timeout_s=options["timeout"],
         retries=options["retries"],

@@ -33,13 +33,16 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     if first.reason in mtu.TITLES:
         return "mtu", mtu.title(first, SHORT.between(members))
     if first.rejected_by is not None and first.where == ("path",):
-        return "router", f"{first.rejected_by} {_refuses(first, what)} {SHORT.between(members)}"
-    kind = _kind(sources, destinations)
+        return (
+            "router",
+            f"{first.rejected_by} {_word_refusal(first, what)} {SHORT.between(members)}",
+        )
+    kind = _kind_of_finding(sources, destinations)
     both = " in both directions" if sides(members) is not None else ""
     return kind, f"{what} {SHORT.between(members)} is blocked{both}"
 
 
-def _refuses(first: Result, what: str) -> str:
+def _word_refusal(first: Result, what: str) -> str:
     if first.reason == "net-unreach":
         return f"has no route for {what}"
     if first.reason == "routing-loop":
@@ -47,7 +50,7 @@ def _refuses(first: Result, what: str) -> str:
     return f"rejects {what}"
 
 
-def _kind(sources: Sequence[str], destinations: Sequence[str]) -> str:
+def _kind_of_finding(sources: Sequence[str], destinations: Sequence[str]) -> str:
     if len(sources) == 1 and len(destinations) == 1:
         return "pair"
     if len(destinations) == 1:
@@ -62,11 +65,11 @@ def advice(members: Sequence[Result], first: Result) -> str:
     """
     if first.reason in mtu.TITLES:
         return mtu.advice(first, FULL.between(members))
-    words = _words(members, first)
-    return " ".join(template.format_map(words) for template in _templates(first))
+    words = _words_for_templates(members, first)
+    return " ".join(template.format_map(words) for template in _choose_templates(first))
 
 
-def _words(members: Sequence[Result], first: Result) -> Mapping[str, str]:
+def _words_for_templates(members: Sequence[Result], first: Result) -> Mapping[str, str]:
     destination = FULL.names(unique(member.destination for member in members))
     ports = FULL.ports(members)
     itself = destination == first.address
@@ -83,13 +86,13 @@ def _words(members: Sequence[Result], first: Result) -> Mapping[str, str]:
     }
 
 
-def _templates(first: Result) -> list[str]:
+def _choose_templates(first: Result) -> list[str]:
     if first.verdict == "exposed":
         return [_EXPOSED]
     by_reason = _BY_REASON.get((first.reason, first.where))
     if by_reason is not None:
         return [by_reason]
-    return [_BY_PLACE[place] for place in _order(first.where)]
+    return [_BY_PLACE[place] for place in _sort_by_likelihood(first.where)]
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
@@ -121,6 +124,6 @@ _BY_PLACE: dict[Place, str] = {
 _RANK: tuple[Place, ...] = ("path", "destination", "return-path", "service", "host", "source")
 
 
-def _order(places: Iterable[Place]) -> list[Place]:
+def _sort_by_likelihood(places: Iterable[Place]) -> list[Place]:
     """The likeliest first."""
     return sorted(places, key=_RANK.index)

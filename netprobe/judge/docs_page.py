@@ -68,12 +68,12 @@ HEAD = """
 
 def page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_lines(ALLOWED)]
-    parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_lines(DENIED)]
+    parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_print_rows(ALLOWED)]
+    parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_print_rows(DENIED)]
     return "".join(parts)
 
 
-def _lines(rows: Iterable[VerdictRow]) -> Iterator[str]:
+def _print_rows(rows: Iterable[VerdictRow]) -> Iterator[str]:
     for row in rows:
         ends = (row.verdict, row.state.replace("|", "\\|"), row.reason, row.proof)
         cells = [", ".join(words) for words in row.patterns] + list(ends)

@@ -15,22 +15,24 @@ SourcePair = tuple[str, str, str]
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
     """Fold what is blocked or exposed, and services that speak TLS where they should not, or do
     not where they should; the order of findings is that of their first members."""
-    failures = [result for result in results if _tells(result)]
-    rejecters = {_flow(result): result for result in failures if result.where == ("path",)
+    failures = [result for result in results if _is_worth_a_finding(result)]
+    rejecters = {_flow_key(result): result for result in failures if result.where == ("path",)
                  and result.rejected_by is not None}  # fmt: skip
     causes: dict[tuple[object, ...], list[Result]] = {}
     for result in failures:
-        like = rejecters.get(_flow(result)) if _may_be_rejected(result) else None
-        causes.setdefault(_cause(like or result), []).append(result)
-    findings = [_finding(part) for members in causes.values() for part in _parts(members)]
-    return tuple(sorted(findings, key=_place))
+        like = rejecters.get(_flow_key(result)) if _may_be_rejected(result) else None
+        causes.setdefault(_cause_key(like or result), []).append(result)
+    findings = [
+        _make_finding(part) for members in causes.values() for part in _split_by_pairs(members)
+    ]
+    return tuple(sorted(findings, key=_order_of_finding))
 
 
-def _tells(result: Result) -> bool:
+def _is_worth_a_finding(result: Result) -> bool:
     return result.verdict in ("blocked", "exposed") or result.reason in MISMATCHES
 
 
-def _flow(result: Result) -> tuple[str, ...]:
+def _flow_key(result: Result) -> tuple[str, ...]:
     ends = (result.source, result.destination, result.address)
     return (result.matrix, result.requirement, *ends, result.protocol)
 
@@ -41,13 +43,13 @@ def _may_be_rejected(result: Result) -> bool:
     return result.reason == "no-response" and "path" in result.where
 
 
-def _place(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
+def _order_of_finding(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
     """What decides the exit status comes first; then the order of the plan."""
     decides = any(member.decides for member in finding.members)
     return (not decides, finding.members[0].order)
 
 
-def _cause(result: Result) -> tuple[object, ...]:
+def _cause_key(result: Result) -> tuple[object, ...]:
     """What must be equal for two failures to have one cause."""
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.where == ("host",):
@@ -59,28 +61,28 @@ def _cause(result: Result) -> tuple[object, ...]:
     return (*common, result.path_mtu_bytes, result.needed_mtu_bytes)
 
 
-def _parts(members: Sequence[Result]) -> list[list[Result]]:
+def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
     if members[0].where in (("host",), ("source",)):
         return [list(members)]
     pairs: dict[PortKey, set[SourcePair]] = {}
     for member in members:
-        pairs.setdefault(_port(member), set()).add(_pair(member))
+        pairs.setdefault(_port_key(member), set()).add(_pair_key(member))
     groups: dict[frozenset[SourcePair], list[Result]] = {}
     for member in members:
-        groups.setdefault(frozenset(pairs[_port(member)]), []).append(member)
+        groups.setdefault(frozenset(pairs[_port_key(member)]), []).append(member)
     return list(groups.values())
 
 
-def _port(result: Result) -> PortKey:
+def _port_key(result: Result) -> PortKey:
     return (result.protocol, result.port, result.end_port)
 
 
-def _pair(result: Result) -> SourcePair:
+def _pair_key(result: Result) -> SourcePair:
     return (result.source, result.destination, result.address)
 
 
-def _finding(members: list[Result]) -> Finding:
+def _make_finding(members: list[Result]) -> Finding:
     # A member with a rejecter speaks for those that heard nothing.
     first = next((member for member in members if member.rejected_by), members[0])
     kind, title = kind_and_title(members, first)

@@ -91,15 +91,15 @@ def title(first: Result, between: str) -> str:
     """One line about failures of one size; ``between`` says which hosts."""
     needed = first.needed_mtu_bytes
     end = "" if needed is None else f" (the overlay needs {needed})"
-    return _filled(TITLES[first.reason], first, between) + end
+    return _fill_numbers(TITLES[first.reason], first, between) + end
 
 
 def advice(first: Result, between: str) -> str:
     """What to do about them."""
-    return _filled(_ADVICE[first.reason], first, between)
+    return _fill_numbers(_ADVICE[first.reason], first, between)
 
 
-def _filled(template: str, first: Result, between: str) -> str:
+def _fill_numbers(template: str, first: Result, between: str) -> str:
     """A sentence with its numbers; records of older versions do not say what is needed."""
     return template.format(
         router=first.rejected_by,

@@ -25,7 +25,7 @@ class Naming:
         """``a, b, c, d and 36 more``, or ``worker-[0-39]``."""
         if self.most_names is None:
             return names_text(names, len(names))
-        return _listed(", ".join(names[: self.most_names]), len(names) - self.most_names)
+        return _list_with_rest(", ".join(names[: self.most_names]), len(names) - self.most_names)
 
     def ports(self, members: Sequence[Result]) -> str:
         """``tcp 2379-2380; udp 8472; icmp``."""
@@ -34,20 +34,22 @@ class Naming:
             entries = by_protocol.setdefault(member.protocol, [])
             if member.port is not None and member.end_port is not None:
                 entries.append((member.port, member.end_port))
-        return "; ".join(self._entries(name, normalise(some)) for name, some in by_protocol.items())
+        return "; ".join(
+            self._name_ports(name, normalise(some)) for name, some in by_protocol.items()
+        )
 
-    def _entries(self, protocol: str, ports: Ports) -> str:
+    def _name_ports(self, protocol: str, ports: Ports) -> str:
         if not ports:
             return protocol
         shown = ports[: self.most_ports]
-        return _listed(f"{protocol} {text(shown)}", len(ports) - len(shown))
+        return _list_with_rest(f"{protocol} {text(shown)}", len(ports) - len(shown))
 
     def between(self, members: Sequence[Result]) -> str:
         """Who is cut off from whom: ``from a to b``, ``between a, b``, ``between a and b, c``."""
         two = sides(members)
         if two is not None:
             return f"between {self.names(two[0])} and {self.names(two[1])}"
-        boxes = _boxes(members)
+        boxes = _cover_pairs(members)
         ((sources, destinations), *more) = boxes
         if len(sources) > 1 and set(sources) == set(destinations) and not more:
             return f"between {self.names(sorted(sources))}"
@@ -73,7 +75,7 @@ SHORT: Final = Naming(most_names=4, most_ports=6, most_boxes=3)
 FULL: Final = Naming()
 
 
-def _listed(shown: str, more: int) -> str:
+def _list_with_rest(shown: str, more: int) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -83,19 +85,22 @@ def addressed(members: Iterable[Result]) -> str:
     return ", ".join(name if name == address else f"{name} ({address})" for name, address in ends)
 
 
-def _boxes(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]:
+def _cover_pairs(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]:
     """The failing pairs as sources × destinations: each is true of every pair of two hosts."""
     pairs = dict.fromkeys((member.source, member.destination) for member in members)
     sources, destinations = unique(a for a, _ in pairs), unique(b for _, b in pairs)
     if all((a, b) in pairs for a in sources for b in destinations if a != b):
         return [(sources, destinations)]
-    by_source, by_destination = _alike(pairs), _alike((b, a) for a, b in pairs)
+    by_source, by_destination = (
+        _group_by_equal_ends(pairs),
+        _group_by_equal_ends((b, a) for a, b in pairs),
+    )
     if len(by_destination) < len(by_source):
         return [(some, to) for to, some in by_destination]
     return by_source
 
 
-def _alike(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+def _group_by_equal_ends(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
     """The first ends that share all their second ends, with those."""
     ends: dict[str, list[str]] = {}
     for one, other in pairs:

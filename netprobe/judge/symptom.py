@@ -111,7 +111,7 @@ def symptom(
     ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
     for its turn in the router's bucket.
     """
-    word = (facts and _conclusion(facts, outcome)) or _symptom(outcome, protocol)
+    word = (facts and _read_conclusion(facts, outcome)) or _read_outcome(outcome, protocol)
     if host_down and word in SILENT:
         return "host-known-down"
     if host_up and word == "host-down" and outcome.icmp is not None:
@@ -119,7 +119,7 @@ def symptom(
     return word
 
 
-def _conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
+def _read_conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
     """What checks concluded, where it says more than what was measured."""
     if facts.interceptor is not None:
         return "intercepted"
@@ -132,21 +132,21 @@ def _conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
     return None
 
 
-def _symptom(outcome: Outcome, protocol: str) -> Symptom:
+def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.answer is not None:
         return _OPEN[outcome.answer]
     if outcome.failure is None:
         return "sent"
     if outcome.operation == "proxy":
-        return _proxy(outcome.failure)
+        return _read_proxy_failure(outcome.failure)
     if outcome.icmp is not None:
-        return _icmp_symptom(outcome, outcome.icmp, protocol)
+        return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
-        return _reset(outcome)
+        return _read_reset(outcome)
     if outcome.failure == "no-answer":
-        return _silence(outcome, protocol)
+        return _read_silence(outcome, protocol)
     if outcome.failure in _LOCAL_ROUTE:
-        return _unreachable(outcome)
+        return _read_unreachable(outcome)
     return _own_failure(outcome, outcome.failure)
 
 
@@ -157,7 +157,7 @@ def _own_failure(outcome: Outcome, failure: str) -> Symptom:
     return _FAILURES.get(failure, "unknown-failure")
 
 
-def _proxy(failure: str) -> Symptom:
+def _read_proxy_failure(failure: str) -> Symptom:
     """``proxy-407``, ``proxy-503``; ``proxy-not-http``; ``proxy-refused`` and other failures."""
     word = failure.removeprefix("proxy-")
     if word.isdigit():
@@ -165,7 +165,7 @@ def _proxy(failure: str) -> Symptom:
     return "proxy-odd" if word in PROXY_ODD else "proxy-unreached"
 
 
-def _reset(outcome: Outcome) -> Symptom:
+def _read_reset(outcome: Outcome) -> Symptom:
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
@@ -175,7 +175,7 @@ def _reset(outcome: Outcome) -> Symptom:
     return "reset-genuine"
 
 
-def _silence(outcome: Outcome, protocol: str) -> Symptom:
+def _read_silence(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.left_host is False:
         return "stuck"
     if protocol == "tcp" and outcome.left_host is None:
@@ -183,7 +183,7 @@ def _silence(outcome: Outcome, protocol: str) -> Symptom:
     return "silence"
 
 
-def _unreachable(outcome: Outcome) -> Symptom:
+def _read_unreachable(outcome: Outcome) -> Symptom:
     """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
     if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
@@ -193,7 +193,7 @@ def _unreachable(outcome: Outcome) -> Symptom:
     return "no-route"
 
 
-def _icmp_symptom(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
+def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
     word = icmp_word(icmp)
     slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":

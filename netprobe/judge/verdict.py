@@ -36,15 +36,15 @@ class Rules:
 
 def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
     """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
-    base = _base(evidence, order)
-    verdict = _untested(base, evidence) or _path_mtu(base, evidence)
-    verdict = verdict or _judged(base, evidence, rules)
+    base = _untouched_result(evidence, order)
+    verdict = _judge_untested(base, evidence) or _judge_path_mtu(base, evidence)
+    verdict = verdict or _judge_outcome(base, evidence, rules)
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
-def _base(evidence: Evidence, order: tuple[int, int, int]) -> Result:
+def _untouched_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
     flow = evidence.flow
     block = flow.block
     requirement = block.requirement
@@ -59,14 +59,14 @@ def _base(evidence: Evidence, order: tuple[int, int, int]) -> Result:
     )  # fmt: skip
 
 
-def _untested(base: Result, evidence: Evidence) -> Result | None:
+def _judge_untested(base: Result, evidence: Evidence) -> Result | None:
     if evidence.outcome is not None:
         return None
     reason, words = evidence.untested or ("not-tested", "nobody looked")
     return replace(base, reason=reason, because=words)
 
 
-def _path_mtu(base: Result, evidence: Evidence) -> Result | None:
+def _judge_path_mtu(base: Result, evidence: Evidence) -> Result | None:
     if evidence.mtu is None:
         return None
     row = mtu.ROWS[mtu.fit(evidence.mtu)]
@@ -85,7 +85,7 @@ def _path_mtu(base: Result, evidence: Evidence) -> Result | None:
     )
 
 
-def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
+def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
     outcome = evidence.outcome
     assert outcome is not None
     row = find_row(evidence, outcome)
@@ -99,7 +99,7 @@ def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
         because=fill(row.because, evidence, outcome),
         rejected_by=_rejected_by(row, outcome),
         last_hop=evidence.trace.last_hop if evidence.trace else None,
-        warnings=base.warnings + _warnings(evidence, outcome),
+        warnings=base.warnings + _collect_warnings(evidence, outcome),
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
     )
@@ -114,13 +114,13 @@ def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
-    word = _symptom(evidence, outcome)
+    word = _symptom_of(evidence, outcome)
     seen = _denied_witness(evidence) if denied else witness_word(evidence, word)
     key = (word, protocol, state, seen)
     return first_match(DENIED if denied else ALLOWED, key)
 
 
-def _symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
+def _symptom_of(evidence: Evidence, outcome: Outcome) -> Symptom:
     return symptom(
         outcome,
         evidence.flow.block.protocol,
@@ -156,9 +156,9 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     """The row's places, less those that further facts exclude."""
     places = row.where
     if evidence.control_answered or evidence.has_address:
-        places = _less(places, "host")
+        places = _exclude_places(places, "host")
     if _left_the_source(row, evidence):
-        places = _less(places, "source")
+        places = _exclude_places(places, "source")
     if evidence.witness is not None and "no-response" in row.reason:
         places = _by_witness(places, evidence.witness)
     return places
@@ -182,19 +182,19 @@ def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...
     if witness.answer_arrived:
         return ("source",)
     if witness.answer_arrived is False:
-        places = _less(places, "source")
+        places = _exclude_places(places, "source")
     if witness.reply_failure in _OWN_OUTPUT:
         return ("destination",)
     if witness.reply_failure in _RETURN_ROUTE:
         return ("return-path",)
     if witness.answer_left:
-        return _less(places, "destination", "path", "host", "service")
+        return _exclude_places(places, "destination", "path", "host", "service")
     if witness.answer_left is False and (witness.socket or witness.capture):
-        return _less(places, "return-path", "source")
+        return _exclude_places(places, "return-path", "source")
     return places
 
 
-def _less(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
+def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
     """The places without the excluded ones; all of them where nothing would be left."""
     return tuple(place for place in places if place not in excluded) or places
 
@@ -213,7 +213,7 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
     return outcome.icmp.offender
 
 
-def _warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
+def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     listener, witness = evidence.listener, evidence.witness
     found = []
     name = evidence.flow.destination.name

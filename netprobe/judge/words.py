@@ -9,10 +9,10 @@ from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
     """A table's sentence with the evidence in it, and what the walk and the witness add."""
     return (
-        template.format_map(_words(evidence, outcome))
+        template.format_map(_words_of_evidence(evidence, outcome))
         + _maybe_from(evidence)
-        + _reply(evidence)
-        + _trace(evidence)
+        + _word_reply(evidence)
+        + _word_trace(evidence)
     )
 
 
@@ -29,7 +29,7 @@ _INTERCEPTED = {
 }
 
 
-def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
+def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
     icmp = outcome.icmp
     listener = evidence.listener
     return {
@@ -49,7 +49,7 @@ def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "look": look(evidence.flow.block.protocol, outcome),
         "owner": listener.owner or "a process",
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
-        "listening": _listening(evidence),
+        "listening": _word_listener(evidence),
         "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",
         "way_out": (evidence.witness and evidence.witness.way_out) or "another one",
         "note": f" ({listener.note})" if listener.note else "",
@@ -66,7 +66,7 @@ def look(protocol: str, outcome: Outcome) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}{end}"
 
 
-def _listening(evidence: Evidence) -> str:
+def _word_listener(evidence: Evidence) -> str:
     if evidence.listener.state == "ours":
         return f"our listener on {evidence.flow.destination.name} is up"
     return f"{evidence.listener.owner or 'a live service'} listens there"
@@ -84,7 +84,7 @@ def _maybe_from(evidence: Evidence) -> str:
     )
 
 
-def _reply(evidence: Evidence) -> str:
+def _word_reply(evidence: Evidence) -> str:
     """What became of the destination's own answer."""
     witness = evidence.witness or Witness()
     failure = witness.reply_failure
@@ -111,7 +111,7 @@ def _maybe_filtered(name: str, witness: Witness) -> str:
     )
 
 
-def _trace(evidence: Evidence) -> str:
+def _word_trace(evidence: Evidence) -> str:
     if evidence.trace is None:
         return ""
     if evidence.trace.last_hop is None:

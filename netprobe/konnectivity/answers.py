@@ -21,7 +21,7 @@ REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
 async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Conclusion:
     """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
     control, nameless = await _ask_controls(reach, small)
-    trusted, distrust = await _trust(reach, log)
+    trusted, distrust = await _check_trust(reach, log)
     who = await identity.identify(reach, small, trusted, control)
     if large.seen.chain and not identity.same_certificate(who.attempt, large):
         other = await _other_certificate(reach, log, who, large)
@@ -61,7 +61,7 @@ async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, A
     return control, nameless
 
 
-async def _trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
+async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
     """Whether the chain leads to ``--ca``, and OpenSSL's code where it does not."""
     if reach.tunnel.ca is None:
         log.open.append("the certificate's chain: no --ca was given")
@@ -86,7 +86,7 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
     evidence = reach.where() | {"hello_bytes": large.seen.hello_bytes}
     said = (
         "the right certificate answers a small ClientHello, twice; another "
-        f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
+        f"({_subject_of(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
     )
     log.add("identity", "bad", said, facts_of(large))
     return Conclusion("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
@@ -138,7 +138,7 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
     return result
 
 
-def _subject(one: Attempt) -> str:
+def _subject_of(one: Attempt) -> str:
     certificate = identity.leaf(one)
     return "none" if certificate is None else certificate.subject
 
@@ -152,7 +152,7 @@ def _nameless_phrase(control: Attempt, nameless: Attempt | None) -> str:
     ):
         return ", and so does a ClientHello without a name"
     symptom = hello_symptom(nameless)
-    words = _subject(nameless) if symptom == "answered" else symptom
+    words = _subject_of(nameless) if symptom == "answered" else symptom
     return f"; without a name: {words}"
 
 
@@ -162,5 +162,5 @@ def _control_phrase(small: Attempt, control: Attempt | None) -> str:
     if identity.same_certificate(small, control):
         return "; a name that nobody routes gets the same certificate"
     symptom = hello_symptom(control)
-    words = _subject(control) if symptom == "answered" else symptom
+    words = _subject_of(control) if symptom == "answered" else symptom
     return f"; a name that nobody routes gets {words}"

@@ -24,9 +24,9 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     """
     usable = [item for item in results if item[1][1].code != "NO_ROUTE"] or list(results)
     log = Log()
-    log.stages = [*names.stages, *_stages(results)]
-    log.fine = [*names.fine, *_unique(results, "fine")]
-    log.open = _unique(results, "open")
+    log.stages = [*names.stages, *_combine_stages(results)]
+    log.fine = [*names.fine, *_unique_texts(results, "fine")]
+    log.open = _unique_texts(results, "open")
     codes = {item[1][1].code for item in usable}
     bad = [item for item in usable if VERDICTS[item[1][1].code].outcome != "ok"]
     if bad and len(bad) < len(usable):
@@ -50,14 +50,14 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
     return Conclusion("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
-def _stages(results: Results) -> list[TrailEntry]:
+def _combine_stages(results: Results) -> list[TrailEntry]:
     """Every stage once; where there are several addresses, each says its own."""
     if len(results) == 1:
         return results[0][1][0].stages
-    return [_joined(name, results) for name in STAGES[1:]]
+    return [_join_entries(name, results) for name in STAGES[1:]]
 
 
-def _joined(name: str, results: Results) -> TrailEntry:
+def _join_entries(name: str, results: Results) -> TrailEntry:
     found = [
         (reach.address, stage)
         for reach, (log, _) in results
@@ -67,14 +67,14 @@ def _joined(name: str, results: Results) -> TrailEntry:
     statuses = {stage.status for _, stage in found}
     status = next(each for each in _WORST if each in statuses)
     telling = [(address, stage) for address, stage in found if not stage.is_skipped]
-    said = _said(telling)
+    said = _join_words(telling)
     facts = {address: dict(stage.facts) for address, stage in telling}
     elapsed_ms = max(stage.elapsed_ms for _, stage in found)
     words = (said,) if said else found[0][1].words
     return TrailEntry(name, status, words, facts, elapsed_ms)
 
 
-def _said(telling: Sequence[tuple[str, TrailEntry]]) -> str:
+def _join_words(telling: Sequence[tuple[str, TrailEntry]]) -> str:
     """What each address says; addresses that say the same say it once."""
     words: dict[str, list[str]] = {}
     for address, stage in telling:
@@ -82,6 +82,6 @@ def _said(telling: Sequence[tuple[str, TrailEntry]]) -> str:
     return "; ".join(f"{', '.join(addresses)}: {said}" for said, addresses in words.items())
 
 
-def _unique(results: Results, which: str) -> list[str]:
+def _unique_texts(results: Results, which: str) -> list[str]:
     texts = [text for _, (log, _) in results for text in getattr(log, which)]
     return list(dict.fromkeys(texts))

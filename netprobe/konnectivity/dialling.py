@@ -35,7 +35,7 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
 
 async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     """Three connects at once. Where only some fail, the stage is a warning and the run goes on."""
-    opened = await asyncio.gather(*(_connect(reach) for _ in range(CONNECTS)))
+    opened = await asyncio.gather(*(_try_connect(reach) for _ in range(CONNECTS)))
     symptoms = [tcp_symptom(one) for one in opened]
     good = [one for one in opened if one.failure is None]
     if good and len(good) < len(opened):
@@ -46,7 +46,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     # A refusal is more than silence, and ICMP errors are limited to one a second.
     told = set(symptoms) - {"silent"} or {"silent"}
     symptom = told.pop() if len(told) == 1 else "other"
-    evidence = _evidence(reach, symptom, opened)
+    evidence = _evidence_of_connects(reach, symptom, opened)
     row = first_match(TCP, (symptom,))
     said = fill(row.because, evidence)
     if row.verdict is None:
@@ -58,12 +58,14 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     return Conclusion(row.verdict, said, evidence)
 
 
-async def _connect(reach: Reach) -> Opened:
+async def _try_connect(reach: Reach) -> Opened:
     async with reach.agent.open_stream(reach.target()) as stream:
         return stream.opened
 
 
-def _evidence(reach: Reach, symptom: TcpSymptom, opened: list[Opened]) -> dict[str, Any]:
+def _evidence_of_connects(
+    reach: Reach, symptom: TcpSymptom, opened: list[Opened]
+) -> dict[str, Any]:
     one = next((each for each in opened if tcp_symptom(each) == symptom), opened[0])
     times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
     evidence: dict[str, Any] = {

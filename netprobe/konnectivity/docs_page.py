@@ -52,28 +52,34 @@ CALL_WORDS = """
 
 def page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION, *_verdicts(), TCP_WORDS]
-    parts += [*map(_row, TCP), HELLO_WORDS, *map(_row, HELLO), IDENTITY_WORDS, *map(_row, IDENTITY)]
-    return "".join([*parts, CALL_WORDS, *map(_row, CALLS)])
+    parts = [INTRODUCTION, *_print_verdicts(), TCP_WORDS]
+    parts += [
+        *map(_print_row, TCP),
+        HELLO_WORDS,
+        *map(_print_row, HELLO),
+        IDENTITY_WORDS,
+        *map(_print_row, IDENTITY),
+    ]
+    return "".join([*parts, CALL_WORDS, *map(_print_row, CALLS)])
 
 
-def _verdicts() -> Iterator[str]:
+def _print_verdicts() -> Iterator[str]:
     for code, verdict in VERDICTS.items():
-        yield f"\n### {code}\n\n{_plain(verdict.title)}.\n\n"
+        yield f"\n### {code}\n\n{_drop_formats(verdict.title)}.\n\n"
         yield f"* outcome: {verdict.outcome}, kind: {verdict.kind}"
         yield f", stage: {verdict.stage}\n" if verdict.stage else "\n"
-        yield f"* to do: {_plain(verdict.remedy)}\n"
+        yield f"* to do: {_drop_formats(verdict.remedy)}\n"
         if verdict.logs:
-            yield f"* the agent logs: `{_plain(verdict.logs)}`\n"
+            yield f"* the agent logs: `{_drop_formats(verdict.logs)}`\n"
 
 
-def _row(row: TunnelRow) -> str:
+def _print_row(row: TunnelRow) -> str:
     keys = " | ".join(", ".join(words) for words in row.patterns)
     end = f"[{row.verdict}](#{row.verdict.lower()})" if row.verdict else "(goes on)"
-    return f"| {keys} | {end} | {_plain(row.because)} |\n"
+    return f"| {keys} | {end} | {_drop_formats(row.because)} |\n"
 
 
-def _plain(text: str) -> str:
+def _drop_formats(text: str) -> str:
     """The words in braces without their format; a table's bars would end a cell."""
     return re.sub(r"{(\w+)[^}]*}", r"{\1}", text).replace("|", "\\|")
 

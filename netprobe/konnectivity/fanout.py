@@ -29,7 +29,7 @@ async def look_at_fan_out(
     """Try again as often as asked for; where one fails, often enough to give a fraction."""
     count = reach.tunnel.repeat
     tries = await repeat(reach, hello, count)
-    if any(_failure(one, expected) for one in tries):
+    if any(_failure_of(one, expected) for one in tries):
         tries += await repeat(reach, hello, UNSTEADY_TRIES)
         return fraction(reach, log, tries, expected)
     said = f"{count} of {count} further connections get the same answer"
@@ -49,7 +49,7 @@ async def unsteady(
 
 def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Conclusion:
     """How many failed, and how; one failure alone may be loss."""
-    failures = [(one, _failure(one, expected)) for one in tries]
+    failures = [(one, _failure_of(one, expected)) for one in tries]
     bad = [(one, how) for one, how in failures if how is not None]
     times = sorted({round(one.first_ms / 1000, 1) for one, _ in bad})
     evidence = reach.where() | {
@@ -65,7 +65,7 @@ def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expecte
     return Conclusion("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
 
 
-def _failure(one: Attempt, expected: Expected) -> str | None:
+def _failure_of(one: Attempt, expected: Expected) -> str | None:
     """How a connection failed; None where it was answered as the first was."""
     symptom = hello_symptom(one)
     if symptom != "answered":

@@ -57,7 +57,7 @@ class Log:
         self.stages: list[TrailEntry] = []
         self.fine: list[str] = []
         self.open: list[str] = []
-        self._began = _now()
+        self._began = _now_s()
 
     def add(
         self,
@@ -68,9 +68,9 @@ class Log:
         fine: str = "",
     ) -> None:
         """Write a stage down; ``fine`` is what it proves, if it proves something."""
-        elapsed_ms = round((_now() - self._began) * 1000)
+        elapsed_ms = round((_now_s() - self._began) * 1000)
         self.stages.append(TrailEntry(name, status, (said,), dict(facts or {}), elapsed_ms))
-        self._began = _now()
+        self._began = _now_s()
         if fine:
             self.fine.append(fine)
 
@@ -80,7 +80,7 @@ class Log:
         self.stages += [TrailEntry(name, status, (why,)) for name in names if name not in done]
 
 
-def _now() -> float:
+def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 

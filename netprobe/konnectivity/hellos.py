@@ -23,17 +23,17 @@ async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Co
     small_hello = identity.small_hello(reach.tunnel.sni)
     small = await look(reach, small_hello)
     if small.symptom is None:
-        return await _unsteady(reach, log, "tls-small", small)
+        return await _log_unsteady(reach, log, "tls-small", small)
     if small.symptom != "answered":
-        return await _failed(reach, log, small, None)
-    _answered(log, "tls-small", small.first)
+        return await _conclude_failure(reach, log, small, None)
+    _log_answer(log, "tls-small", small.first)
     large = await look(reach, identity.agent_size_hello(reach.tunnel.sni))
     if large.symptom is None:
-        return await _unsteady(reach, log, "tls-agent-size", large)
+        return await _log_unsteady(reach, log, "tls-agent-size", large)
     if large.symptom != "answered":
-        return await _failed(reach, log, small, large)
-    _answered(log, "tls-agent-size", large.first)
-    _whole(log, large.first)
+        return await _conclude_failure(reach, log, small, large)
+    _log_answer(log, "tls-agent-size", large.first)
+    _log_full_mtu(log, large.first)
     return small.first, large.first
 
 
@@ -43,32 +43,34 @@ def control_stage(log: Log, control: Attempt) -> None:
     log.add("control-sni", "ok", said, facts_of(control))
 
 
-def _answered(log: Log, name: str, one: Attempt) -> None:
+def _log_answer(log: Log, name: str, one: Attempt) -> None:
     size = f"ClientHello of {one.seen.hello_bytes:,} bytes"
     said = f"{size} answered after {one.first_ms:.1f} ms"
     log.add(name, "ok", said, facts_of(one), f"a {size} is answered")
 
 
-def _whole(log: Log, one: Attempt) -> None:
+def _log_full_mtu(log: Log, one: Attempt) -> None:
     numbers = {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     said = f"full segments pass both ways (MSS {one.tcp.get('snd_mss')}): no search needed"
     fine = "packets as large as this path's MSS allows pass both ways"
     log.add("mtu", "ok", said, numbers, fine)
 
 
-async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Conclusion:
+async def _log_unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Conclusion:
     log.add(name, "doubt", "tries do not agree", facts_of(tries.first))
     return await unsteady(reach, log, tries.first.hello, tries.tries)
 
 
-async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> Conclusion:
+async def _conclude_failure(
+    reach: Reach, log: Log, small: Tries, large: Tries | None
+) -> Conclusion:
     """The verdict of the table, with the numbers that it wants."""
     tries = small if large is None else large
     symptom = "none" if large is None else large.symptom or "none"
     row = first_match(HELLO, (small.symptom or "none", symptom, tries.segmented_symptom))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
-    evidence = _evidence(reach, small, tries)
+    evidence = _evidence_of_tries(reach, small, tries)
     if small.symptom in _BY_NAME:
         control = await identity.ask_control(reach, identity.CONTROL_NAME)
         evidence["control"] = _control_words(control)
@@ -76,7 +78,7 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
         control = None
     if code.startswith("PMTU_"):
         log.add(name, "bad", fill(_FAILED, evidence), facts_of(tries.first))
-        evidence |= await _bounds(reach, tries.first)
+        evidence |= await _measure_bounds(reach, tries.first)
         log.add("mtu", "bad", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
     else:
         log.add(name, "bad", fill(row.because, evidence), facts_of(tries.first))
@@ -85,7 +87,7 @@ async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> 
     return found(code, row.because, evidence)
 
 
-async def _bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
+async def _measure_bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
     bounds = await mtu.bisect(reach, failed.hello, failed)
     return {
         "bounds": bounds.said,
@@ -96,7 +98,7 @@ async def _bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
     }
 
 
-def _evidence(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
+def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
     one = tries.first
     evidence = reach.where() | {
         "small_bytes": small.first.seen.hello_bytes,

@@ -117,9 +117,9 @@ async def _hold_handshake(stream: Stream, hello: Hello, reach: Reach) -> Held:
         # Only the end has something to say here: close_notify, or a second part of the flight.
         event = await stream.receive(max(0.1, reach.tunnel.hold_s - held_s))
     if event.over:
-        return Held(_how(event), held_s)
+        return Held(_read_event(event), held_s)
     await stream.send(answer)
-    return Held(_how(await stream.receive(PROOF_S)), held_s)
+    return Held(_read_event(await stream.receive(PROOF_S)), held_s)
 
 
 async def _hold_http2(stream: Stream, hello: Hello, reach: Reach) -> Held:
@@ -139,14 +139,14 @@ async def _hold_http2(stream: Stream, hello: Hello, reach: Reach) -> Held:
     goaway = "" if facts.goaway is None else f"{facts.goaway[0]} {facts.goaway[1]}".strip()
     if goaway:
         return Held("goaway", held_s, goaway)
-    return Held("alive" if alive else _ended(facts.ended), held_s)
+    return Held("alive" if alive else _read_end(facts.ended), held_s)
 
 
-def _ended(how: str | None) -> str:
+def _read_end(how: str | None) -> str:
     return how if how in ("fin", "reset") else "fin" if how == "closed" else "silent"
 
 
-def _how(event: Event) -> str:
+def _read_event(event: Event) -> str:
     if event.kind == "data":
         return "alive"
     return event.kind if event.kind in ("fin", "reset") else "silent"

@@ -80,7 +80,7 @@ def is_missing_certificate(one: Attempt) -> bool:
 
 async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt | None) -> Who:
     """Everything that the table of identities wants to know."""
-    alpn = await _alpn(reach, seen)
+    alpn = await _ask_alpn(reach, seen)
     shown = alpn[1] if not seen.seen.chain else seen
     certificate = leaf(shown)
     who = who_is(certificate, trusted)
@@ -89,10 +89,10 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
     if request == "none" and alpn[0] == "h2":
         call = await call_unknown(reach, seen.hello)
     if request == "none" and alpn[0] != "h2" and who == "foreign":
-        page = await _page(reach, seen.hello)
-        if ROUTER_PAGE in page.body and control is not None and _same(control, shown):
+        page = await _get_page(reach, seen.hello)
+        if ROUTER_PAGE in page.body and control is not None and _show_same_leaf(control, shown):
             who = "router"
-    return Who(who, request, alpn[0], _reply(shown, call), certificate, shown, call, page)
+    return Who(who, request, alpn[0], _read_reply(shown, call), certificate, shown, call, page)
 
 
 def request_word(authorities: Sequence[str] | None) -> str:
@@ -132,14 +132,14 @@ async def ask_control(reach: Reach, name: str | None) -> Attempt:
 
 def same_certificate(first: Attempt, second: Attempt) -> bool:
     """Whether both were answered with one certificate."""
-    return _same(first, second)
+    return _show_same_leaf(first, second)
 
 
-def _same(first: Attempt, second: Attempt) -> bool:
+def _show_same_leaf(first: Attempt, second: Attempt) -> bool:
     return bool(first.seen.chain) and first.seen.chain[:1] == second.seen.chain[:1]
 
 
-async def _alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
+async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
     """What ALPN gives; where it is not h2, also when http/1.1 is offered beside it."""
     if seen.seen.alpn == "h2":
         return "h2", seen
@@ -153,7 +153,7 @@ async def _alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
     return ("refused" if refused else "none"), seen
 
 
-async def _page(reach: Reach, hello: Hello) -> Answer:
+async def _get_page(reach: Reach, hello: Hello) -> Answer:
     answer = Answer()
 
     async def talk(tls: TlsTalk) -> None:
@@ -165,7 +165,7 @@ async def _page(reach: Reach, hello: Hello) -> Answer:
     return answer
 
 
-def _reply(shown: Attempt, call: CallFacts | None) -> str:
+def _read_reply(shown: Attempt, call: CallFacts | None) -> str:
     if is_missing_certificate(shown):
         return "certificate-required"
     if shown.seen.alert is not None:
@@ -199,7 +199,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "not_before": certificate.not_before if certificate else None,
         "not_after": certificate.not_after if certificate else None,
         "fingerprint": certificate.fingerprint if certificate else None,
-        "authorities": _authorities(seen.authorities),
+        "authorities": _word_authorities(seen.authorities),
         "tls": seen.version,
         "alpn": {"none": "no protocol", "refused": "alert 120"}.get(who.alpn, who.alpn),
         "alert": seen.alert,
@@ -217,7 +217,7 @@ def names_tunnel(certificate: Certificate, reach: Reach) -> bool:
     return names_host(certificate.names, reach.tunnel.sni or reach.tunnel.host)
 
 
-def _authorities(names: Sequence[str] | None) -> str:
+def _word_authorities(names: Sequence[str] | None) -> str:
     if names is None:
         return "none"
     return "; ".join(names) or "any signer"

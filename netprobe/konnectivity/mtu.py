@@ -46,8 +46,8 @@ async def bisect(reach: Reach, hello: Hello, failed: Attempt) -> Bounds:
     """Search between the MSS that always passes and that of a try that failed."""
     passes, fails = LEAST_MSS, max(_mss_of(failed), LEAST_MSS + 1)
     while fails - passes > 1:
-        sizes = _spread(passes, fails)
-        good = await asyncio.gather(*(_passes(reach, hello, size) for size in sizes))
+        sizes = _spread_sizes(passes, fails)
+        good = await asyncio.gather(*(_size_passes(reach, hello, size) for size in sizes))
         passes = max([passes, *(size for size, ok in zip(sizes, good, strict=True) if ok)])
         fails = min(
             [fails, *(s for s, ok in zip(sizes, good, strict=True) if not ok and s > passes)]
@@ -61,14 +61,14 @@ def _mss_of(failed: Attempt) -> int:
     return max(*known, LEAST_MSS) + OPTION_BYTES
 
 
-def _spread(passes: int, fails: int) -> list[int]:
+def _spread_sizes(passes: int, fails: int) -> list[int]:
     """Sizes strictly between, evenly spread."""
     gap = fails - passes
     steps = min(AT_ONCE, gap - 1)
     return sorted({passes + gap * step // (steps + 1) for step in range(1, steps + 1)} - {passes})
 
 
-async def _passes(reach: Reach, hello: Hello, mss: int) -> bool:
+async def _size_passes(reach: Reach, hello: Hello, mss: int) -> bool:
     tries = [asyncio.create_task(attempt(reach, hello, BRIEF, mss)) for _ in range(TRIES)]
     try:
         for done in asyncio.as_completed(tries):

@@ -37,12 +37,12 @@ async def look_up(
             f"the worker resolves {host}: {', '.join(addresses)}",
         )
         return addresses, None
-    what = await _why(agent, host, answer.words, proxy)
+    what = await _explain_failure(agent, host, answer.words, proxy)
     log.add("names", "bad", what.because, what.evidence)
     return (), what
 
 
-async def _why(agent: AgentMethods, host: str, words: str, proxy: bool) -> Conclusion:
+async def _explain_failure(agent: AgentMethods, host: str, words: str, proxy: bool) -> Conclusion:
     reply = await agent.nameservers()
     servers = reply.servers[:MOST_SERVERS]
     asked = await asyncio.gather(*(_ask_server(agent, server, host) for server in servers))
@@ -53,15 +53,17 @@ async def _why(agent: AgentMethods, host: str, words: str, proxy: bool) -> Concl
         "servers": ", ".join(servers) or "none configured",
         "answers": answers,
     }
-    said = "; ".join(f"{server}: {_phrase(each)}" for server, each in answers.items())
+    said = "; ".join(f"{server}: {_word_answers(each)}" for server, each in answers.items())
     hint = ""
     if host.endswith(PRIVATE_ZONE):
         hint = f"; names below {PRIVATE_ZONE} exist in a private zone only"
     because = f"the worker's resolver says: {words or 'nothing'}; {said or 'no resolver'}{hint}"
-    return found("PROXY_NAME_NOT_RESOLVED" if proxy else _code(answers), because, evidence)
+    return found(
+        "PROXY_NAME_NOT_RESOLVED" if proxy else _worst_agreed_code(answers), because, evidence
+    )
 
 
-def _code(answers: dict[str, dict[str, str]]) -> str:
+def _worst_agreed_code(answers: dict[str, dict[str, str]]) -> str:
     """The worst that all resolvers agree on."""
     codes = {code for each in answers.values() for code in each.values()}
     if not codes:
@@ -75,7 +77,7 @@ def _code(answers: dict[str, dict[str, str]]) -> str:
     return "NAME_NOT_RESOLVED"
 
 
-def _phrase(answers: dict[str, str]) -> str:
+def _word_answers(answers: dict[str, str]) -> str:
     if len(set(answers.values())) == 1:
         return f"{next(iter(answers.values()))} to all questions"
     return ", ".join(f"{kind} {code}" for kind, code in answers.items())
@@ -85,21 +87,23 @@ async def _ask_server(agent: AgentMethods, server: str, host: str) -> dict[str, 
     """What one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
     answers = await asyncio.gather(
-        *(_ask(agent, server, host, kind, proto) for kind, proto in ways)
+        *(_ask_one_server(agent, server, host, kind, proto) for kind, proto in ways)
     )
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
 
 
-async def _ask(agent: AgentMethods, server: str, host: str, kind: str, proto: str) -> str:
+async def _ask_one_server(
+    agent: AgentMethods, server: str, host: str, kind: str, proto: str
+) -> str:
     tcp = proto == "tcp"
     request = question(host, kind, tcp)
     timing = Timing(None, LOOK_MS, LOOKS)
     outcomes = await agent.ask_service(proto, server, DNS_PORT, request, timing)
-    said = [_said(outcome, tcp) for outcome in outcomes]
+    said = [_read_outcome(outcome, tcp) for outcome in outcomes]
     return said[-1] if said else "no answer"
 
 
-def _said(outcome: OutcomeKind, tcp: bool) -> str:
+def _read_outcome(outcome: OutcomeKind, tcp: bool) -> str:
     if outcome.data:
         answer = read_answer(outcome.data, tcp)
         if answer is None:

@@ -131,12 +131,12 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     """
     enough = asyncio.Event()
     patience = replace(Patience(), enough=enough.is_set)
-    tries = asyncio.create_task(_agreeing(reach, hello, patience))
+    tries = asyncio.create_task(_try_until_agreed(reach, hello, patience))
     early: tuple[Attempt, ...] = ()
     try:
         await asyncio.wait({tries}, timeout=SEGMENTED_AFTER_S)
         if not tries.done():
-            early = await _pair(reach, hello, SEGMENTED, LEAST_MSS)
+            early = await _try_twice(reach, hello, SEGMENTED, LEAST_MSS)
             if agree(early) == "answered":
                 enough.set()
         found = await tries
@@ -146,7 +146,7 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     asked = symptom in SILENT or (hello.padding > 0 and symptom not in ("answered", "unopened"))
     if symptom is None or not asked:
         return Tries(found, symptom)
-    segmented = early or await _pair(reach, hello, SEGMENTED, LEAST_MSS)
+    segmented = early or await _try_twice(reach, hello, SEGMENTED, LEAST_MSS)
     return Tries(found, symptom, segmented, agree(segmented) or "unopened")
 
 
@@ -156,7 +156,7 @@ async def repeat(reach: Reach, hello: Hello, count: int) -> tuple[Attempt, ...]:
     return tuple(await asyncio.gather(*tries))
 
 
-async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Attempt, ...]:
+async def _try_until_agreed(reach: Reach, hello: Hello, patience: Patience) -> tuple[Attempt, ...]:
     first = asyncio.create_task(attempt(reach, hello, patience))
     try:
         await asyncio.wait({first}, timeout=SECOND_AFTER_S)
@@ -170,7 +170,9 @@ async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Att
         first.cancel()
 
 
-async def _pair(reach: Reach, hello: Hello, patience: Patience, mss: int) -> tuple[Attempt, ...]:
+async def _try_twice(
+    reach: Reach, hello: Hello, patience: Patience, mss: int
+) -> tuple[Attempt, ...]:
     tries = (attempt(reach, hello, patience, mss) for _ in range(2))
     return tuple(await asyncio.gather(*tries))
 

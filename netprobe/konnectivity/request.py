@@ -83,7 +83,7 @@ class TunnelOptions:
 def make_tunnel(options: TunnelOptions) -> Tunnel:
     """Check the options. Raises RequestError with the reason."""
     host, port = split_server(options.server)
-    identity = _identity(options)
+    identity = _read_identity(options)
     check_files(options.ca, identity)
     sni = options.hostname or (None if is_address(host) else host)
     if options.publishing == "route" and sni is None:
@@ -96,7 +96,7 @@ def make_tunnel(options: TunnelOptions) -> Tunnel:
         raise RequestError(f"--hostname {sni}: expected a DNS name")
     return Tunnel(
         host=host,
-        port=_port(port, options),
+        port=_choose_port(port, options),
         publishing=options.publishing,
         flavour=options.flavour,
         sni=sni,
@@ -132,7 +132,7 @@ def is_address(text: str) -> bool:
     return True
 
 
-def _port(port: int | None, options: TunnelOptions) -> int:
+def _choose_port(port: int | None, options: TunnelOptions) -> int:
     if port is not None:
         return port
     if options.publishing == "nodeport":
@@ -146,7 +146,7 @@ def _port(port: int | None, options: TunnelOptions) -> int:
     return AGENT_PORTS.get(options.flavour or "", AGENT_PORT)
 
 
-def _identity(options: TunnelOptions) -> Identity | None:
+def _read_identity(options: TunnelOptions) -> Identity | None:
     if options.client_cert is None and options.client_key is None:
         return None
     if options.client_cert is None or options.client_key is None:
@@ -178,23 +178,25 @@ def choose_via(
         return ProxyRoute(None, "direct (--proxy none)")
     if wanted != "env":
         proxy = parse_proxy(wanted, "--proxy")
-        return _decided(tunnel, proxy, (), "--proxy")
+        return _decide_route(tunnel, proxy, (), "--proxy")
     if host.proxy is not None:
         given = host.proxy.https_proxy
         if not given:
             return ProxyRoute(None, "direct (the inventory's proxy has no https_proxy)")
         proxy = parse_proxy(given, f"{host.name}: proxy.https_proxy")
-        return _decided(tunnel, proxy, host.proxy.no_proxy, "https_proxy of the inventory")
+        return _decide_route(tunnel, proxy, host.proxy.no_proxy, "https_proxy of the inventory")
     if host.vantage.kind != "local":
         return ProxyRoute(None, "direct (the inventory names no proxy)")
     given = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
     if not given:
         return ProxyRoute(None, "direct (HTTPS_PROXY is not set)")
     entries = split(environment.get("NO_PROXY") or environment.get("no_proxy") or "")
-    return _decided(tunnel, parse_proxy(given, "HTTPS_PROXY"), entries, "HTTPS_PROXY")
+    return _decide_route(tunnel, parse_proxy(given, "HTTPS_PROXY"), entries, "HTTPS_PROXY")
 
 
-def _decided(tunnel: Tunnel, proxy: ProxyUrl, entries: tuple[str, ...], what: str) -> ProxyRoute:
+def _decide_route(
+    tunnel: Tunnel, proxy: ProxyUrl, entries: tuple[str, ...], what: str
+) -> ProxyRoute:
     decision = decide(tunnel.host, tunnel.port, entries)
     if decision.proxied:
         return ProxyRoute(proxy, f"proxy {proxy} ({what})")

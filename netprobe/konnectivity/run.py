@@ -83,7 +83,7 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
 async def _until_signal(
     job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
 ) -> tuple[Diagnosis, ...]:
-    task = asyncio.ensure_future(_all(job, launcher, events, vias))
+    task = asyncio.ensure_future(_diagnose_all(job, launcher, events, vias))
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, task.cancel)
@@ -96,14 +96,14 @@ async def _until_signal(
             loop.remove_signal_handler(name)
 
 
-async def _all(
+async def _diagnose_all(
     job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
 ) -> tuple[Diagnosis, ...]:
     slots = asyncio.Semaphore(job.forks)
 
     async def one(fleet: Fleet, host: Host) -> Diagnosis:
         async with slots:
-            return await _from(fleet, host, job.tunnel, vias[host.name])
+            return await _diagnose_from_host(fleet, host, job.tunnel, vias[host.name])
 
     async with launcher:
         # Streams need no rights: an agent that needs no sudo cannot fail by it.
@@ -115,7 +115,9 @@ async def _all(
             await fleet.close()
 
 
-async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: ProxyRoute) -> Diagnosis:
+async def _diagnose_from_host(
+    fleet: Fleet, host: Host, tunnel: Tunnel, via: ProxyRoute
+) -> Diagnosis:
     sources = tuple(address.text for address in host.source_addresses)
     try:
         agent = fleet.agent(host)

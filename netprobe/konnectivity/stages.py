@@ -35,14 +35,14 @@ async def diagnose(
         return diagnosis(worker, via.said, log, what)
     port = tunnel.port if via.proxy is None else via.proxy.port
     reaches = [
-        Reach(agent, tunnel, address, port, via.proxy, _source(sources, address))
+        Reach(agent, tunnel, address, port, via.proxy, _source_for(sources, address))
         for address in addresses[:MOST_ADDRESSES]
     ]
     results = await asyncio.gather(*(look_at(reach) for reach in reaches))
     return combine(worker, via.said, tunnel, log, tuple(zip(reaches, results, strict=True)))
 
 
-def _source(sources: tuple[str, ...], address: str) -> str | None:
+def _source_for(sources: tuple[str, ...], address: str) -> str | None:
     """The source address of the same family, if the host has one."""
     return next((each for each in sources if (":" in each) == (":" in address)), None)
 

@@ -77,17 +77,17 @@ def hello_symptom(attempt: Attempt | None) -> HelloSymptom:
     if attempt.icmp is not None or attempt.soft is not None:
         return "rejected"
     if attempt.first in ("fin", "reset"):
-        return _ended(attempt)
-    return _silent(attempt)
+        return _read_end(attempt)
+    return _read_silence(attempt)
 
 
-def _ended(attempt: Attempt) -> HelloSymptom:
+def _read_end(attempt: Attempt) -> HelloSymptom:
     if attempt.first_ms < AT_ONCE_MS:
         return "reset" if attempt.first == "reset" else "closed"
     return "late-3s" if attempt.first_ms < REFUSED_MS else "late"
 
 
-def _silent(attempt: Attempt) -> HelloSymptom:
+def _read_silence(attempt: Attempt) -> HelloSymptom:
     if attempt.tcp.get("unacked"):
         return "lost"
     return "gap" if attempt.tcp.get("rcv_ooopack") else "mute"

@@ -19,15 +19,15 @@ _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name",
 def check_files(paths: Sequence[str]) -> str:
     """One line a file that says what is in it; FileErrors with every problem of all files."""
     problems: list[Problem] = []
-    lines = [_check(path, problems) for path in dict.fromkeys(paths)]
+    lines = [_check_file(path, problems) for path in dict.fromkeys(paths)]
     if problems:
         raise FileErrors(problems)
     return "\n".join(lines)
 
 
-def _check(given: str, problems: list[Problem]) -> str:
-    path = _path(given)
-    kind = _kind(path)
+def _check_file(given: str, problems: list[Problem]) -> str:
+    path = _path_of(given)
+    kind = _guess_kind(path)
     if kind not in KINDS:
         words = f"this is a netprobe.{kind} file, expected a matrix or an inventory"
         problems.append(Problem(path, 0, 0, words))
@@ -39,22 +39,24 @@ def _check(given: str, problems: list[Problem]) -> str:
         check_loopback(inventory, problems)
         every = (*inventory.notes, *loopback_notes(inventory.hosts))
         notes = "".join(f"\n  note: {note}" for note in every)
-        return f"{given}: inventory, {_count(len(inventory.hosts), 'host')}, no problems{notes}"
+        return (
+            f"{given}: inventory, {_count_text(len(inventory.hosts), 'host')}, no problems{notes}"
+        )
     matrices = read_matrices([path], problems)
     if not matrices:
         return ""
-    count = _count(len(matrices[0].requirements), "requirement")
+    count = _count_text(len(matrices[0].requirements), "requirement")
     return f"{given}: matrix {matrices[0].name}, {count}, no problems"
 
 
-def _path(given: str) -> str:
+def _path_of(given: str) -> str:
     """A bundled name stands for its file, unless there is a file of this name."""
     if not is_path(given) and not Path(given).exists() and given in bundled_names():
         return str(bundled_folder() / f"{given}.yaml")
     return given if is_path(given) else f"./{given}"
 
 
-def _kind(path: str) -> str:
+def _guess_kind(path: str) -> str:
     """Files without ``schema:`` are told by their keys; what is neither is read as a matrix."""
     if Path(path).is_dir():
         return "matrix" if path.endswith(SUFFIXES) else "inventory"
@@ -67,5 +69,5 @@ def _kind(path: str) -> str:
     return "inventory" if is_inventory else "matrix"
 
 
-def _count(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -23,7 +23,7 @@ def json_schema(kind: str) -> Schema:
     if kind not in MODELS:
         raise RequestError(unknown("kind of file", kind, MODELS))
     made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")
-    _tidy(made)
+    _tidy_schema(made)
     title = f"netprobe {kind} file"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -48,15 +48,15 @@ def inventory_schema() -> Schema:
     return json_schema("inventory")
 
 
-def _tidy(part: object) -> None:
+def _tidy_schema(part: object) -> None:
     """Drop what only pydantic needs: titles that repeat the key, null for keys left out."""
     if isinstance(part, dict):
         _tidy_mapping(part)
-    for item in _inside(part):
-        _tidy(item)
+    for item in _parts_of(part):
+        _tidy_schema(item)
 
 
-def _inside(part: object) -> Iterable[object]:
+def _parts_of(part: object) -> Iterable[object]:
     if isinstance(part, dict):
         return part.values()
     return part if isinstance(part, list) else ()

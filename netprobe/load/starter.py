@@ -56,36 +56,36 @@ _OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router
 
 def starter_inventory(matrices: Matrix | Sequence[Matrix]) -> str:
     """A commented inventory that loads and plans as it is: a host for each role, all settings."""
-    return "".join(_parts([matrices] if isinstance(matrices, Matrix) else matrices))
+    return "".join(_write_parts([matrices] if isinstance(matrices, Matrix) else matrices))
 
 
-def _parts(matrices: Sequence[Matrix]) -> Iterator[str]:
+def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
     names = " and ".join(matrix.name for matrix in matrices)
-    options = " ".join(f"--matrix {_argument(matrix)}" for matrix in matrices)
-    yield _HEAD.format(what=_titles(matrices), options=options)
+    options = " ".join(f"--matrix {_matrix_argument(matrix)}" for matrix in matrices)
+    yield _HEAD.format(what=_write_titles(matrices), options=options)
     if any(matrix.settings for matrix in matrices):
         yield _SETTINGS
-    for matrix, setting in _settings(matrices):
-        yield _setting(matrix, setting, matrices)
+    for matrix, setting in _all_settings(matrices):
+        yield _write_setting(matrix, setting, matrices)
     yield f"\n# Roles of {names}; a role may have no host, a host may have several roles:\n"
-    for role in _roles(matrices):
-        yield _role(role)
+    for role in _all_roles(matrices):
+        yield _write_role(role)
     yield "hosts:\n"
-    for number, role in enumerate(_roles(matrices), 1):
-        yield _host(role, number, any(_sends(matrix, role) for matrix in matrices))
+    for number, role in enumerate(_all_roles(matrices), 1):
+        yield _write_host(role, number, any(_role_sends(matrix, role) for matrix in matrices))
         if number == 1:
-            yield _HOST_NOTE.format(roles=", ".join(role.name for role in _roles(matrices)[:2]))
+            yield _HOST_NOTE.format(roles=", ".join(role.name for role in _all_roles(matrices)[:2]))
 
 
-def _argument(matrix: Matrix) -> str:
+def _matrix_argument(matrix: Matrix) -> str:
     return matrix.name if matrix.name in bundled_names() else "FILE"
 
 
-def _titles(matrices: Sequence[Matrix]) -> str:
+def _write_titles(matrices: Sequence[Matrix]) -> str:
     return "".join(f"#   {matrix.name}: {matrix.title}\n" for matrix in matrices)
 
 
-def _roles(matrices: Sequence[Matrix]) -> list[Role]:
+def _all_roles(matrices: Sequence[Matrix]) -> list[Role]:
     """Every role once, as the first matrix that has it describes it."""
     roles: dict[str, Role] = {}
     for role in (role for matrix in matrices for role in matrix.roles.values()):
@@ -93,7 +93,7 @@ def _roles(matrices: Sequence[Matrix]) -> list[Role]:
     return list(roles.values())
 
 
-def _settings(matrices: Sequence[Matrix]) -> Iterator[tuple[Matrix, Setting]]:
+def _all_settings(matrices: Sequence[Matrix]) -> Iterator[tuple[Matrix, Setting]]:
     """Every setting once, with the first matrix that has it."""
     seen: set[str] = set()
     for matrix in matrices:
@@ -103,7 +103,7 @@ def _settings(matrices: Sequence[Matrix]) -> Iterator[tuple[Matrix, Setting]]:
                 yield matrix, setting
 
 
-def _setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:
+def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:
     lines = [f"  # {setting.description}"] if setting.description else []
     if setting.values:
         several = "any of" if setting.type == "list" else "one of"
@@ -113,36 +113,36 @@ def _setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> st
     elif setting.type != "string":
         lines.append(f"  # a {setting.type}")
     others = [one.settings.get(setting.name, setting) for one in matrices]
-    if all(_shape(one) == _shape(setting) for one in others):
-        lines.append(f"  {setting.name}: {_value(setting.default)}")
+    if all(_shape_of(one) == _shape_of(setting) for one in others):
+        lines.append(f"  {setting.name}: {_value_text(setting.default)}")
     else:
         lines.append(
             "  # The matrices differ in it: --set MATRIX:KEY=VALUE says it to one of them."
         )
-        lines.append(f"  # {setting.name}: {_value(setting.default)}   # as in {matrix.name}")
+        lines.append(f"  # {setting.name}: {_value_text(setting.default)}   # as in {matrix.name}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _shape(setting: Setting) -> tuple[object, ...]:
+def _shape_of(setting: Setting) -> tuple[object, ...]:
     return (setting.type, setting.values, setting.default)
 
 
-def _value(value: SettingValue) -> str:
+def _value_text(value: SettingValue) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(yaml_scalar, value))}]"
     return yaml_scalar(value)
 
 
-def _role(role: Role) -> str:
+def _write_role(role: Role) -> str:
     implied = f" Is also: {', '.join(role.implies)}." if role.implies else ""
     return f"#   {role.name}: {role.description}{implied}".rstrip() + "\n"
 
 
-def _sends(matrix: Matrix, role: Role) -> bool:
+def _role_sends(matrix: Matrix, role: Role) -> bool:
     return any(role.name in requirement.sources for requirement in matrix.requirements)
 
 
-def _host(role: Role, number: int, sends: bool) -> str:
+def _write_host(role: Role, number: int, sends: bool) -> str:
     lines = [f"  {role.name}-0:", f"    address: {_NETWORK}.{number}", f"    roles: [{role.name}]"]
     if _OUTSIDE & set(role.name.split("-")):
         here = "    # vantage: local   # if this machine is it; none if no probe can start there"

@@ -39,7 +39,7 @@ def from_json(kind: type[T], data: object) -> T:
     """
     given = _check_type(data, dict)
     values = {}
-    for name, read, default in _readers(cast(Hashable, kind)):
+    for name, read, default in _field_readers(cast(Hashable, kind)):
         if name in given:
             try:
                 values[name] = read(given[name])
@@ -53,20 +53,23 @@ def from_json(kind: type[T], data: object) -> T:
 
 
 @cache
-def _readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
+def _field_readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
     """Each field's name and reader, and what stands for a missing key (MISSING: it must be there).
 
     A default that a factory makes is shared by all objects: nobody writes to the model's values.
     """
     hints = get_type_hints(kind)
-    return [(field.name, _reader_of(hints[field.name]), _default(field)) for field in fields(kind)]
+    return [
+        (field.name, _make_reader(hints[field.name]), _default_of_field(field))
+        for field in fields(kind)
+    ]
 
 
-def _default(field: Field[Any]) -> object:
+def _default_of_field(field: Field[Any]) -> object:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _reader_of(hint: Any) -> FieldReader:
+def _make_reader(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: value
@@ -75,20 +78,20 @@ def _reader_of(hint: Any) -> FieldReader:
     if origin is Literal:
         return lambda value: _check_word(value, arguments)
     if origin in (Union, types.UnionType):
-        return _union_reader(arguments)
+        return _make_union_reader(arguments)
     if origin is tuple:
-        return _tuple_reader(arguments)
+        return _make_tuple_reader(arguments)
     if origin is not None:  # a mapping: the keys of JSON are texts
-        item = _reader_of(arguments[1])
+        item = _make_reader(arguments[1])
         return lambda value: {key: item(inner) for key, inner in _check_type(value, dict).items()}
     return lambda value: _check_type(value, hint)
 
 
-def _union_reader(hints: tuple[Any, ...]) -> FieldReader:
+def _make_union_reader(hints: tuple[Any, ...]) -> FieldReader:
     """Scalars are told by their type; at most one other type is in any union of the model."""
     scalars = _SCALARS.intersection(hints)
     taken = scalars | {int} if float in scalars else scalars
-    read_other = next((_reader_of(hint) for hint in hints if hint not in scalars), None)
+    read_other = next((_make_reader(hint) for hint in hints if hint not in scalars), None)
 
     def read(value: object) -> object:
         if type(value) in taken:
@@ -101,8 +104,8 @@ def _union_reader(hints: tuple[Any, ...]) -> FieldReader:
     return read
 
 
-def _tuple_reader(hints: tuple[Any, ...]) -> FieldReader:
-    item = _reader_of(hints[0])
+def _make_tuple_reader(hints: tuple[Any, ...]) -> FieldReader:
+    item = _make_reader(hints[0])
     length = None if hints[-1] is Ellipsis else len(hints)
 
     def read(value: object) -> tuple[Any, ...]:

@@ -13,18 +13,18 @@ _SHORTEST_RANGE = 4
 
 def names_text(names: Sequence[str], most: int) -> str:
     """Names in their order, numbered runs folded: ``master-0, worker-[1-40] and 37 more``."""
-    runs = _runs(names)
+    runs = _split_into_runs(names)
     shown, rest = runs[:most], runs[most:]
     text = ", ".join(word for run in shown for word in _run_text(run))
     more = sum(len(run) for run in rest)
     return f"{text} and {more:,} more" if more else text
 
 
-def _runs(names: Sequence[str]) -> list[list[str]]:
+def _split_into_runs(names: Sequence[str]) -> list[list[str]]:
     """Runs to fold; names of a run too short to fold stand alone."""
     runs: list[list[str]] = []
     for name in names:
-        if runs and _follows(runs[-1][-1], name):
+        if runs and _is_next_name(runs[-1][-1], name):
             runs[-1].append(name)
         else:
             runs.append([name])
@@ -35,7 +35,7 @@ def _runs(names: Sequence[str]) -> list[list[str]]:
     ]
 
 
-def _follows(left: str, right: str) -> bool:
+def _is_next_name(left: str, right: str) -> bool:
     before, after = _NUMBERED.fullmatch(left), _NUMBERED.fullmatch(right)
     if before is None or after is None or before[1] != after[1] or before[3] != after[3]:
         return False

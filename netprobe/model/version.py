@@ -32,22 +32,24 @@ def is_range(text: str) -> bool:
 
 def in_range(version: str, wanted: str) -> bool:
     """Whether the version satisfies every term of the range; both must be well-formed."""
-    return all(_holds(version, term) for term in wanted.split(","))
+    return all(_meets_term(version, term) for term in wanted.split(","))
 
 
-def _holds(version: str, term: str) -> bool:
+def _meets_term(version: str, term: str) -> bool:
     match = _TERM.match(term)
     if match is None:
         raise ValueError(f"not a version range: {term!r}")
-    left, right = _pad(_numbers(version), _numbers(match[2]))
+    left, right = _pad_to_one_length(_split_numbers(version), _split_numbers(match[2]))
     return _COMPARE[match[1]](left, right)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _split_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _pad(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _pad_to_one_length(
+    left: tuple[int, ...], right: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Equal lengths, so that 4.16 equals 4.16.0."""
     length = max(len(left), len(right))
     return left + (0,) * (length - len(left)), right + (0,) * (length - len(right))

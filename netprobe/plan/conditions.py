@@ -11,20 +11,20 @@ from netprobe.model.version import in_range
 def why_not(requirement: Requirement, chosen: ChosenMatrix) -> str | None:
     """The reason why the requirement does not apply, or None where it does."""
     for name, wanted in requirement.when.terms:
-        if not _matches(name, wanted, chosen):
-            return _missing(name, wanted, chosen.settings)
+        if not _matches_setting(name, wanted, chosen):
+            return _word_unmet_condition(name, wanted, chosen.settings)
     if requirement.unless.terms and holds(requirement.unless, chosen):
         name, wanted = requirement.unless.terms[0]
-        return f"setting {name} is {_text(chosen.settings[name])}"
+        return f"setting {name} is {_setting_text(chosen.settings[name])}"
     return None
 
 
 def holds(condition: Condition, chosen: ChosenMatrix) -> bool:
     """Keys AND, listed values OR; no terms: it holds."""
-    return all(_matches(name, wanted, chosen) for name, wanted in condition.terms)
+    return all(_matches_setting(name, wanted, chosen) for name, wanted in condition.terms)
 
 
-def _matches(name: str, wanted: tuple[str | bool | int, ...], chosen: ChosenMatrix) -> bool:
+def _matches_setting(name: str, wanted: tuple[str | bool | int, ...], chosen: ChosenMatrix) -> bool:
     value = chosen.settings[name]
     if chosen.matrix.settings[name].type == "version":
         return any(in_range(str(value), str(term)) for term in wanted)
@@ -33,17 +33,17 @@ def _matches(name: str, wanted: tuple[str | bool | int, ...], chosen: ChosenMatr
     return value in wanted
 
 
-def _missing(
+def _word_unmet_condition(
     name: str, wanted: tuple[str | bool | int, ...], settings: Mapping[str, SettingValue]
 ) -> str:
     value = settings[name]
-    words = " or ".join(_text(term) for term in wanted)
+    words = " or ".join(_setting_text(term) for term in wanted)
     if isinstance(value, tuple):
         return f"setting {name} lacks {words}"
-    return f"setting {name} is {_text(value)}, not {words}"
+    return f"setting {name} is {_setting_text(value)}, not {words}"
 
 
-def _text(value: SettingValue) -> str:
+def _setting_text(value: SettingValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

@@ -40,17 +40,17 @@ class Cost:
 def estimate(plan: Plan) -> Cost:
     """Count without walking any flow."""
     flows = plan.flow_count()
-    packets = sum(block.flow_count() * _packets(block.protocol) for block in plan.blocks)
+    packets = sum(block.flow_count() * _packets_per_flow(block.protocol) for block in plan.blocks)
     paced = _paced_seconds(plan)
-    seconds = START_S + _busiest(plan) / FLOWS_PER_S + paced if flows else 0.0
-    return Cost(flows, packets, _listeners(plan), round(seconds, 1), round(paced, 1))
+    seconds = START_S + _count_flows_of_busiest_host(plan) / FLOWS_PER_S + paced if flows else 0.0
+    return Cost(flows, packets, _count_listeners(plan), round(seconds, 1), round(paced, 1))
 
 
-def _packets(protocol: str) -> int:
+def _packets_per_flow(protocol: str) -> int:
     return PACKETS.get(protocol, PACKETS_OTHER)
 
 
-def _listeners(plan: Plan) -> int:
+def _count_listeners(plan: Plan) -> int:
     """Sockets that destinations open: each address and port once, however many ask for it."""
     wanted: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for block in plan.blocks:
@@ -61,7 +61,7 @@ def _listeners(plan: Plan) -> int:
     return sum(port_sets.count(port_sets.normalise(ranges)) for ranges in wanted.values())
 
 
-def _busiest(plan: Plan) -> int:
+def _count_flows_of_busiest_host(plan: Plan) -> int:
     """The flows of the host that has most to do, as source and destination together."""
     load: dict[str, int] = {}
     for block in plan.blocks:
@@ -77,14 +77,14 @@ def _paced_seconds(plan: Plan) -> float:
     """The longest that any pair needs for UDP ports at which nobody of ours answers."""
     by_end: dict[tuple[str, str], Ports] = {}
     for block in plan.blocks:
-        for host, address in _unanswered(block):
+        for host, address in _pairs_of_unanswered_udp(block):
             known = by_end.get((host, address), ())
             by_end[host, address] = port_sets.normalise((*known, *block.ports))
     longest = max((port_sets.count(ports) for ports in by_end.values()), default=0)
     return max(0, longest - UDP_BURST) * UDP_INTERVAL_S
 
 
-def _unanswered(block: Block) -> list[tuple[str, str]]:
+def _pairs_of_unanswered_udp(block: Block) -> list[tuple[str, str]]:
     if block.protocol != "udp":
         return []
     denied = block.requirement.expect == "denied"

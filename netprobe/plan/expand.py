@@ -64,10 +64,10 @@ class _Expansion:
             f"{self._matrix.name}: the waiver of {waiver.requirement} expired on {waiver.until}; "
             f"it decides again ({waiver.reason})"
             for waiver in self._matrix.waivers.values()
-            if not self._valid(waiver)
+            if not self._is_valid_today(waiver)
         ]
 
-    def _valid(self, waiver: Waiver) -> bool:
+    def _is_valid_today(self, waiver: Waiver) -> bool:
         return waiver.until is None or self._today.isoformat() <= waiver.until
 
     def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
@@ -76,17 +76,17 @@ class _Expansion:
         if reason is None:
             reason = self._role_without_host(requirement)
         if reason is not None:
-            yield self._skip(requirement, reason)
+            yield self._make_skipped(requirement, reason)
             return
         sources = hosts_of(requirement.sources, self._members)
         for host in sources:
             if host.vantage.kind == "none":
-                yield self._skip(
+                yield self._make_skipped(
                     requirement, "the source is declared vantage: none", source=host.name
                 )
         able = tuple(host for host in sources if host.vantage.kind != "none")
         if able:
-            yield from self._between(requirement, able)
+            yield from self._blocks_between_hosts(requirement, able)
 
     def _role_without_host(self, requirement: Requirement) -> str | None:
         for roles in (requirement.sources, requirement.destinations):
@@ -94,7 +94,7 @@ class _Expansion:
                 return f"no host has the role {' or '.join(roles)}"
         return None
 
-    def _between(
+    def _blocks_between_hosts(
         self, requirement: Requirement, sources: tuple[Host, ...]
     ) -> Iterator[Block | Skipped]:
         destinations = hosts_of(requirement.destinations, self._members)
@@ -103,24 +103,24 @@ class _Expansion:
         if not local:
             yield from self._same_hosts(requirement, sources, destinations)
         yield from self._without_family(requirement, sources, destinations)
-        for wire in self._protocols(requirement):
+        for wire in self._ports_by_protocol(requirement):
             for family in FAMILIES:
                 ends = (sources, destinations)
-                block = self._block(requirement, wire, family, ends, local)
+                block = self._make_block(requirement, wire, family, ends, local)
                 if block.pair_count():
                     yield block
 
-    def _protocols(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
+    def _ports_by_protocol(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
         if requirement.tcp:
-            yield "tcp", self._ports(requirement.tcp)
+            yield "tcp", self._resolve_ports(requirement.tcp)
         if requirement.udp:
-            yield "udp", self._ports(requirement.udp)
+            yield "udp", self._resolve_ports(requirement.udp)
         if requirement.icmp:
             yield "icmp", ()
         for number in requirement.ipproto:
             yield f"ipproto/{number}", ()
 
-    def _ports(self, entries: tuple[PortEntry, ...]) -> Ports:
+    def _resolve_ports(self, entries: tuple[PortEntry, ...]) -> Ports:
         return tuple(sorted({self._port_range(entry) for entry in entries}))
 
     def _port_range(self, entry: PortEntry) -> tuple[int, int]:
@@ -130,7 +130,7 @@ class _Expansion:
             return (port, port)
         return entry
 
-    def _block(
+    def _make_block(
         self,
         requirement: Requirement,
         wire: tuple[str, Ports],
@@ -146,17 +146,17 @@ class _Expansion:
             for address in host.addresses
             if address.family == family
         )
-        starts = tuple(host for host in sources if family is None or _speaks(host, family))
+        starts = tuple(host for host in sources if family is None or _speaks_family(host, family))
         waiver = self._matrix.waivers.get(requirement.id)
-        sni = self._sni(requirement)
+        sni = self._server_name_of(requirement)
         return Block(
             0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
-            self._warnings(requirement, nameless=sni == "" and family is not None),
-            waiver if waiver is not None and self._valid(waiver) else None,
+            self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
+            waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni,
         )  # fmt: skip
 
-    def _sni(self, requirement: Requirement) -> str | None:
+    def _server_name_of(self, requirement: Requirement) -> str | None:
         """The name that TLS asks for. Raises RequestError where the setting holds no name."""
         wanted = requirement.sni
         if not isinstance(wanted, SettingRef):
@@ -167,7 +167,7 @@ class _Expansion:
             raise RequestError(f"setting {wanted.setting}: {name!r} is no DNS name")
         return name
 
-    def _warnings(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
+    def _warnings_that_hold(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
         found = tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
         if nameless and isinstance(requirement.sni, SettingRef):
             words = NAMELESS.format(setting=requirement.sni.setting)
@@ -180,8 +180,8 @@ class _Expansion:
         names = {host.name for host in destinations}
         both = [host.name for host in sources if host.name in names]
         if both:
-            reason = f"source and destination are one host: {_listed(both)}"
-            yield self._skip(requirement, reason)
+            reason = f"source and destination are one host: {_list_some_names(both)}"
+            yield self._make_skipped(requirement, reason)
 
     def _without_family(
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
@@ -192,16 +192,18 @@ class _Expansion:
                 if None in source_families | end_families or source_families & end_families:
                     continue
                 reason = (
-                    f"no common address family: {_listed(starts)} ({_families(source_families)}) "
-                    f"and {_listed(ends)} ({_families(end_families)})"
+                    f"no common address family: {_word_hosts(starts, source_families)} and "
+                    f"{_word_hosts(ends, end_families)}"
                 )
-                yield self._skip(requirement, reason)
+                yield self._make_skipped(requirement, reason)
 
-    def _skip(self, requirement: Requirement, reason: str, source: str | None = None) -> Skipped:
+    def _make_skipped(
+        self, requirement: Requirement, reason: str, source: str | None = None
+    ) -> Skipped:
         return Skipped(self._matrix.name, requirement.id, reason, source=source)
 
 
-def _speaks(host: Host, family: Family) -> bool:
+def _speaks_family(host: Host, family: Family) -> bool:
     """A host known by name only may speak both; then its own routing table decides."""
     families = {address.family for address in (*host.addresses, *host.source_addresses)}
     return family in families or families == {None}
@@ -215,10 +217,11 @@ def _by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list
     return groups
 
 
-def _families(families: frozenset[Family | None]) -> str:
-    return ", ".join(f"IPv{family}" for family in sorted(families, key=str))
+def _word_hosts(names: Sequence[str], families: frozenset[Family | None]) -> str:
+    listed = ", ".join(f"IPv{family}" for family in sorted(families, key=str))
+    return f"{_list_some_names(names)} ({listed})"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_some_names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_SHOWN])
     return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

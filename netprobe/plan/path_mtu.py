@@ -24,7 +24,7 @@ def path_mtu_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
         key = (tuple(host.name for host in block.sources), ends, block.family)
         if key not in known:
             known.add(key)
-            yield _serving(block)
+            yield _mtu_block_for_overlay(block)
 
 
 def _is_overlay(block: Block) -> bool:
@@ -35,7 +35,7 @@ def _is_overlay(block: Block) -> bool:
     return requirement.probe in OVERLAYS or bool(wireguard)
 
 
-def _serving(block: Block) -> Block:
+def _mtu_block_for_overlay(block: Block) -> Block:
     """The MTU of the pairs of an overlay's block; it counts as much as that requirement does."""
     served = block.requirement
     ports = ", ".join(str(port) for port in each(block.ports)) if block.ports else block.protocol

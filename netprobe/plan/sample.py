@@ -15,9 +15,9 @@ from netprobe.model.ports import PortRange, Ports
 
 def sample(plan: Plan, number: int) -> tuple[Plan, str]:
     """The sampled plan, and one sentence with its coverage."""
-    blocks = tuple(_block(block, number) for block in plan.blocks)
+    blocks = tuple(_sample_block(block, number) for block in plan.blocks)
     sampled = replace(plan, blocks=blocks)
-    pairs = (_pairs(sampled), _pairs(plan))
+    pairs = (_count_pairs(sampled), _count_pairs(plan))
     flows = (sampled.flow_count(), plan.flow_count())
     words = (
         f"{pairs[0]:,} of {pairs[1]:,} pairs and {flows[0]:,} of {flows[1]:,} flows "
@@ -27,16 +27,16 @@ def sample(plan: Plan, number: int) -> tuple[Plan, str]:
     return sampled, words
 
 
-def _pairs(plan: Plan) -> int:
+def _count_pairs(plan: Plan) -> int:
     return sum(block.pair_count() for block in plan.blocks)
 
 
-def _block(block: Block, number: int) -> Block:
-    ports = tuple(entry for one in block.ports for entry in _ports(one, number))
-    return replace(block, ports=ports, chosen=_peers(block, number))
+def _sample_block(block: Block, number: int) -> Block:
+    ports = tuple(entry for one in block.ports for entry in _sample_ports(one, number))
+    return replace(block, ports=ports, chosen=_choose_peers(block, number))
 
 
-def _ports(entry: PortRange, number: int) -> Ports:
+def _sample_ports(entry: PortRange, number: int) -> Ports:
     """The first, the last, and the rest spread evenly between them."""
     first, last = entry
     if last - first < number:
@@ -47,21 +47,21 @@ def _ports(entry: PortRange, number: int) -> Ports:
     return tuple((port, port) for port in (first + round(step * n) for n in range(number)))
 
 
-def _peers(block: Block, number: int) -> tuple[tuple[int, ...], ...]:
+def _choose_peers(block: Block, number: int) -> tuple[tuple[int, ...], ...]:
     """For each source the indexes of its destinations: windows that turn around all of them."""
     total = len(block.destinations)
     chosen = [
-        _window(block, index, min(total, max(number, -(-total // len(block.sources)))))
+        _next_peers(block, index, min(total, max(number, -(-total // len(block.sources)))))
         for index in range(len(block.sources))
     ]
     reached = {peer for peers in chosen for peer in peers}
     for peer in range(total):
         if peer not in reached:
-            _assign(block, peer, chosen)
+            _assign_to_first_source(block, peer, chosen)
     return tuple(tuple(sorted(peers)) for peers in chosen)
 
 
-def _window(block: Block, index: int, size: int) -> list[int]:
+def _next_peers(block: Block, index: int, size: int) -> list[int]:
     """The next ``size`` destinations behind this source's place, itself left out."""
     total = len(block.destinations)
     start = index * size + 1
@@ -69,7 +69,7 @@ def _window(block: Block, index: int, size: int) -> list[int]:
     return [peer for peer in turned if block.has_flow(index, peer)][:size]
 
 
-def _assign(block: Block, peer: int, chosen: Sequence[list[int]]) -> None:
+def _assign_to_first_source(block: Block, peer: int, chosen: Sequence[list[int]]) -> None:
     """Give a destination that no window holds to the first source that may have it."""
     for index in range(len(block.sources)):
         source = (peer + index) % len(block.sources)

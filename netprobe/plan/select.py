@@ -31,12 +31,14 @@ class Selection:
     protocol: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return any(words for _, words in self._options())
+        return any(words for _, words in self._given_options())
 
     def __str__(self) -> str:
-        return " ".join(f"{option} {word}" for option, words in self._options() for word in words)
+        return " ".join(
+            f"{option} {word}" for option, words in self._given_options() for word in words
+        )
 
-    def _options(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _given_options(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return (
             ("--limit", self.limit),
             ("--from", self.from_),
@@ -56,8 +58,12 @@ def select(
     problems = list(names.problems(selection))
     if problems:
         raise RequestError("\n".join(problems))
-    chosen_blocks = _named(plan.blocks, selection.only) if selection.only else plan.blocks
-    blocks = [part for block in chosen_blocks for part in _parts(block, selection, names)]
+    chosen_blocks = (
+        _select_requirements(plan.blocks, selection.only) if selection.only else plan.blocks
+    )
+    blocks = [
+        part for block in chosen_blocks for part in _select_parts_of_block(block, selection, names)
+    ]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     skipped = tuple(
         item for item in plan.skipped if not selection.only or item.requirement in selection.only
@@ -68,7 +74,7 @@ def select(
     return replace(selected, selection=words, limited_to=limited_to)
 
 
-def _named(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:
+def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:
     """The blocks of these requirements; an overlay's always with the path MTU that it needs."""
     for _, of_matrix in groupby(blocks, lambda block: block.matrix):
         named = [block for block in of_matrix if block.requirement.id in only]
@@ -96,14 +102,16 @@ class _Names:
         """One sentence for every word that nobody knows."""
         ends = (("--limit", selection.limit), ("--from", selection.from_), ("--to", selection.to))
         for option, words in ends:
-            yield from _unknown(option, words, self._hosts, "host or role")
-        yield from _unknown("--only", selection.only, self._requirements, "requirement")
+            yield from _word_unknown_names(option, words, self._hosts, "host or role")
+        yield from _word_unknown_names("--only", selection.only, self._requirements, "requirement")
         for word in selection.protocol:
             if word.partition("/")[0] not in PROTOCOLS:
                 yield f"--protocol {word}: expected one of {', '.join(PROTOCOLS)}"
 
 
-def _unknown(option: str, words: Iterable[str], known: Iterable[str], kind: str) -> Iterator[str]:
+def _word_unknown_names(
+    option: str, words: Iterable[str], known: Iterable[str], kind: str
+) -> Iterator[str]:
     known = list(known)
     for word in words:
         if word not in known:
@@ -112,36 +120,36 @@ def _unknown(option: str, words: Iterable[str], known: Iterable[str], kind: str)
             yield f"{option} {word}: no {kind} of that name{hint}"
 
 
-def _parts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
-    if selection.protocol and not _wanted(block.protocol, selection.protocol):
+def _select_parts_of_block(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
+    if selection.protocol and not _is_wanted_protocol(block.protocol, selection.protocol):
         return
     if selection.from_:
-        block = replace(block, sources=_only(block.sources, names.hosts(selection.from_)))
+        block = replace(block, sources=_keep_hosts(block.sources, names.hosts(selection.from_)))
     if selection.to:
-        block = _towards(block, names.hosts(selection.to))
-    for part in _touching(block, selection, names):
+        block = _keep_destinations(block, names.hosts(selection.to))
+    for part in _limit_to_hosts(block, selection, names):
         if part.pair_count():
             yield part
 
 
-def _wanted(protocol: str, words: tuple[str, ...]) -> bool:
+def _is_wanted_protocol(protocol: str, words: tuple[str, ...]) -> bool:
     return protocol in words or protocol.partition("/")[0] in words
 
 
-def _touching(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
+def _limit_to_hosts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
     if not selection.limit:
         yield block
         return
     limit = names.hosts(selection.limit)
-    yield replace(block, sources=_only(block.sources, limit))
+    yield replace(block, sources=_keep_hosts(block.sources, limit))
     others = tuple(host for host in block.sources if host.name not in limit)
-    yield _towards(replace(block, sources=others), limit)
+    yield _keep_destinations(replace(block, sources=others), limit)
 
 
-def _only(hosts: tuple[Host, ...], names: set[str]) -> tuple[Host, ...]:
+def _keep_hosts(hosts: tuple[Host, ...], names: set[str]) -> tuple[Host, ...]:
     return tuple(host for host in hosts if host.name in names)
 
 
-def _towards(block: Block, names: set[str]) -> Block:
+def _keep_destinations(block: Block, names: set[str]) -> Block:
     ends = tuple(end for end in block.destinations if end[0].name in names)
     return replace(block, destinations=ends)

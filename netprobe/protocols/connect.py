@@ -73,24 +73,24 @@ def parse_proxy(text: str, what: str) -> ProxyUrl:
 async def connect(pipe: Pipe, host: str, port: int, proxy: ProxyUrl) -> Answer:
     """Ask a proxy for a tunnel to host:port; with a 2xx the pipe is that tunnel."""
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    headers = [("Host", authority), ("User-Agent", "netprobe"), *_authorization(proxy)]
-    return await _exchange("CONNECT", authority, headers, pipe.send, _raw(pipe))
+    headers = [("Host", authority), ("User-Agent", "netprobe"), *_authorization_header(proxy)]
+    return await _exchange_http("CONNECT", authority, headers, pipe.send, _raw_receiver(pipe))
 
 
 async def get(tls: TlsTalk, host: str, path: str = "/") -> Answer:
     """GET a path over TLS."""
-    return await _exchange("GET", path, _get_headers(host), tls.send, tls.receive)
+    return await _exchange_http("GET", path, _get_headers(host), tls.send, tls.receive)
 
 
 async def get_plain(
     pipe: Pipe, host: str, path: str = "/", proxy: ProxyUrl | None = None
 ) -> Answer:
     """GET a path, or of a proxy a whole URL, without TLS."""
-    headers = _get_headers(host) + ([] if proxy is None else _authorization(proxy))
-    return await _exchange("GET", path, headers, pipe.send, _raw(pipe))
+    headers = _get_headers(host) + ([] if proxy is None else _authorization_header(proxy))
+    return await _exchange_http("GET", path, headers, pipe.send, _raw_receiver(pipe))
 
 
-def _authorization(proxy: ProxyUrl) -> list[tuple[str, str]]:
+def _authorization_header(proxy: ProxyUrl) -> list[tuple[str, str]]:
     if proxy.credentials is None:
         return []
     token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
@@ -105,7 +105,7 @@ def _get_headers(host: str) -> list[tuple[str, str]]:
 Receive = Callable[[float], Awaitable[tuple[bytes, Event]]]
 
 
-def _raw(pipe: Pipe) -> Receive:
+def _raw_receiver(pipe: Pipe) -> Receive:
     async def receive(limit_s: float) -> tuple[bytes, Event]:
         event = await pipe.receive(limit_s)
         return event.data, event
@@ -113,7 +113,7 @@ def _raw(pipe: Pipe) -> Receive:
     return receive
 
 
-async def _exchange(
+async def _exchange_http(
     method: str,
     target: str,
     headers: list[tuple[str, str]],
@@ -157,13 +157,13 @@ class _AnswerReader:
 
         self._http.receive_data(data)
         try:
-            self._events()
+            self._read_events()
         except h11.RemoteProtocolError:
             self._answer.foreign = printable(data[:60].decode("latin-1"))
             self.done = True
         self._answer.body = printable(" ".join(self._body.decode("latin-1").split()), SHOWN_BODY)
 
-    def _events(self) -> None:
+    def _read_events(self) -> None:
         import h11
 
         while not self.done:
@@ -171,14 +171,14 @@ class _AnswerReader:
             if event is h11.NEED_DATA:
                 return
             if isinstance(event, h11.Response):
-                self._response(event.status_code, event.reason, event.headers)
+                self._read_response(event.status_code, event.reason, event.headers)
             elif isinstance(event, h11.Data):
                 self._body = (self._body + event.data)[:BODY_LIMIT]
             else:
                 # The end of the message, or PAUSED: the pipe is a tunnel now.
                 self.done = True
 
-    def _response(self, status: int, reason: bytes, headers: object) -> None:
+    def _read_response(self, status: int, reason: bytes, headers: object) -> None:
         answer = self._answer
         answer.status = status
         answer.reason = printable(bytes(reason).decode("latin-1"))

@@ -25,21 +25,21 @@ NAME_LIMIT = 120
 def read_name(data: bytes) -> str:
     """Give a name in text, in its own order. Never raises: what is no name is ``(unreadable)``."""
     try:
-        return ", ".join(_parts(data)) or "(empty)"
+        return ", ".join(_name_parts(data)) or "(empty)"
     except (IndexError, ValueError):
         return "(unreadable)"
 
 
-def _parts(data: bytes) -> Iterator[str]:
-    for _, sequence in _values(data):
-        for _, one in _values(sequence):
-            for _, pair in _values(one):
-                (_, oid), (_, text) = tuple(_values(pair))
+def _name_parts(data: bytes) -> Iterator[str]:
+    for _, sequence in _read_values(data):
+        for _, one in _read_values(sequence):
+            for _, pair in _read_values(one):
+                (_, oid), (_, text) = tuple(_read_values(pair))
                 label = _LABELS.get(oid, "?")
                 yield f"{label}={printable(text.decode('utf-8', 'replace'), NAME_LIMIT)}"
 
 
-def _values(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _read_values(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Every tag and content at one level."""
     at = 0
     while at < len(data):

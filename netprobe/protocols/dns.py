@@ -39,11 +39,11 @@ class Dns:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give a query with a cookie, and a response whose cookie is nonce, host and MAC."""
-        return _template(transport == "tcp")
+        return _make_template(transport == "tcp")
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the query without EDNS, the form that every server and middlebox takes."""
-        return _framed(_query(None).to_wire(), transport == "tcp")
+        return _frame_message(_make_query(None).to_wire(), transport == "tcp")
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise the response to our query, whatever its code is, also when it was cut off."""
@@ -59,7 +59,7 @@ class Dns:
         return Reading(True, f"{_rcode_name(message, flags)}{cut}")
 
 
-def _query(cookie: bytes | None) -> QueryMessage:
+def _make_query(cookie: bytes | None) -> QueryMessage:
     import dns.edns
     import dns.message
 
@@ -79,18 +79,18 @@ def _query(cookie: bytes | None) -> QueryMessage:
 
 
 @functools.cache
-def _template(tcp: bool) -> wire.Template:
+def _make_template(tcp: bool) -> wire.Template:
     """Build both messages so that the cookie is the last thing in each of them.
 
     Id and question are copied from the query as it arrived: middleboxes rewrite ids, and
     resolvers play with the case of names.
     """
-    query = _query(bytes(wire.NONCE_BYTES + wire.MAC_BYTES))
-    request = _framed(query.to_wire(), tcp)
-    answer = _framed(_response(query), tcp)
+    query = _make_query(bytes(wire.NONCE_BYTES + wire.MAC_BYTES))
+    request = _frame_message(query.to_wire(), tcp)
+    answer = _frame_message(_make_response(query), tcp)
     shift = _LENGTH.size if tcp else 0
     question_at = shift + _HEADER.size
-    question_bytes = len(_query(None).to_wire()) - _HEADER.size
+    question_bytes = len(_make_query(None).to_wire()) - _HEADER.size
     mac_at = len(answer) - wire.MAC_BYTES
     return with_answer(
         wire.Template(
@@ -106,7 +106,7 @@ def _template(tcp: bool) -> wire.Template:
     )
 
 
-def _response(query: QueryMessage) -> bytes:
+def _make_response(query: QueryMessage) -> bytes:
     """Make an empty NOERROR response whose server cookie has room for host and MAC."""
     import dns.edns
     import dns.message
@@ -117,7 +117,7 @@ def _response(query: QueryMessage) -> bytes:
     return response.to_wire()
 
 
-def _framed(message: bytes, tcp: bool) -> bytes:
+def _frame_message(message: bytes, tcp: bool) -> bytes:
     return _LENGTH.pack(len(message)) + message if tcp else message
 
 

@@ -29,11 +29,11 @@ class Geneve:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give the packet; our listener answers nothing, as a real tunnel end would."""
-        return marked_template(_request())
+        return marked_template(_make_request())
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same packet: a real device drops the unknown network without a word."""
-        return _request()
+        return _make_request()
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise a Geneve header of version 0 with Ethernet inside, and name its network."""
@@ -46,7 +46,7 @@ class Geneve:
 
 
 @functools.cache
-def _request() -> bytes:
+def _make_request() -> bytes:
     """Build it; neither the control nor the critical bit is set, since there are no options."""
     with scapy_without_files():
         from scapy.contrib.geneve import GENEVE

@@ -116,12 +116,12 @@ async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
             if talk.usable and request.path is not None:
                 heard.answer = await get(talk, request.host, request.path)
             elif talk.usable and request.call:
-                await _call(talk, request, heard)
-    heard.end = _end(talk.attempt.end, heard.answer)
+                await _make_call(talk, request, heard)
+    heard.end = _choose_end(talk.attempt.end, heard.answer)
     return heard
 
 
-async def _call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply) -> None:
+async def _make_call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply) -> None:
     seen = talk.attempt.seen
     if seen.alpn == "h2" and seen.authorities is None:
         http = Http2Talk(talk)
@@ -137,11 +137,11 @@ async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
         async with asyncio.timeout(LISTEN_S):
             path = request.path or "/"
             heard.answer = await get_plain(pipe, request.host, path, request.proxy)
-    heard.end = _end(None, heard.answer)
+    heard.end = _choose_end(None, heard.answer)
     return heard
 
 
-def _end(end: str | None, answer: Answer | None) -> str:
+def _choose_end(end: str | None, answer: Answer | None) -> str:
     found = end or (answer.ended if answer is not None else None)
     return "silent" if found in (None, "timeout") else str(found)
 
@@ -173,7 +173,7 @@ def describe(heard: ServiceReply, name: str | None) -> str:
     elif heard.seen is not None and heard.spoke_tls:
         parts.append(_tls_words(heard))
     if heard.status is not None and heard.answer is not None:
-        text = _text(heard.body)
+        text = _strip_tags(heard.body)
         body = f' "{text}"' if text else ""
         parts.append(f"HTTP {heard.status} {heard.answer.reason}{body}".rstrip())
     elif heard.foreign is not None:
@@ -181,7 +181,7 @@ def describe(heard: ServiceReply, name: str | None) -> str:
     return ", ".join(parts) or "no words"
 
 
-def _text(body: str) -> str:
+def _strip_tags(body: str) -> str:
     """The words of a page, without its tags."""
     return " ".join(_TAG.sub(" ", body).split())[:SHOWN_TEXT]
 

@@ -60,19 +60,19 @@ class Http2Talk:
     async def begin(self, greeting: bytes) -> CallFacts:
         """Send preface and settings, take what the server said already, wait for its settings."""
         self._http.initiate_connection()
-        await self._flush()
-        await self._take(greeting)
-        while not self.facts.settings and await self._more(SETTINGS_S):
+        await self._flush_data()
+        await self._take_data(greeting)
+        while not self.facts.settings and await self._receive_more(SETTINGS_S):
             pass
         return self.facts
 
     async def call(self, authority: str) -> CallFacts:
         """Call the method that no service has, and wait for the answer."""
         stream = self._http.get_next_available_stream_id()
-        self._http.send_headers(stream, _request(authority))
+        self._http.send_headers(stream, _request_headers(authority))
         self._http.send_data(stream, bytes(5), end_stream=True)
-        await self._flush()
-        while not self._answered and await self._more(ANSWER_S):
+        await self._flush_data()
+        while not self._answered and await self._receive_more(ANSWER_S):
             pass
         self.facts.unanswered = not self._answered and self.facts.ended is None
         return self.facts
@@ -81,28 +81,28 @@ class Http2Talk:
         """Send one PING; whether its acknowledgement came within 20 s."""
         before = self.facts.acks
         self._http.ping(b"netprobe")
-        await self._flush()
-        while self.facts.acks == before and await self._more(ACK_S):
+        await self._flush_data()
+        while self.facts.acks == before and await self._receive_more(ACK_S):
             pass
         return self.facts.acks > before
 
     async def wait(self, limit_s: float) -> bool:
         """Take what comes within the limit; False where the connection has ended."""
-        return await self._more(limit_s, True)
+        return await self._receive_more(limit_s, True)
 
-    async def _more(self, limit_s: float, idle: bool = False) -> bool:
+    async def _receive_more(self, limit_s: float, idle: bool = False) -> bool:
         """One more event; whether it is worth waiting on."""
         data, event = await self._tls.receive(limit_s)
         self.clock.note(event)
         if data:
-            await self._take(data)
+            await self._take_data(data)
         if event.kind == "timeout" and not event.over:
             return idle
         if not self._tls.usable and self.facts.ended is None:
             self.facts.ended = event.kind if event.over else "closed"
         return self.facts.ended is None and self.facts.failure is None
 
-    async def _take(self, data: bytes) -> None:
+    async def _take_data(self, data: bytes) -> None:
         from h2.exceptions import H2Error
 
         try:
@@ -113,10 +113,10 @@ class Http2Talk:
             self.facts.ended = "not-http2"
             return
         for event in events:
-            self._note(event)
-        await self._flush()
+            self._note_event(event)
+        await self._flush_data()
 
-    def _note(self, event: object) -> None:
+    def _note_event(self, event: object) -> None:
         from h2 import events
 
         if isinstance(event, events.RemoteSettingsChanged):
@@ -124,7 +124,7 @@ class Http2Talk:
         elif isinstance(event, events.PingAckReceived):
             self.facts.acks += 1
         elif isinstance(event, events.ResponseReceived | events.TrailersReceived):
-            self._headers({str(name): str(value) for name, value in event.headers or ()})
+            self._note_headers({str(name): str(value) for name, value in event.headers or ()})
         elif isinstance(event, events.StreamEnded | events.StreamReset):
             self._answered = True
         elif isinstance(event, events.ConnectionTerminated):
@@ -132,20 +132,20 @@ class Http2Talk:
             self.facts.goaway = (int(event.error_code or 0), printable(words, MESSAGE_LIMIT))
             self.facts.ended = self.facts.ended or "goaway"
 
-    def _headers(self, headers: dict[str, str]) -> None:
+    def _note_headers(self, headers: dict[str, str]) -> None:
         facts = self.facts
         facts.status = headers.get(":status", facts.status)
         facts.grpc_status = headers.get("grpc-status", facts.grpc_status)
         if "grpc-message" in headers:
             facts.grpc_message = printable(headers["grpc-message"], MESSAGE_LIMIT)
 
-    async def _flush(self) -> None:
+    async def _flush_data(self) -> None:
         data = self._http.data_to_send()
         if data and self._tls.usable:
             await self._tls.send(data)
 
 
-def _request(authority: str) -> list[tuple[str, str]]:
+def _request_headers(authority: str) -> list[tuple[str, str]]:
     return [
         (":method", "POST"),
         (":scheme", "https"),

@@ -56,12 +56,12 @@ class Ike:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give an SA_INIT request, refused by a response with host and MAC as its vendor id."""
-        return _template(self.marker)
+        return _make_template(self.marker)
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same request with a constant SPI, which a real gateway sends back."""
         head = len(self.marker)
-        request = bytearray(_template(self.marker).request)
+        request = bytearray(_make_template(self.marker).request)
         request[head : head + len(_SERVICE_SPI)] = _SERVICE_SPI
         return bytes(request)
 
@@ -75,7 +75,7 @@ class Ike:
             return unknown("an IKE answer", data)
         if version >> 4 == 2 and not flags & _RESPONSE:
             return Reading(False, "our own IKE request came back")
-        return Reading(True, _said(first, version, exchange, message[_HEADER.size :]))
+        return Reading(True, _word_answer(first, version, exchange, message[_HEADER.size :]))
 
 
 class IkeNat(Ike):
@@ -86,9 +86,9 @@ class IkeNat(Ike):
 
 
 @functools.cache
-def _template(marker: bytes) -> wire.Template:
-    request = marker + _message(bytes(8), _INITIATOR, _request_payloads())
-    answer = marker + _message(_RESPONDER_SPI, _RESPONSE, _answer_payloads())
+def _make_template(marker: bytes) -> wire.Template:
+    request = marker + _make_message(bytes(8), _INITIATOR, _request_payloads())
+    answer = marker + _make_message(_RESPONDER_SPI, _RESPONSE, _answer_payloads())
     nonce_at = len(marker)
     return with_answer(
         wire.Template(request, nonce_at, len(request) - wire.MAC_BYTES),
@@ -103,7 +103,7 @@ def _request_payloads() -> tuple[tuple[int, bytes], ...]:
     """Give everything that SA_INIT must have, and last a vendor id that is our MAC."""
     key = struct.pack(">HH", _GROUP_X25519, 0) + _PUBLIC_KEY
     return (
-        (_SA, _proposal()),
+        (_SA, _make_proposal()),
         (_KEY_EXCHANGE, key),
         (_NONCE, b"netprobe" * 4),
         (_VENDOR_ID, bytes(wire.MAC_BYTES)),
@@ -115,7 +115,7 @@ def _answer_payloads() -> tuple[tuple[int, bytes], ...]:
     return ((_NOTIFY, notify), (_VENDOR_ID, bytes(wire.HOST_BYTES + wire.MAC_BYTES)))
 
 
-def _proposal() -> bytes:
+def _make_proposal() -> bytes:
     """Give proposal number 1 for IKE with its transforms; 3 announces another, 0 is the last."""
     transforms = b"".join(
         _TRANSFORM.pack(0 if index == len(_TRANSFORMS) else 3, 0, _TRANSFORM.size, kind, 0, number)
@@ -125,7 +125,7 @@ def _proposal() -> bytes:
     return head + transforms
 
 
-def _message(responder: bytes, flags: int, payloads: tuple[tuple[int, bytes], ...]) -> bytes:
+def _make_message(responder: bytes, flags: int, payloads: tuple[tuple[int, bytes], ...]) -> bytes:
     """Chain payloads behind an SA_INIT header; each names the type of the one that follows."""
     kinds = [kind for kind, _ in payloads] + [_NONE]
     body = b"".join(
@@ -137,7 +137,7 @@ def _message(responder: bytes, flags: int, payloads: tuple[tuple[int, bytes], ..
     return head + body
 
 
-def _said(first: int, version: int, exchange: int, body: bytes) -> str:
+def _word_answer(first: int, version: int, exchange: int, body: bytes) -> str:
     """Name the first notification; an SA in the answer means that the proposal was taken."""
     if first == _NOTIFY and len(body) >= _PAYLOAD.size + 4:
         (number,) = struct.unpack_from(">H", body, _PAYLOAD.size + 2)

@@ -24,22 +24,22 @@ class IpIp:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give what follows the outer IP header; our listener answers nothing."""
-        return marked_template(_request())
+        return marked_template(_make_request())
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same packet: its TTL of 1 ends in whatever decapsulates it."""
-        return _request()
+        return _make_request()
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise an inner IPv4 header and name its protocol."""
         length = int.from_bytes(data[2:4], "big")
         if len(data) < _SHORTEST_HEADER or data[0] >> 4 != 4 or length != len(data):
             return unknown("an encapsulated IPv4 packet", data)
-        if data[_ADDRESSES] == _request()[_ADDRESSES]:
+        if data[_ADDRESSES] == _make_request()[_ADDRESSES]:
             return Reading(False, "our own encapsulated packet came back")
         return Reading(True, f"encapsulated IPv4, protocol {data[9]}")
 
 
 @functools.cache
-def _request() -> bytes:
+def _make_request() -> bytes:
     return bytes(inner_packet())

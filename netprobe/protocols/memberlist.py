@@ -19,17 +19,17 @@ _VERSIONS = (b"\x00", b"\x01")
 _LONGEST = 1 << 20
 
 
-def _raw(data: bytes) -> bytes:
+def _pack_raw(data: bytes) -> bytes:
     """Encode a msgpack ``fixraw`` (at most 31 bytes), the only string that old codecs know."""
     return bytes((0xA0 | len(data),)) + data
 
 
-def _map(count: int) -> bytes:
+def _pack_map(count: int) -> bytes:
     return bytes((0x80 | count,))
 
 
-_SEQUENCE = _raw(b"SeqNo") + b"\x2a"
-_ACK_HEAD = _ACK + _map(2) + _SEQUENCE + _raw(b"Payload")
+_SEQUENCE = _pack_raw(b"SeqNo") + b"\x2a"
+_ACK_HEAD = _ACK + _pack_map(2) + _SEQUENCE + _pack_raw(b"Payload")
 
 
 class Memberlist:
@@ -44,8 +44,8 @@ class Memberlist:
 
         A real member that this reaches by mistake ignores it: the name is not its own.
         """
-        request = _ping(bytes(wire.NONCE_BYTES + wire.MAC_BYTES))
-        answer = _ACK_HEAD + _raw(bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES))
+        request = _make_ping(bytes(wire.NONCE_BYTES + wire.MAC_BYTES))
+        answer = _ACK_HEAD + _pack_raw(bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES))
         mac_at = len(answer) - wire.MAC_BYTES
         return with_answer(
             wire.Template(
@@ -61,7 +61,7 @@ class Memberlist:
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give a ping without a name: any member answers it, unless it has an encryption key."""
-        return _ping(b"")
+        return _make_ping(b"")
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise an ack in every wrapping: checksum, compression, gossip behind it, encryption.
@@ -71,15 +71,15 @@ class Memberlist:
         message = data[_CHECKED_BYTES:] if data.startswith(_CHECKED) else data
         if _is_ack(_first_part(message)):
             return Reading(True, "memberlist ack")
-        if message.startswith(_COMPRESSED + _map(2) + _raw(b"Algo")):
+        if message.startswith(_COMPRESSED + _pack_map(2) + _pack_raw(b"Algo")):
             return Reading(True, "memberlist, compressed")
         if transport == "tcp" and _is_encrypted(data):
             return Reading(True, "memberlist with an encryption key")
         return unknown("a memberlist answer", data)
 
 
-def _ping(node: bytes) -> bytes:
-    return _PING + _map(2) + _SEQUENCE + _raw(b"Node") + _raw(node)
+def _make_ping(node: bytes) -> bytes:
+    return _PING + _pack_map(2) + _SEQUENCE + _pack_raw(b"Node") + _pack_raw(node)
 
 
 def _first_part(message: bytes) -> bytes:
@@ -91,7 +91,7 @@ def _first_part(message: bytes) -> bytes:
 
 def _is_ack(message: bytes) -> bool:
     """Whether it acknowledges our sequence number; old members send no payload, order varies."""
-    return message.startswith((_ACK + _map(1), _ACK + _map(2))) and _SEQUENCE in message
+    return message.startswith((_ACK + _pack_map(1), _ACK + _pack_map(2))) and _SEQUENCE in message
 
 
 def _is_encrypted(data: bytes) -> bool:

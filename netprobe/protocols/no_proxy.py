@@ -29,37 +29,37 @@ def split(text: str) -> tuple[str, ...]:
 
 def decide(host: str, port: int, entries: Sequence[str]) -> Decision:
     """Decide for a host (a name or an IP literal without brackets) and a port."""
-    address = _address(host)
+    address = _parse_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return Decision(False, "the local host is never proxied")
-    name = _ascii(host.strip().lower())
+    name = _to_ascii(host.strip().lower())
     for entry in entries:
-        if _matches(entry.strip().lower(), name, port, address):
+        if _matches_entry(entry.strip().lower(), name, port, address):
             return Decision(False, entry)
     return Decision(True)
 
 
-def _matches(entry: str, host: str, port: int, address: IpNumber | None) -> bool:
+def _matches_entry(entry: str, host: str, port: int, address: IpNumber | None) -> bool:
     if not entry:
         return False
     if entry == "*":
         return True
-    network = _network(entry)
+    network = _parse_network(entry)
     if network is not None:
         return address is not None and address.version == network.version and address in network
     phrase, wanted = _split_port(entry)
     # Go compares ports as text: one that is no number never matches, an empty one always does.
     if not phrase or wanted not in ("", str(port)):
         return False
-    its_address = _address(phrase)
+    its_address = _parse_address(phrase)
     if its_address is not None:
         return address == its_address
-    return _names(phrase, host)
+    return _matches_domain(phrase, host)
 
 
-def _names(phrase: str, host: str) -> bool:
+def _matches_domain(phrase: str, host: str) -> bool:
     """``foo.com`` means itself and all below; ``.foo.com`` and ``*.foo.com`` only what is below."""
-    phrase = _ascii(phrase.removeprefix("*") if phrase.startswith("*.") else phrase)
+    phrase = _to_ascii(phrase.removeprefix("*") if phrase.startswith("*.") else phrase)
     if phrase.startswith("."):
         return host.endswith(phrase)
     return host == phrase or host.endswith(f".{phrase}")
@@ -78,7 +78,7 @@ def _split_port(entry: str) -> tuple[str, str]:
     return head, tail
 
 
-def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def _parse_network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     # Go takes a prefix length only, Python a netmask too.
     if not entry.rpartition("/")[2].isdigit() or "/" not in entry:
         return None
@@ -88,7 +88,7 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
         return None
 
 
-def _address(text: str) -> IpNumber | None:
+def _parse_address(text: str) -> IpNumber | None:
     if "%" in text:
         return None  # Go's ParseIP takes no zone
     try:
@@ -100,7 +100,7 @@ def _address(text: str) -> IpNumber | None:
     return mapped or address
 
 
-def _ascii(name: str) -> str:
+def _to_ascii(name: str) -> str:
     if name.isascii():
         return name
     try:

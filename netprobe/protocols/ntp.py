@@ -67,10 +67,10 @@ class Ntp:
             return Reading(False, f"an NTP packet of mode {data[0] & 7}, not a server's")
         if data[_ORIGIN_AT:_RECEIVE_AT] != _SERVICE_TIMESTAMP:
             return Reading(False, "an NTP answer to another request")
-        return Reading(True, _said(data))
+        return Reading(True, _word_answer(data))
 
 
-def _said(data: bytes) -> str:
+def _word_answer(data: bytes) -> str:
     """Name the stratum; a kiss code such as RATE is four letters where the reference id is."""
     leap, stratum = data[0] >> 6, data[1]
     code = data[_REFERENCE_AT : _REFERENCE_AT + 4].rstrip(b"\0")

@@ -43,8 +43,8 @@ class OpenVpn:
         acks = _ONE_ACK + _PACKET_ID
         answer = bytes((_SERVER_RESET,)) + session + guard + acks + session + _PACKET_ID
         return with_answer(
-            wire.Template(_framed(request, transport), shift + 1, shift + head_bytes),
-            _framed(answer, transport),
+            wire.Template(_frame_packet(request, transport), shift + 1, shift + head_bytes),
+            _frame_packet(answer, transport),
             nonce_at=shift + head_bytes + len(guard) + len(acks),
             host_at=shift + head_bytes - wire.HOST_BYTES,
             mac_at=shift + head_bytes,
@@ -53,7 +53,7 @@ class OpenVpn:
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the 14 bytes without HMAC: answered only by a server without tls-auth, tls-crypt."""
         reset = bytes((_CLIENT_RESET,)) + _SERVICE_SESSION + _NO_ACKS + _PACKET_ID
-        return _framed(reset, transport)
+        return _frame_packet(reset, transport)
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise a server's reset that names our session as the remote one."""
@@ -67,6 +67,6 @@ class OpenVpn:
         return Reading(True, "OpenVPN server reset")
 
 
-def _framed(packet: bytes, transport: str) -> bytes:
+def _frame_packet(packet: bytes, transport: str) -> bytes:
     """Put the length in front, as OpenVPN over TCP does."""
     return _LENGTH.pack(len(packet)) + packet if transport == "tcp" else packet

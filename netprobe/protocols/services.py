@@ -109,7 +109,7 @@ class Asked:
 async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
     """Ask a service who it is. Where one way of speaking gets no word, the other is tried."""
     tls = service.speaks_tls(asked.port)
-    heard = await _hear(service, asked, dial, tls)
+    heard = await _hear_service(service, asked, dial, tls)
     if heard is None:
         return Finding("silent", "a second connection did not open")
     said = service.recognise(heard)
@@ -117,10 +117,10 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
         return Finding("service", said, note=_certificate_note(heard, asked))
     if heard.seen is not None and heard.seen.foreign is not None and not service.either:
         return Finding("plaintext", describe(heard, asked.server_name))
-    if asked.by_proxy or _settled(heard, tls):
-        return _other(heard, asked)
-    second = await _hear(service, asked, dial, not tls)
-    return _second(service, asked, heard, second)
+    if asked.by_proxy or _is_settled(heard, tls):
+        return _find_other(heard, asked)
+    second = await _hear_service(service, asked, dial, not tls)
+    return _judge_second(service, asked, heard, second)
 
 
 def _certificate_note(heard: ServiceReply, asked: Asked) -> str | None:
@@ -136,7 +136,7 @@ def _certificate_note(heard: ServiceReply, asked: Asked) -> str | None:
     return None
 
 
-def _settled(heard: ServiceReply, tls: bool) -> bool:
+def _is_settled(heard: ServiceReply, tls: bool) -> bool:
     """Whether the answer is of the kind that was asked for, so that the other is no question."""
     if tls:
         return heard.spoke_tls
@@ -144,7 +144,7 @@ def _settled(heard: ServiceReply, tls: bool) -> bool:
     return heard.status is not None and heard.status != 400
 
 
-def _second(
+def _judge_second(
     service: Service, asked: Asked, first: ServiceReply, second: ServiceReply | None
 ) -> Finding:
     if second is not None:
@@ -156,10 +156,10 @@ def _second(
             return Finding("tls", words)
         if second.status is not None or second.foreign is not None:
             return Finding("plaintext", words)
-    return _other(first, asked)
+    return _find_other(first, asked)
 
 
-def _other(heard: ServiceReply, asked: Asked) -> Finding:
+def _find_other(heard: ServiceReply, asked: Asked) -> Finding:
     """Another service, or nobody who says a word."""
     if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
         return Finding("other", describe(heard, asked.server_name), heard.status)
@@ -167,7 +167,9 @@ def _other(heard: ServiceReply, asked: Asked) -> Finding:
     return Finding(told.get(heard.end, "silent"), "no answer to what was asked")
 
 
-async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> ServiceReply | None:
+async def _hear_service(
+    service: Service, asked: Asked, dial: Dial, tls: bool
+) -> ServiceReply | None:
     heard = None
     for path in service.paths or (None,):
         target = asked.target(path)
@@ -200,11 +202,11 @@ def _kube_apiserver(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     names = set(certificate.names) | {certificate.common_name} if certificate else set()
     if KUBE_NAMES & names and heard.status in (None, 401, 403):
-        return f"kube-apiserver: {_status(heard)}, {certificate_words(heard)}"
+        return f"kube-apiserver: {_word_status(heard)}, {certificate_words(heard)}"
     return None
 
 
-def _konnectivity(heard: ServiceReply) -> str | None:
+def _recognise_konnectivity(heard: ServiceReply) -> str | None:
     if heard.call is not None and heard.call.is_agent_service:
         return "konnectivity: an AgentService that wants no client certificate"
     certificate = heard.certificate
@@ -218,7 +220,7 @@ def _konnectivity(heard: ServiceReply) -> str | None:
     return f"konnectivity{names}: asks for a client certificate of {SIGNER}{complaint}"
 
 
-def _ignition(heard: ServiceReply) -> str | None:
+def _recognise_ignition(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     names = (certificate.common_name, *certificate.names) if certificate is not None else ()
     mine = any(name.partition(".")[0] == "ignition-server" for name in names)
@@ -228,12 +230,16 @@ def _ignition(heard: ServiceReply) -> str | None:
 
 
 def _machine_config_server(heard: ServiceReply) -> str | None:
-    if _empty_200(heard) and not has_router_certificate(heard) and _ignition(heard) is None:
+    if (
+        _empty_200(heard)
+        and not has_router_certificate(heard)
+        and _recognise_ignition(heard) is None
+    ):
         return "machine-config-server: /healthz 200"
     return None
 
 
-def _oauth(heard: ServiceReply) -> str | None:
+def _recognise_oauth(heard: ServiceReply) -> str | None:
     if heard.status == 200 and heard.body == "ok":
         return "oauth: /healthz ok"
     if heard.status in (401, 403) and _STATUS.search(heard.body):
@@ -241,7 +247,7 @@ def _oauth(heard: ServiceReply) -> str | None:
     return None
 
 
-def _etcd(heard: ServiceReply) -> str | None:
+def _recognise_etcd(heard: ServiceReply) -> str | None:
     if any("etcd" in name.lower() for name in heard.authorities or ()):
         return f"etcd: asks for a client certificate of {authority_words(heard)}"
     certificate = heard.certificate
@@ -253,7 +259,7 @@ def _etcd(heard: ServiceReply) -> str | None:
     return None
 
 
-def _kubelet(heard: ServiceReply) -> str | None:
+def _recognise_kubelet(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     name = certificate.common_name if certificate is not None else ""
     if heard.status == 401 and heard.body == "Unauthorized":
@@ -267,7 +273,7 @@ def _kubelet(heard: ServiceReply) -> str | None:
     return f"kubelet: a certificate of {name}" if of_node and heard.refuses_strangers else None
 
 
-def _registry(heard: ServiceReply) -> str | None:
+def _recognise_registry(heard: ServiceReply) -> str | None:
     headers = heard.answer.headers if heard.answer is not None else {}
     realm = headers.get("www-authenticate", "")
     # The header is the old mark; errors with codes are what the OCI distribution spec asks for.
@@ -289,19 +295,19 @@ def _http_health(heard: ServiceReply) -> str | None:
     return None
 
 
-def _https(heard: ServiceReply) -> str | None:
-    if heard.status is None or not heard.spoke_tls or _unrouted(heard):
+def _recognise_https(heard: ServiceReply) -> str | None:
+    if heard.status is None or not heard.spoke_tls or _is_unrouted(heard):
         return None
-    return f"HTTP {heard.status} over {_version(heard)}"
+    return f"HTTP {heard.status} over {_word_version(heard)}"
 
 
-def _tls(heard: ServiceReply) -> str | None:
-    if heard.seen is None or not heard.seen.chain or _unrouted(heard):
+def _recognise_tls(heard: ServiceReply) -> str | None:
+    if heard.seen is None or not heard.seen.chain or _is_unrouted(heard):
         return None
-    return f"{_version(heard)} with {certificate_words(heard)}"
+    return f"{_word_version(heard)} with {certificate_words(heard)}"
 
 
-def _unrouted(heard: ServiceReply) -> bool:
+def _is_unrouted(heard: ServiceReply) -> bool:
     # Routes whose TLS ends at the router show its default certificate rightly: its page decides.
     return is_router(heard) and heard.status == 503
 
@@ -311,11 +317,11 @@ def _empty_200(heard: ServiceReply) -> bool:
     return heard.status == 200 and not heard.body and length in (None, "0")
 
 
-def _status(heard: ServiceReply) -> str:
+def _word_status(heard: ServiceReply) -> str:
     return "no answer" if heard.status is None else f"HTTP {heard.status}"
 
 
-def _version(heard: ServiceReply) -> str:
+def _word_version(heard: ServiceReply) -> str:
     return (heard.seen.version if heard.seen is not None else None) or "TLS"
 
 
@@ -323,9 +329,11 @@ def _version(heard: ServiceReply) -> str:
 SERVICES: dict[str, Service] = {
     # /version says most, and whoever may not see it gets a Status, which says enough.
     "kube-apiserver": Service("a kube-apiserver", _kube_apiserver, ("/version",)),
-    "konnectivity": Service("a Konnectivity server", _konnectivity, alpn=H2_FIRST, call=True),
+    "konnectivity": Service(
+        "a Konnectivity server", _recognise_konnectivity, alpn=H2_FIRST, call=True
+    ),
     # Never /ignition: without a token it raises a warning event, with a wrong one an error.
-    "ignition": Service("an ignition server", _ignition, ("/healthz",)),
+    "ignition": Service("an ignition server", _recognise_ignition, ("/healthz",)),
     # Never /config/<pool>: it hands out the whole configuration, secrets included.
     "machine-config-server": Service(
         "a machine-config-server",
@@ -333,11 +341,11 @@ SERVICES: dict[str, Service] = {
         ("/healthz",),
         plain_ports=frozenset((MACHINE_CONFIG_PLAIN,)),
     ),
-    "etcd": Service("etcd", _etcd, alpn=H2_FIRST),
-    "kubelet": Service("a kubelet", _kubelet, ("/healthz",)),
-    "registry": Service("a registry", _registry, ("/v2/",), either=True),
-    "oauth": Service("an OAuth server", _oauth, ("/healthz",)),
+    "etcd": Service("etcd", _recognise_etcd, alpn=H2_FIRST),
+    "kubelet": Service("a kubelet", _recognise_kubelet, ("/healthz",)),
+    "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True),
+    "oauth": Service("an OAuth server", _recognise_oauth, ("/healthz",)),
     "http-health": Service("a health probe", _http_health, ("/healthz", "/readyz"), tls=False),
-    "https": Service("an HTTPS server", _https, ("/",)),
-    "tls": Service("a TLS server", _tls, alpn=H2_FIRST),
+    "https": Service("an HTTPS server", _recognise_https, ("/",)),
+    "tls": Service("a TLS server", _recognise_tls, alpn=H2_FIRST),
 }

@@ -87,13 +87,13 @@ class TlsClient:
         self._outgoing = ssl.MemoryBIO()
         self._first = True
         # The context keeps the callback, and the object keeps its context: no name is lost.
-        self._object = _context(hello, self._message).wrap_bio(
+        self._object = _make_context(hello, self._note_message).wrap_bio(
             self._incoming, self._outgoing, server_hostname=hello.server_name
         )
 
     def start(self) -> bytes:
         """Give the ClientHello."""
-        self._shake()
+        self._continue_handshake()
         data = self._outgoing.read()
         self.seen.hello_bytes = len(data)
         return data
@@ -108,7 +108,7 @@ class TlsClient:
         if self.seen.foreign is None:
             self._incoming.write(data)
             if not self.seen.done:
-                self._shake()
+                self._continue_handshake()
         return self._outgoing.read()
 
     def read(self) -> bytes:
@@ -120,7 +120,7 @@ class TlsClient:
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLError as error:
-                self._failed(error)
+                self._note_failure(error)
                 break
             if not part:
                 self.seen.closed = True
@@ -132,25 +132,25 @@ class TlsClient:
         self._object.write(data)
         return self._outgoing.read()
 
-    def _shake(self) -> None:
+    def _continue_handshake(self) -> None:
         try:
             self._object.do_handshake()
         except ssl.SSLWantReadError:
             return
         except ssl.SSLError as error:
-            self._failed(error)
+            self._note_failure(error)
             return
         self.seen.done = True
         self.seen.version = self._object.version()
         self.seen.alpn = self._object.selected_alpn_protocol()
 
-    def _failed(self, error: ssl.SSLError) -> None:
+    def _note_failure(self, error: ssl.SSLError) -> None:
         self.seen.closed = True
         self.seen.failure = error.reason or type(error).__name__
         if isinstance(error, ssl.SSLCertVerificationError):
             self.seen.distrust = error.verify_code
 
-    def _message(
+    def _note_message(
         self, _tls: Any, direction: str, version: int, content: int, kind: int, data: bytes
     ) -> None:
         if direction != "read":
@@ -159,18 +159,18 @@ class TlsClient:
             # close_notify is the end, not a complaint.
             self.seen.alert = data[1] or self.seen.alert
         elif content == HANDSHAKE and kind == CERTIFICATE:
-            self.seen.chain = _certificates(data[4:], int(version) >= TLS1_3)
+            self.seen.chain = _read_certificates(data[4:], int(version) >= TLS1_3)
         elif content == HANDSHAKE and kind == CERTIFICATE_REQUEST:
-            self.seen.authorities = _authorities(data[4:], int(version) >= TLS1_3)
+            self.seen.authorities = _read_authorities(data[4:], int(version) >= TLS1_3)
 
 
-def _context(hello: Hello, callback: Any) -> ssl.SSLContext:
+def _make_context(hello: Hello, callback: Any) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_ecdh_curve(SMALL_CURVE)
-    context.set_alpn_protocols([*hello.alpn, *_fillers(hello.padding)])
+    context.set_alpn_protocols([*hello.alpn, *_make_fillers(hello.padding)])
     if hello.ca is not None:
         context.load_verify_locations(hello.ca)
         context.verify_mode = ssl.CERT_REQUIRED
@@ -194,23 +194,23 @@ def check_files(ca: str | None, identity: Identity | None) -> None:
         if ca is not None:
             context.load_verify_locations(ca)
     except (OSError, ssl.SSLError) as error:
-        raise RequestError(f"--ca {ca}: {_words(error, 'no certificate in PEM')}") from None
+        raise RequestError(f"--ca {ca}: {_word_error(error, 'no certificate in PEM')}") from None
     if identity is None:
         return
     try:
         context.load_cert_chain(identity.certificate, identity.key, _no_password)
     except (OSError, ssl.SSLError) as error:
-        words = _words(error, "no certificate and matching key in PEM")
+        words = _word_error(error, "no certificate and matching key in PEM")
         files = f"--client-cert {identity.certificate} --client-key {identity.key}"
         raise RequestError(f"{files}: {words}") from None
 
 
-def _words(error: OSError, expected: str) -> str:
+def _word_error(error: OSError, expected: str) -> str:
     # SSLError is an OSError whose strerror names OpenSSL's source line: no use to a reader.
     return expected if isinstance(error, ssl.SSLError) else (error.strerror or expected)
 
 
-def _fillers(padding: int) -> list[str]:
+def _make_fillers(padding: int) -> list[str]:
     fillers: list[str] = []
     while padding > 0:
         length = min(FILLER_BYTES, max(8, padding - 1))
@@ -219,7 +219,7 @@ def _fillers(padding: int) -> list[str]:
     return fillers
 
 
-def _certificates(body: bytes, tls13: bool) -> tuple[bytes, ...]:
+def _read_certificates(body: bytes, tls13: bool) -> tuple[bytes, ...]:
     """Read a Certificate message; cut-off ones give what is whole."""
     at = 1 + body[0] if tls13 else 0
     at += 3
@@ -233,15 +233,15 @@ def _certificates(body: bytes, tls13: bool) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def _authorities(body: bytes, tls13: bool) -> tuple[str, ...]:
+def _read_authorities(body: bytes, tls13: bool) -> tuple[str, ...]:
     """The names of the authorities in a CertificateRequest; a server may name none."""
     try:
-        return _names(_extension(body) if tls13 else _after_algorithms(body))
+        return _read_names(_find_extension(body) if tls13 else _after_algorithms(body))
     except (struct.error, IndexError):
         return ()
 
 
-def _extension(body: bytes) -> bytes:
+def _find_extension(body: bytes) -> bytes:
     at = 1 + body[0] + 2
     while at + 4 <= len(body):
         kind, length = struct.unpack_from(">HH", body, at)
@@ -257,7 +257,7 @@ def _after_algorithms(body: bytes) -> bytes:
     return body[at + 2 + algorithms :]
 
 
-def _names(block: bytes) -> tuple[str, ...]:
+def _read_names(block: bytes) -> tuple[str, ...]:
     names = []
     at = 2
     while at + 2 <= len(block):

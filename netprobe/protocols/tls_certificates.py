@@ -42,13 +42,13 @@ def read_certificate(der: bytes) -> Certificate | None:
         read = x509.load_der_x509_certificate(der)
         now = datetime.now(UTC)
         return Certificate(
-            subject=_text(read.subject),
+            subject=_name_text(read.subject),
             common_name=_common_name(read.subject),
-            issuer=_text(read.issuer),
+            issuer=_name_text(read.issuer),
             issuer_name=_common_name(read.issuer),
-            names=_names(read),
-            not_before=_iso(read.not_valid_before_utc),
-            not_after=_iso(read.not_valid_after_utc),
+            names=_names_of(read),
+            not_before=_to_iso(read.not_valid_before_utc),
+            not_after=_to_iso(read.not_valid_after_utc),
             fingerprint=read.fingerprint(hashes.SHA256()).hex(),
             expired=now > read.not_valid_after_utc,
             early=now < read.not_valid_before_utc,
@@ -62,11 +62,11 @@ def names_host(names: Sequence[str], host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return any(_matches(name, host) for name in names)
+        return any(_matches_name(name, host) for name in names)
     return str(address) in names
 
 
-def _matches(name: str, host: str) -> bool:
+def _matches_name(name: str, host: str) -> bool:
     name, host = name.lower().rstrip("."), host.lower().rstrip(".")
     if not name.startswith("*."):
         return name == host
@@ -74,7 +74,7 @@ def _matches(name: str, host: str) -> bool:
     return bool(first) and rest == name[2:]
 
 
-def _text(name: x509.Name) -> str:
+def _name_text(name: x509.Name) -> str:
     return printable(name.rfc4514_string(), NAME_LIMIT)
 
 
@@ -85,7 +85,7 @@ def _common_name(name: x509.Name) -> str:
     return printable(str(found[0].value), NAME_LIMIT) if found else ""
 
 
-def _names(read: x509.Certificate) -> tuple[str, ...]:
+def _names_of(read: x509.Certificate) -> tuple[str, ...]:
     from cryptography import x509
 
     try:
@@ -97,5 +97,5 @@ def _names(read: x509.Certificate) -> tuple[str, ...]:
     return tuple(names[:MOST_NAMES])
 
 
-def _iso(moment: datetime) -> str:
+def _to_iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -105,10 +105,10 @@ class TlsTalk:
         Without ``words`` the end of the handshake is enough: the certificate is what is wanted.
         """
         await self._pipe.send(self._client.start())
-        event = await self._first(patience)
-        self._note(event)
+        event = await self._receive_first(patience)
+        self._note_event(event)
         if event.kind == "data":
-            await self._flight(event, words)
+            await self._feed_handshake(event, words)
         return self.attempt
 
     async def send(self, data: bytes) -> None:
@@ -126,13 +126,13 @@ class TlsTalk:
             self.attempt.end = event.kind
         return self._client.read(), event
 
-    async def _first(self, patience: Patience) -> Event:
+    async def _receive_first(self, patience: Patience) -> Event:
         while True:
             event = await self._pipe.receive(LOOK_S)
             if event.kind != "timeout" or event.over or patience.over(event):
                 return event
 
-    def _note(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         attempt = self.attempt
         attempt.first = _FIRST[event.kind]
         attempt.first_ms = event.since_sent_ms or event.elapsed_ms
@@ -142,7 +142,7 @@ class TlsTalk:
         attempt.tcp = event.tcp
         attempt.end = None if event.kind in ("data", "timeout") else event.kind
 
-    async def _flight(self, event: Event, words: bool) -> None:
+    async def _feed_handshake(self, event: Event, words: bool) -> None:
         """Feed the handshake until it is done and the first words after it have come."""
         seen = self._client.seen
         while True:

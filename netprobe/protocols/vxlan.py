@@ -30,11 +30,11 @@ class Vxlan:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give the packet; our listener answers nothing, as a real tunnel end would."""
-        return marked_template(_request())
+        return marked_template(_make_request())
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same packet: a real device drops the unknown network without a word."""
-        return _request()
+        return _make_request()
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise a VXLAN header with a frame behind it, and name its network."""
@@ -44,7 +44,7 @@ class Vxlan:
 
 
 @functools.cache
-def _request() -> bytes:
+def _make_request() -> bytes:
     with scapy_without_files():
         from scapy.layers.vxlan import VXLAN
 

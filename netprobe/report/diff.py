@@ -43,8 +43,8 @@ def compare(old: Iterable[Result], new: Iterable[Result]) -> Changes:
     """Compare flow by flow, port by port; a flow is the same if its requirement and ends are."""
     before: dict[ResultKey, dict[Class, list[PortRange]]] = {}
     for result in old:
-        ranges = before.setdefault(key_of(result), {}).setdefault(_class(result), [])
-        ranges.append(_range(result))
+        ranges = before.setdefault(key_of(result), {}).setdefault(_class_of(result), [])
+        ranges.append(_port_range(result))
     known = {
         key: {kind: normalise(ranges) for kind, ranges in classes.items()}
         for key, classes in before.items()
@@ -55,11 +55,11 @@ def compare(old: Iterable[Result], new: Iterable[Result]) -> Changes:
     return changes
 
 
-def _class(result: Result) -> Class:
+def _class_of(result: Result) -> Class:
     return _CLASSES.get(result.verdict, "open")
 
 
-def _range(result: Result) -> PortRange:
+def _port_range(result: Result) -> PortRange:
     if result.port is None or result.end_port is None:
         return _PORTLESS
     return result.port, result.end_port
@@ -67,23 +67,23 @@ def _range(result: Result) -> PortRange:
 
 def _sort_in(changes: Changes, result: Result, before: dict[Class, Ports]) -> None:
     """Cut one result where the ports' former fates differ."""
-    ports: Ports = (_range(result),)
+    ports: Ports = (_port_range(result),)
     seen: Ports = ()
     for kind, former in before.items():
         common = intersect(ports, former)
         seen = normalise((*seen, *common))
         for part in common:
-            _put(changes, _cut(result, part), kind)
+            _sort_into_changes(changes, _cut_to_range(result, part), kind)
     for part in subtract(ports, seen):
-        _put(changes, _cut(result, part), None)
+        _sort_into_changes(changes, _cut_to_range(result, part), None)
 
 
-def _cut(result: Result, part: PortRange) -> Result:
+def _cut_to_range(result: Result, part: PortRange) -> Result:
     return result if part == _PORTLESS else replace(result, port=part[0], end_port=part[1])
 
 
-def _put(changes: Changes, result: Result, before: Class | None) -> None:
-    now = _class(result)
+def _sort_into_changes(changes: Changes, result: Result, before: Class | None) -> None:
+    now = _class_of(result)
     if now == "bad":
         (changes.still if before == "bad" else changes.worse).append(result)
     elif now == "good" and before == "bad":
@@ -98,10 +98,10 @@ def _put(changes: Changes, result: Result, before: Class | None) -> None:
 
 def write_diff(changes: Changes, runs: tuple[RunInfo, RunInfo], stream: TextIO) -> None:
     """Write what became worse first."""
-    write_parts(_parts(changes, runs), stream)
+    write_parts(_page_parts(changes, runs), stream)
 
 
-def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[PagePart]:
+def _page_parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[PagePart]:
     sections: tuple[tuple[str, Sequence[Result], Style], ...] = (
         ("NEWLY BLOCKED OR EXPOSED", changes.worse, "bad"),
         ("NO LONGER KNOWN", changes.unknown, "doubt"),
@@ -111,26 +111,27 @@ def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[PagePart
     old, new = runs
     for title, results, style in sections:
         if results:
-            yield Line(f"{title} ({plural(_flows(results), 'flow')})", style)
-            yield from _results(results, addresses_of(old, new))
+            yield Line(f"{title} ({plural(_count_flows(results), 'flow')})", style)
+            yield from _list_results(results, addresses_of(old, new))
             yield Line()
     yield Line(
-        f"{old.started_at} to {new.started_at}: {_count(changes.worse)} newly blocked or exposed, "
-        f"{_count(changes.unknown)} no longer known, {_count(changes.fixed)} fixed, "
-        f"{_count(changes.still)} still blocked or exposed, {number(changes.known)} newly known "
-        f"to pass, {number(changes.unchanged)} unchanged"
+        f"{old.started_at} to {new.started_at}: "
+        f"{_count_text(changes.worse)} newly blocked or exposed, "
+        f"{_count_text(changes.unknown)} no longer known, {_count_text(changes.fixed)} fixed, "
+        f"{_count_text(changes.still)} still blocked or exposed, "
+        f"{number(changes.known)} newly known to pass, {number(changes.unchanged)} unchanged"
     )
 
 
-def _count(results: Sequence[Result]) -> str:
-    return number(_flows(results))
+def _count_text(results: Sequence[Result]) -> str:
+    return number(_count_flows(results))
 
 
-def _flows(results: Sequence[Result]) -> int:
+def _count_flows(results: Sequence[Result]) -> int:
     return sum(result.port_count for result in results)
 
 
-def _results(results: Sequence[Result], addresses: Addresses) -> Iterator[PagePart]:
+def _list_results(results: Sequence[Result], addresses: Addresses) -> Iterator[PagePart]:
     by_need: dict[str, list[Result]] = {}
     for result in results:
         by_need.setdefault(need(result), []).append(result)

@@ -37,8 +37,8 @@ def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
     for number, story in enumerate(explanation.stories):
         if number:
             yield Line()
-        yield from _headline(story.result, explanation)
-        yield from _verdict(story)
+        yield from _write_headline(story.result, explanation)
+        yield from _write_verdict(story)
         yield Line()
         yield Line(
             "STEP BY STEP (!! here it fails, ?? odd, -- not needed or not possible)", "strong"
@@ -49,7 +49,7 @@ def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
         yield from field("notes", explanation.notes)
 
 
-def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
+def _write_headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     port = f" {port_text(result)}" if port_text(result) else ""
     address = f" ({result.address})" if result.address != result.destination else ""
     flow = f"{result.protocol}{port} from {result.source} to {result.destination}{address}"
@@ -60,9 +60,9 @@ def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
 
 
-def _verdict(story: FlowStory) -> Iterator[PagePart]:
+def _write_verdict(story: FlowStory) -> Iterator[PagePart]:
     result = story.result
-    yield from field("purpose", _purpose(result))
+    yield from field("purpose", _word_purpose(result))
     yield from field("seen", [f"{result.because} ({result.state}, {result.reason})"])
     if result.verdict == "pass":
         yield from field("proof", [result.proof])
@@ -72,7 +72,7 @@ def _verdict(story: FlowStory) -> Iterator[PagePart]:
     yield from field("also", story.remarks)
 
 
-def _purpose(result: Result) -> list[str]:
+def _word_purpose(result: Result) -> list[str]:
     """What a matrix needs the flow for; without one there is nothing to say."""
     denied = "; it must NOT be reachable" if result.expect == "denied" else ""
     if not result.purpose and not denied:

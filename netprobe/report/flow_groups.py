@@ -35,7 +35,7 @@ def flow_lines(
     lines = [
         f"{_sides_text(sources, ends, addresses)}  {wire_text(wire)}"
         for wire, pairs in _by_wire(members)
-        for sources, ends in _products(pairs)
+        for sources, ends in _split_into_products(pairs)
     ]
     if len(lines) <= most:
         return lines
@@ -57,7 +57,9 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tu
     yield from wires.items()
 
 
-def _products(pairs: list[tuple[str, End]]) -> Iterator[tuple[Sequence[str], Sequence[End]]]:
+def _split_into_products(
+    pairs: list[tuple[str, End]],
+) -> Iterator[tuple[Sequence[str], Sequence[End]]]:
     """The pairs as few "all of these to all of those", a host to itself apart."""
     sources = list(dict.fromkeys(source for source, _ in pairs))
     ends = list(dict.fromkeys(end for _, end in pairs))
@@ -82,17 +84,17 @@ def _sources_text(sources: Sequence[str], ends: Sequence[End], addresses: Addres
     """Names with the addresses of the families that are probed."""
     if len(sources) > MOST_ADDRESSES:
         return names_text(sources, MOST_NAMES)
-    families = list(dict.fromkeys(_family(address) for _, address in ends))
+    families = list(dict.fromkeys(_family_of(address) for _, address in ends))
     return ", ".join(_source_text(name, addresses.get(name, ()), families) for name in sources)
 
 
 def _source_text(name: str, addresses: Sequence[str], families: Iterable[int | None]) -> str:
-    by_family = [[one for one in addresses if _family(one) == family] for family in families]
+    by_family = [[one for one in addresses if _family_of(one) == family] for family in families]
     known = ", ".join(" or ".join(some) for some in by_family if some)
     return f"{name} ({known})" if known not in ("", name) else name
 
 
-def _family(address: str) -> int | None:
+def _family_of(address: str) -> int | None:
     """4 or 6; None where it is a name that nobody resolved."""
     if ":" in address:
         return 6

@@ -19,9 +19,9 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
         yield Line(_nothing_tested(report, summary), "doubt")
         return
     if not report.info.complete:
-        yield Line(_partial(report, summary), "doubt")
+        yield Line(_word_partial_run(report, summary), "doubt")
     yield from scope(report)
-    yield _worst(summary, causes)
+    yield _word_worst_verdict(summary, causes)
 
 
 def scope(report: Report) -> Iterator[Line]:
@@ -48,13 +48,13 @@ def _nothing_tested(report: Report, summary: Summary) -> str:
     return f"NOTHING WAS TESTED: none of {plural(planned, 'flow')} could be probed"
 
 
-def _partial(report: Report, summary: Summary) -> str:
+def _word_partial_run(report: Report, summary: Summary) -> str:
     planned = max(report.info.planned_flows, sum(summary.counts.values()))
     why = "it was interrupted" if report.info.interrupted else "it did not come to its end"
     return f"PARTIAL RUN: {why}; {number(tested(summary))} of {plural(planned, 'flow')} were probed"
 
 
-def _worst(summary: Summary, causes: int) -> Line:
+def _word_worst_verdict(summary: Summary, causes: int) -> Line:
     deciding = summary.deciding
     failed = [
         f"{number(deciding[verdict])} {verdict}"
@@ -71,16 +71,18 @@ def _worst(summary: Summary, causes: int) -> Line:
         text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
-    return Line(f"PASS: {_all(sum(deciding.values()))}{refused}{_excused(summary)}", "good")
+    return Line(
+        f"PASS: {_word_all_pass(sum(deciding.values()))}{refused}{_word_excused(summary)}", "good"
+    )
 
 
-def _all(required: int) -> str:
+def _word_all_pass(required: int) -> str:
     if required == 1:
         return "the required flow is as it should be"
     return f"all {number(required)} required flows are as they should be"
 
 
-def _excused(summary: Summary) -> str:
+def _word_excused(summary: Summary) -> str:
     excused = summary.waived + summary.optional
     return f"; {number(excused)} optional or waived did not pass" if excused else ""
 
@@ -90,15 +92,15 @@ def origin(report: Report) -> Iterator[Line]:
     info = report.info
     yield Line(f"netprobe {netprobe.__version__}, {info.started_at}", "quiet")
     for matrix in info.matrices:
-        yield Line(f"{matrix.name}{_settings(matrix.settings)}", "quiet")
+        yield Line(f"{matrix.name}{_word_settings(matrix.settings)}", "quiet")
 
 
-def _settings(settings: Mapping[str, object]) -> str:
-    texts = [f"{name}={_value(value)}" for name, value in settings.items()]
+def _word_settings(settings: Mapping[str, object]) -> str:
+    texts = [f"{name}={_word_value(value)}" for name, value in settings.items()]
     return f" ({', '.join(texts)})" if texts else ""
 
 
-def _value(value: object) -> str:
+def _word_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "+".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

@@ -19,11 +19,11 @@ _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
 
 def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
     """Write the table, under it the costs and ports held, then one line of totals."""
-    rows = [_HEADS, *(_row(host) for host in hosts)]
+    rows = [_HEADS, *(_make_row(host) for host in hosts)]
     widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADS))]
     lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
-    details = [line for host in hosts for line in _details(host)]
-    for line in [*lines, *([""] if details else []), *details, "", _totals(hosts)]:
+    details = [line for host in hosts for line in _word_details(host)]
+    for line in [*lines, *([""] if details else []), *details, "", _word_totals(hosts)]:
         stream.write(f"{encodable(clean(line).rstrip(), stream)}\n")
 
 
@@ -32,46 +32,46 @@ def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
     stream.write(json.dumps({"hosts": to_json(hosts)}, indent=1) + "\n")
 
 
-def _row(host: HostReport) -> tuple[str, ...]:
+def _make_row(host: HostReport) -> tuple[str, ...]:
     facts = host.facts
     return (
         clean(host.name),
-        "limited" if _limited(host) else _WORDS[host.state],
+        "limited" if _is_limited(host) else _WORDS[host.state],
         host.python or "-",
         host.user or "-",
-        _yes(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
-        _yes(facts.get("low_ports")),
-        _yes(facts.get("sees_owners")),
+        _yes_or_no(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
+        _yes_or_no(facts.get("low_ports")),
+        _yes_or_no(facts.get("sees_owners")),
         clean(str(facts.get("kernel") or "-")),
     )
 
 
-def _limited(host: HostReport) -> bool:
+def _is_limited(host: HostReport) -> bool:
     """Whether the inventory says ``become: sudo``, and the agent runs without."""
     return bool(host.facts.get("sudo_failed"))
 
 
-def _yes(value: object) -> str:
+def _yes_or_no(value: object) -> str:
     return "-" if value is None else "yes" if value else "no"
 
 
-def _details(host: HostReport) -> Iterator[str]:
+def _word_details(host: HostReport) -> Iterator[str]:
     if host.words:
         yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"
     for held in host.facts.get("held", ()):
-        yield f"{host.name}: {_held(held)}"
+        yield f"{host.name}: {_word_held_port(held)}"
 
 
-def _held(held: object) -> str:
+def _word_held_port(held: object) -> str:
     """A port that the matrix needs and a process holds: what a listener of ours cannot prove."""
     return f"port held: {held}"
 
 
-def _totals(hosts: Sequence[HostReport]) -> str:
+def _word_totals(hosts: Sequence[HostReport]) -> str:
     ready = sum(1 for host in hosts if host.state == "agent")
-    limited = sum(map(_limited, hosts))
+    limited = sum(map(_is_limited, hosts))
     but = f" ({limited} of them limited: sudo failed)" if limited else ""
     failed = sum(1 for host in hosts if host.state in ("failed", "lost"))
     destinations = sum(1 for host in hosts if host.state == "none")

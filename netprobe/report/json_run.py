@@ -22,20 +22,20 @@ from netprobe.report.spool import place
 
 def write_json(report: Report, stream: TextIO) -> None:
     """Write the document; memory holds one result at a time."""
-    head = _head(report)
+    head = _head_to_json(report)
     findings: Iterable[Json] = map(finding_to_json, report.findings)
     results: Iterable[Json] = map(result_to_json, report.collector.results())
     stream.write("{")
     for key, value in head.items():
-        stream.write(f'"{key}": {_text(value)},\n ')
-    stream.writelines(_array("findings", findings))
+        stream.write(f'"{key}": {_to_ascii_json(value)},\n ')
+    stream.writelines(_write_array("findings", findings))
     stream.write(",\n ")
-    stream.writelines(_array("results", results))
-    stream.write(f',\n "skipped": {_text(info_to_json(report.info)["skipped"])}')
+    stream.writelines(_write_array("results", results))
+    stream.write(f',\n "skipped": {_to_ascii_json(info_to_json(report.info)["skipped"])}')
     stream.write("}\n")
 
 
-def _head(report: Report) -> Json:
+def _head_to_json(report: Report) -> Json:
     info = info_to_json(report.info)
     del info["skipped"]
     warnings = [
@@ -67,15 +67,15 @@ def _refusal_to_json(end: End, survey: Survey) -> Json:
     }
 
 
-def _array(name: str, items: Iterable[Json]) -> Iterator[str]:
+def _write_array(name: str, items: Iterable[Json]) -> Iterator[str]:
     yield f'"{name}": ['
     before = "\n  "
     for item in items:
-        yield f"{before}{_text(item)}"
+        yield f"{before}{_to_ascii_json(item)}"
         before = ",\n  "
     yield "]"
 
 
-def _text(value: Any) -> str:
+def _to_ascii_json(value: Any) -> str:
     """ASCII, so that no locale, pipe or editor can damage it."""
     return json.dumps(value)

@@ -41,20 +41,20 @@ def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
 
 def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
     """The whole page."""
-    yield _headline(report)
+    yield _write_headline(report)
     if len(report.diagnoses) == 1:
-        yield from _one(report.diagnoses[0])
+        yield from _write_one_worker(report.diagnoses[0])
         return
     for number, cause in enumerate(report.causes, 1):
-        yield from _cause(number, cause, report)
+        yield from _write_cause(number, cause, report)
     yield Line()
-    yield from _table(report.diagnoses)
-    yield from _fine(report.diagnoses)
+    yield from _write_table(report.diagnoses)
+    yield from _write_ways(report.diagnoses)
     yield Line()
-    yield Line(_totals(report))
+    yield Line(_word_totals(report))
 
 
-def _headline(report: TunnelReport) -> Line:
+def _write_headline(report: TunnelReport) -> Line:
     server = f"[{report.server}]" if ":" in report.server else report.server
     name = "" if report.hostname in (None, report.server) else f", server name {report.hostname}"
     many = len(report.diagnoses)
@@ -63,12 +63,12 @@ def _headline(report: TunnelReport) -> Line:
     return Line(f"Konnectivity tunnel to {where}, from {who}: {report.elapsed_s:.1f} s", "strong")
 
 
-def _one(one: Diagnosis) -> Iterator[PagePart]:
+def _write_one_worker(one: Diagnosis) -> Iterator[PagePart]:
     yield Line()
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
     if one.outcome != "ok":
-        yield from field("stage", [f"{one.stage or 'none'} ({_kind(one)})"])
+        yield from field("stage", [f"{one.stage or 'none'} ({_word_kind(one)})"])
     yield from field("to do", [one.remedy])
     yield from field("agent log", [one.logs])
     yield from field("way", [one.via])
@@ -80,7 +80,7 @@ def _one(one: Diagnosis) -> Iterator[PagePart]:
     yield from field("not seen", one.open)
 
 
-def _kind(one: Diagnosis) -> str:
+def _word_kind(one: Diagnosis) -> str:
     foreign = {
         "credentials": "not the network: the agent's credentials",
         "certificate": "not the network: the server's certificate",
@@ -88,7 +88,7 @@ def _kind(one: Diagnosis) -> str:
     return foreign.get(one.kind, one.kind)
 
 
-def _cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[PagePart]:
+def _write_cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[PagePart]:
     yield Line()
     many = f"{len(cause.workers)} of {plural(cause.total, 'worker')}"
     yield Line(f"{number}. {many}: {cause.title} ({cause.code})", _STYLES[cause.outcome], hang=3)
@@ -103,23 +103,25 @@ def _cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[Pa
     yield from field("agent log", [first.logs])
 
 
-def _table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
+def _write_table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
     heads = ["worker", *(_HEADS.get(name, name) for name in STAGES), "verdict"]
     rows = [
         [one.worker, *(status_column(one.stages, name) for name in STAGES), one.code]
         for one in diagnoses
     ]
     widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
-    yield Line(_row(heads, widths), "strong")
+    yield Line(_align_row(heads, widths), "strong")
     for one, row in zip(diagnoses, rows, strict=True):
-        yield Line(_row(row, widths), _STYLES[one.outcome] if one.outcome != "ok" else "plain")
+        yield Line(
+            _align_row(row, widths), _STYLES[one.outcome] if one.outcome != "ok" else "plain"
+        )
 
 
-def _row(words: list[str], widths: list[int]) -> str:
+def _align_row(words: list[str], widths: list[int]) -> str:
     return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
 
 
-def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
+def _write_ways(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
     """What works from every worker that was looked from."""
     looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
     ways = sorted({one.via for one in looked})
@@ -127,7 +129,7 @@ def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
     yield from field("way", ways)
 
 
-def _totals(report: TunnelReport) -> str:
+def _word_totals(report: TunnelReport) -> str:
     counts = {word: sum(1 for one in report.diagnoses if one.outcome == word) for word in _WORDS}
     parts = [f"{counts['ok']} ok", f"{counts['fault']} with a fault"]
     parts += [f"{counts['unsure']} unsure"] if counts["unsure"] else []

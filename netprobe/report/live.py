@@ -40,7 +40,7 @@ class _Live:
 
     def host(self, report: HostReport) -> None:
         if report.state in ("failed", "lost"):
-            self._line(host_text(report), "yellow")
+            self._print_line(host_text(report), "yellow")
         elif report.state == "agent":
             self._agents += 1
             self._bar.update(self._task, note=f"{self._agents} agents")
@@ -55,8 +55,8 @@ class _Live:
         )
 
     def note(self, text: str) -> None:
-        self._line(text, "")
+        self._print_line(text, "")
 
-    def _line(self, text: str, style: str) -> None:
+    def _print_line(self, text: str, style: str) -> None:
         line = encodable(clean(text), self._bar.console.file)  # type: ignore[arg-type]  # rich: IO
         self._bar.console.print(Text(line, style=style))

@@ -51,10 +51,12 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
                 for role in matrix.roles.values()
             },
             "settings": {
-                setting.name: _setting(setting, chosen.settings[setting.name])
+                setting.name: _setting_to_data(setting, chosen.settings[setting.name])
                 for setting in matrix.settings.values()
             },
-            "requirements": [_requirement(requirement) for requirement in matrix.requirements],
+            "requirements": [
+                _requirement_to_data(requirement) for requirement in matrix.requirements
+            ],
             "waive": {
                 waiver.requirement: _without_empty({"reason": waiver.reason, "until": waiver.until})
                 for waiver in matrix.waivers.values()
@@ -67,7 +69,7 @@ def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "", [], {}, False)}
 
 
-def _setting(setting: Setting, value: SettingValue) -> dict[str, Any]:
+def _setting_to_data(setting: Setting, value: SettingValue) -> dict[str, Any]:
     data: dict[str, Any] = {"type": setting.type}
     if setting.values:
         data["values"] = list(setting.values)
@@ -77,26 +79,26 @@ def _setting(setting: Setting, value: SettingValue) -> dict[str, Any]:
     return data
 
 
-def _requirement(requirement: Requirement) -> dict[str, Any]:
+def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
     return _without_empty(
         {
             "id": requirement.id,
             "from": _one_or_many(requirement.sources),
             "to": _one_or_many(requirement.destinations),
-            "tcp": [_port(entry) for entry in requirement.tcp],
-            "udp": [_port(entry) for entry in requirement.udp],
+            "tcp": [_port_to_data(entry) for entry in requirement.tcp],
+            "udp": [_port_to_data(entry) for entry in requirement.udp],
             "icmp": "echo" if requirement.icmp else None,
             "ipproto": list(requirement.ipproto),
             "purpose": requirement.purpose,
             "row": requirement.row,
-            "when": _condition(requirement.when),
-            "unless": _condition(requirement.unless),
+            "when": _condition_to_data(requirement.when),
+            "unless": _condition_to_data(requirement.unless),
             "optional": requirement.optional,
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": requirement.probe,
-            "sni": _sni(requirement.sni),
+            "sni": _sni_to_data(requirement.sni),
             "warnings": [
-                _without_empty({"text": warn.text, "when": _condition(warn.when)})
+                _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
             ],
         }
@@ -107,18 +109,18 @@ def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def _sni(name: str | SettingRef | None) -> Any:
+def _sni_to_data(name: str | SettingRef | None) -> Any:
     return {"setting": name.setting} if isinstance(name, SettingRef) else name
 
 
-def _port(entry: PortEntry) -> Any:
+def _port_to_data(entry: PortEntry) -> Any:
     if isinstance(entry, SettingRef):
         return {"setting": entry.setting}
     first, last = entry
     return first if first == last else f"{first}-{last}"
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
+def _condition_to_data(condition: Condition) -> dict[str, Any]:
     return {
         name: wanted[0] if len(wanted) == 1 else list(wanted) for name, wanted in condition.terms
     }
@@ -154,10 +156,10 @@ def _setting_line(chosen: ChosenMatrix, name: str) -> str:
     setting = chosen.matrix.settings[name]
     values = f" [{', '.join(setting.values)}]" if setting.values else f" [{setting.type}]"
     words = f": {setting.description}" if setting.description else ""
-    return f"{name}={_text(chosen.settings[name])}{values}{words}"
+    return f"{name}={_value_text(chosen.settings[name])}{values}{words}"
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -174,7 +176,7 @@ def _requirement_parts(
     words = f" ({'; '.join(marks)})" if marks else ""
     yield Line(f"{requirement.id}{words}", "quiet" if why_not else "strong")
     ends = f"{', '.join(requirement.sources)} → {', '.join(requirement.destinations)}"
-    yield Field("flows", (f"{ends}  {_wire(requirement, settings)}",))
+    yield Field("flows", (f"{ends}  {_word_ports(requirement, settings)}",))
     yield from field("purpose", [requirement.purpose])
     yield from field("row", [requirement.row])
     yield from field("when", [_condition_text(requirement.when)])
@@ -190,7 +192,7 @@ def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue
     return f"{settings[name.setting] or 'none yet'} (setting {name.setting})"
 
 
-def _wire(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str:
+def _word_ports(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str:
     listed = (("tcp", requirement.tcp), ("udp", requirement.udp))
     parts = [
         f"{protocol} {', '.join(_port_text(entry, settings) for entry in entries)}"
@@ -205,11 +207,11 @@ def _wire(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str
 def _port_text(entry: PortEntry, settings: Mapping[str, SettingValue]) -> str:
     if isinstance(entry, SettingRef):
         return f"{settings[entry.setting]} (setting {entry.setting})"
-    return str(_port(entry))
+    return str(_port_to_data(entry))
 
 
 def _condition_text(condition: Condition) -> str:
     return " and ".join(
-        f"{name} is {' or '.join(_text(value) for value in wanted)}"
+        f"{name} is {' or '.join(_value_text(value) for value in wanted)}"
         for name, wanted in condition.terms
     )

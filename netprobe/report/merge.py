@@ -28,33 +28,33 @@ def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Resu
     """Merge neighbours in a stream that is sorted by place in the plan and by port."""
     group: list[Result] = []
     for result in results:
-        if group and not _continues(group[-1], result, ranges):
-            yield _merged(group)
+        if group and not _can_be_merged(group[-1], result, ranges):
+            yield _merge_group(group)
             group = []
         group.append(result)
     if group:
-        yield _merged(group)
+        yield _merge_group(group)
 
 
-def _continues(left: Result, right: Result, ranges: Ranges) -> bool:
+def _can_be_merged(left: Result, right: Result, ranges: Ranges) -> bool:
     return (
         left.end_port is not None
         and right.port is not None
         and left.end_port + 1 == right.port
-        and _fate(left) == _fate(right)
-        and _flow(left) == _flow(right)
-        and _range(left, ranges) == _range(right, ranges) != (0, 0)
+        and _fate_key(left) == _fate_key(right)
+        and _flow_key(left) == _flow_key(right)
+        and _range_of(left, ranges) == _range_of(right, ranges) != (0, 0)
     )
 
 
-def _range(result: Result, ranges: Ranges) -> PortRange:
+def _range_of(result: Result, ranges: Ranges) -> PortRange:
     """The range of the requirement that holds the result's first port; (0, 0): not known."""
     ports = ranges.get((result.matrix, result.requirement, result.protocol), ())
     index = bisect_right(ports, (result.port or 0, 65536))
     return ports[index - 1] if index else (0, 0)
 
 
-def _fate(result: Result) -> tuple[object, ...]:
+def _fate_key(result: Result) -> tuple[object, ...]:
     return (
         result.verdict,
         result.state,
@@ -65,7 +65,7 @@ def _fate(result: Result) -> tuple[object, ...]:
     )
 
 
-def _flow(result: Result) -> tuple[object, ...]:
+def _flow_key(result: Result) -> tuple[object, ...]:
     return (
         result.matrix,
         result.requirement,
@@ -77,7 +77,7 @@ def _flow(result: Result) -> tuple[object, ...]:
     )
 
 
-def _merged(group: list[Result]) -> Result:
+def _merge_group(group: list[Result]) -> Result:
     if len(group) == 1:
         return group[0]
     longest = max(group, key=lambda result: result.attempts)
@@ -87,12 +87,12 @@ def _merged(group: list[Result]) -> Result:
         proof=max((result.proof for result in group), key=PROOFS.index),
         because=longest.because,
         warnings=tuple(dict.fromkeys(text for result in group for text in result.warnings)),
-        rtt_ms=_median(group),
+        rtt_ms=_median_rtt_ms(group),
         attempts=longest.attempts,
     )
 
 
-def _median(group: list[Result]) -> float | None:
+def _median_rtt_ms(group: list[Result]) -> float | None:
     """The median over ports, where a result of many ports weighs as many."""
     times = sorted(
         (result.rtt_ms, result.port_count) for result in group if result.rtt_ms is not None

@@ -28,7 +28,7 @@ def parse_outputs(
     texts: Sequence[str], formats: Sequence[str], default: str
 ) -> tuple[OutputTarget, ...]:
     """Read the ``-o`` options. Raises RequestError for what cannot be meant."""
-    outputs = tuple(_parse(text, formats) for text in texts) or (OutputTarget(default),)
+    outputs = tuple(_parse_output(text, formats) for text in texts) or (OutputTarget(default),)
     paths = [output.path or "standard output" for output in outputs]
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
@@ -39,7 +39,7 @@ def parse_outputs(
     return outputs
 
 
-def _parse(text: str, formats: Sequence[str]) -> OutputTarget:
+def _parse_output(text: str, formats: Sequence[str]) -> OutputTarget:
     name, equals, path = text.partition("=")
     if name not in formats:
         raise RequestError(f"-o {text}: no such format, expected one of {', '.join(formats)}")
@@ -64,7 +64,7 @@ def write_outputs(
     problems: list[str] = []
     for output in outputs:
         try:
-            with _stream(output.path) as stream:
+            with _open_stream(output.path) as stream:
                 render(output.format, stream)
         except BrokenPipeError:
             discard_stdout()  # `| head` is no failure
@@ -75,7 +75,7 @@ def write_outputs(
 
 
 @contextmanager
-def _stream(path: str | None) -> Iterator[TextIO]:
+def _open_stream(path: str | None) -> Iterator[TextIO]:
     if path is None:
         try:
             yield sys.stdout
@@ -89,7 +89,7 @@ def _stream(path: str | None) -> Iterator[TextIO]:
         with open(path, "w", encoding="utf-8") as stream:
             yield stream
     else:
-        with _replacing(os.path.realpath(path)) as stream:
+        with _open_replacement(os.path.realpath(path)) as stream:
             yield stream
 
 
@@ -102,14 +102,14 @@ def _is_special(path: str) -> bool:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[TextIO]:
+def _open_replacement(path: str) -> Iterator[TextIO]:
     """The file appears whole or not at all, with the rights that an ordinary new file gets."""
     folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with open(handle, "w", encoding="utf-8") as stream:
             yield stream
-        os.chmod(temporary, _mode(path))
+        os.chmod(temporary, _choose_mode(path))
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -117,7 +117,7 @@ def _replacing(path: str) -> Iterator[TextIO]:
         raise
 
 
-def _mode(path: str) -> int:
+def _choose_mode(path: str) -> int:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except OSError:

@@ -38,18 +38,18 @@ class PlanCost(Protocol):
 
 def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     """Write one line a flow, then what is skipped, the notes and the totals."""
-    widths = _widths(plan)
-    for row in _rows(plan):
+    widths = _measure_widths(plan)
+    for row in _make_rows(plan):
         cells = [clean(cell).ljust(width) for cell, width in zip(row, widths, strict=True)]
         stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
-    for line in _after(plan):
+    for line in _lines_after_table(plan):
         stream.write(f"{encodable(clean(line), stream)}\n")
     write_plan_count(plan, cost, stream)
 
 
 def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     """Write the totals only; nothing is walked."""
-    paced = f", {duration(cost.paced_udp_seconds)} of them UDP pacing" if _paces(cost) else ""
+    paced = f", {duration(cost.paced_udp_seconds)} of them UDP pacing" if _is_paced(cost) else ""
     stream.write(
         f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
         f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced}; "
@@ -57,11 +57,11 @@ def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     )
 
 
-def _paces(cost: PlanCost) -> bool:
+def _is_paced(cost: PlanCost) -> bool:
     return cost.paced_udp_seconds >= 1
 
 
-def _widths(plan: Plan) -> list[int]:
+def _measure_widths(plan: Plan) -> list[int]:
     """Widths from the blocks' hosts, so that no flow is walked twice."""
     widths = [len(head) for head in _HEADS[:-1]]
     for block in plan.blocks:
@@ -77,17 +77,17 @@ def _widths(plan: Plan) -> list[int]:
     return [*widths, 0]
 
 
-def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+def _make_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     if plan.blocks:
         yield _HEADS
     for flow in plan.flows():
         block = flow.block
         ends = (flow.source.name, flow.destination.name, flow.address.text)
         ports = ports_text(block.ports) or "-"
-        yield (*ends, block.protocol, ports, block.requirement.id, _purpose(flow))
+        yield (*ends, block.protocol, ports, block.requirement.id, _word_purpose(flow))
 
 
-def _purpose(flow: Flow) -> str:
+def _word_purpose(flow: Flow) -> str:
     requirement = flow.block.requirement
     marks = [
         *(["optional"] if requirement.optional else []),
@@ -97,7 +97,7 @@ def _purpose(flow: Flow) -> str:
     return f"{requirement.purpose} [{', '.join(marks)}]" if marks else requirement.purpose
 
 
-def _after(plan: Plan) -> Iterator[str]:
+def _lines_after_table(plan: Plan) -> Iterator[str]:
     if plan.blocks:
         yield ""
     if plan.selection:
@@ -118,7 +118,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
         "netprobe_version": netprobe.__version__,
         "matrices": to_json(plan.matrices),
         "selection": plan.selection,
-        "totals": _totals(plan, cost),
+        "totals": _totals_to_json(plan, cost),
         "notes": list(plan.notes),
         "skipped": [skipped_to_json(item) for item in plan.skipped],
     }
@@ -126,19 +126,19 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
     stream.write("{" + ",\n ".join(lines))
     if not count:
         stream.write(',\n "flows": [')
-        stream.writelines(_elements(_flow_json(flow) for flow in plan.flows()))
+        stream.writelines(_write_elements(_flow_json(flow) for flow in plan.flows()))
         stream.write("]")
     stream.write("}\n")
 
 
-def _elements(items: Iterable[Json]) -> Iterator[str]:
+def _write_elements(items: Iterable[Json]) -> Iterator[str]:
     before = "\n  "
     for item in items:
         yield f"{before}{json.dumps(item)}"
         before = ",\n  "
 
 
-def _totals(plan: Plan, cost: PlanCost) -> dict[str, Any]:
+def _totals_to_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:
     return {
         "flows": cost.flows,
         "packets": cost.packets,

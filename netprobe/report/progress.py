@@ -59,7 +59,7 @@ class PlainProgress:
     def host(self, report: HostReport) -> None:
         """Say what went wrong with a host; one that works is no news."""
         if report.state in ("failed", "lost"):
-            self._line(host_text(report))
+            self._print_line(host_text(report))
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
         """Say how far the run is, where enough time or work has passed."""
@@ -70,13 +70,13 @@ class PlainProgress:
         if not stepped and now_s < self._last_s + PLAIN_INTERVAL_S:
             return
         self._last_s, self._last_percent = now_s, percent
-        self._line(f"{progress_text(done_flows, total_flows)}{f', {note}' if note else ''}")
+        self._print_line(f"{progress_text(done_flows, total_flows)}{f', {note}' if note else ''}")
 
     def note(self, text: str) -> None:
         """Say it."""
-        self._line(text)
+        self._print_line(text)
 
-    def _line(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")
         self._stream.flush()
 

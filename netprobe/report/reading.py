@@ -39,7 +39,7 @@ class JsonReport:
     @property
     def results(self) -> Iterable[Result]:
         """Its results, in the order of the file."""
-        return _results(self.path, self.data.get("results", ()))
+        return _read_results(self.path, self.data.get("results", ()))
 
     @property
     def ranges(self) -> Ranges:
@@ -49,7 +49,7 @@ class JsonReport:
 
 def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    return read_record(path) if _is_record(path) else JsonReport(path, _document(path))
+    return read_record(path) if _is_record(path) else JsonReport(path, _read_document(path))
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:
@@ -70,7 +70,7 @@ def _is_record(path: str) -> bool:
     return isinstance(first, dict) and str(first.get("schema", "")).startswith("netprobe.record/")
 
 
-def _document(path: str) -> Json:
+def _read_document(path: str) -> Json:
     try:
         data = json.loads(Path(path).read_bytes())
     except json.JSONDecodeError as error:
@@ -85,7 +85,7 @@ def _document(path: str) -> Json:
     return dict(data)
 
 
-def _results(path: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
+def _read_results(path: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
     """The file is in plan order; a flow's place is that of its first appearance."""
     places: dict[tuple[Any, ...], int] = {}
     for number, item in enumerate(items, 1):

@@ -67,30 +67,30 @@ class RecordWriter:
         self.path = path
         self.problem: str | None = None
         try:
-            self._file = _create(path, _lines(header, kept))
+            self._file = _create_file(path, _first_lines(header, kept))
         except OSError as error:
-            raise NetprobeError(self._words(error)) from error
+            raise NetprobeError(self._word_error(error)) from error
 
     def add(self, result: Result) -> None:
         """Write one result and hand it to the kernel."""
-        self._write(_result_line(result))
+        self._write_line(_result_line(result))
 
     def close(self, info: RunInfo | None) -> None:
         """Write the last line, unless the run did not come to one, and see all on the disk."""
         if info is not None:
-            self._write(_line({"end": info_to_json(info)}))
+            self._write_line(_to_line({"end": info_to_json(info)}))
         with suppress(OSError):  # a pipe or a device has nothing to sync
             os.fsync(self._file.fileno())
         self._file.close()
 
-    def _write(self, line: bytes) -> None:
+    def _write_line(self, line: bytes) -> None:
         if self.problem is None:
             try:
                 _write_all(self._file, line)
             except OSError as error:
-                self.problem = self._words(error)
+                self.problem = self._word_error(error)
 
-    def _words(self, error: OSError) -> str:
+    def _word_error(self, error: OSError) -> str:
         return f"cannot write the record {self.path}: {error.strerror or error}"
 
 
@@ -110,7 +110,7 @@ def header_of(plan: Plan, started_at: str) -> Json:
     }
 
 
-def _create(path: str, lines: Iterable[bytes]) -> FileIO:
+def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
     """Open unbuffered: every line goes to the kernel whole, by one write."""
     target = os.path.realpath(path)
     special = os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode)
@@ -136,17 +136,17 @@ def _write_all(file: FileIO, line: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _lines(header: Json, kept: Iterable[Result]) -> Iterator[bytes]:
-    yield _line(header)
+def _first_lines(header: Json, kept: Iterable[Result]) -> Iterator[bytes]:
+    yield _to_line(header)
     yield from map(_result_line, kept)
 
 
-def _line(data: Mapping[str, Any]) -> bytes:
+def _to_line(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _result_line(result: Result) -> bytes:
-    return _line({"order": list(result.order), **result_to_json(result)})
+    return _to_line({"order": list(result.order), **result_to_json(result)})
 
 
 class Earlier(Protocol):
@@ -175,9 +175,9 @@ class RecordedResults:
         for number, line in _whole_lines(self.path):
             if number == 1:
                 continue
-            data = _parse(self.path, number, line)
+            data = _parse_line(self.path, number, line)
             if data is not None and "end" not in data:
-                yield _result(self.path, number, data)
+                yield _read_result(self.path, number, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +212,9 @@ def read_record(path: str) -> Recorded:
     last: Json | None = None
     for number, line in _whole_lines(path):
         if number == 1:
-            header = _header(path, line)
+            header = _read_header(path, line)
         elif line.startswith(b'{"end":'):
-            last = _parse(path, number, line)
+            last = _parse_line(path, number, line)
     if not header:
         raise FileErrors([Problem(path, 0, 0, "is empty, expected a record of netprobe")])
     end = last.get("end") if last else None
@@ -230,8 +230,8 @@ def read_info(path: str, data: Json) -> RunInfo:
         raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from error
 
 
-def _header(path: str, line: bytes) -> Json:
-    data = _parse(path, 1, line)
+def _read_header(path: str, line: bytes) -> Json:
+    data = _parse_line(path, 1, line)
     schema = data.get("schema") if data else None
     if data is None or schema != RECORD_SCHEMA:
         words = f"schema is {schema!r}, expected {RECORD_SCHEMA!r}"
@@ -250,7 +250,7 @@ def _whole_lines(path: str) -> Iterator[tuple[int, bytes]]:
         raise FileErrors([Problem(path, 0, 0, f"cannot be read: {error.strerror}")]) from error
 
 
-def _parse(path: str, number: int, line: bytes) -> Json | None:
+def _parse_line(path: str, number: int, line: bytes) -> Json | None:
     """A line's object, None for a blank line."""
     if not line.strip():
         return None
@@ -264,7 +264,7 @@ def _parse(path: str, number: int, line: bytes) -> Json | None:
     return data
 
 
-def _result(path: str, number: int, data: Json) -> Result:
+def _read_result(path: str, number: int, data: Json) -> Result:
     try:
         return result_from_json(data, data.get("order", ()))
     except ValueError as error:
@@ -290,7 +290,7 @@ def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
     not kept. Raises RequestError where matrices or settings differ.
     """
     _refuse_other_request(earlier, plan.matrices)
-    places = _places(plan)
+    places = _places_of_flows(plan)
     for result in earlier.results:
         key = key_of(result)
         by_name = (*key[:4], None, key[5])  # the source resolved it: the address is not in the plan
@@ -299,7 +299,7 @@ def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
             yield replace(result, order=order)
 
 
-def _places(plan: Plan) -> dict[_FlowKey, PlanOrder]:
+def _places_of_flows(plan: Plan) -> dict[_FlowKey, PlanOrder]:
     """The place of every flow of the plan; only its own plan's places are in an earlier result."""
     found: dict[_FlowKey, PlanOrder] = {}
     for block in plan.blocks:
@@ -322,17 +322,17 @@ def _refuse_other_request(earlier: Earlier, planned: Sequence[PlannedMatrix]) ->
     now = {matrix.name: dict(matrix.settings) for matrix in planned}
     if then != now:
         raise RequestError(
-            f"--resume {earlier.path}: that run is of {_names(then)}, this one is of "
-            f"{_names(now)}; give the same matrices and settings, or start without --resume"
+            f"--resume {earlier.path}: that run is of {_name_matrices(then)}, this one is of "
+            f"{_name_matrices(now)}; give the same matrices and settings, or start without --resume"
         )
 
 
-def _names(matrices: Mapping[str, Mapping[str, object]]) -> str:
+def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:
     return "; ".join(
-        f"{name} ({', '.join(f'{key}={_value(value)}' for key, value in settings.items())})"
+        f"{name} ({', '.join(f'{key}={_word_value(value)}' for key, value in settings.items())})"
         for name, settings in matrices.items()
     )
 
 
-def _value(value: object) -> str:
+def _word_value(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

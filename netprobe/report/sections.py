@@ -39,7 +39,9 @@ def survey_rest(report: Report) -> Rest:
     rest = Rest(addresses_of(report.info))
     for result in report.collector.failures():
         if not result.decides:
-            _add(rest.excused, (result.verdict, *_need(result), result.waived), result)
+            _add_to_survey(
+                rest.excused, (result.verdict, *_need_key(result), result.waived), result
+            )
         elif place(result) not in told:
             _add_deciding(rest, result)
     return rest
@@ -49,52 +51,56 @@ def _add_deciding(rest: Rest, result: Result) -> None:
     if result.verdict == "not-tested":
         # The same words for several sources are one block, whatever each is called.
         words = result.because.removeprefix(result.source)
-        _add(rest.not_tested, (result.reason, words), result)
+        _add_to_survey(rest.not_tested, (result.reason, words), result)
     elif result.verdict == "inconclusive":
-        _add(rest.inconclusive, (result.protocol, *_alike(result)), result)
+        _add_to_survey(rest.inconclusive, (result.protocol, *_likeness_key(result)), result)
     else:
-        _add(rest.failed, (result.verdict, result.rejected_by, *_alike(result)), result)
+        _add_to_survey(
+            rest.failed, (result.verdict, result.rejected_by, *_likeness_key(result)), result
+        )
 
 
-def _alike(result: Result) -> tuple[object, ...]:
-    return (result.reason, result.where, *_need(result))
+def _likeness_key(result: Result) -> tuple[object, ...]:
+    return (result.reason, result.where, *_need_key(result))
 
 
-def _need(result: Result) -> tuple[str, str]:
+def _need_key(result: Result) -> tuple[str, str]:
     return result.matrix, result.requirement
 
 
-def _add(surveys: Surveys, key: tuple[object, ...], result: Result) -> None:
+def _add_to_survey(surveys: Surveys, key: tuple[object, ...], result: Result) -> None:
     surveys.setdefault(key, Survey(result)).add(result)
 
 
 def failed_parts(rest: Rest) -> Iterator[PagePart]:
     """Failures without a finding; they lead, as findings do."""
-    for survey in _some(rest.failed):
+    for survey in _first_surveys(rest.failed):
         first = survey.first
         yield Line()
         yield Line(f"{first.verdict.upper()}: {first.purpose or first.requirement}", "bad")
         yield from _survey_fields(survey, rest.addresses)
-    yield from _more(rest.failed)
+    yield from _word_rest(rest.failed)
 
 
 def open_parts(rest: Rest) -> Iterator[PagePart]:
     """First what the evidence leaves open, then what nobody could look at."""
-    yield from _section(rest.inconclusive, rest.addresses, "INCONCLUSIVE: the evidence allows both")
-    yield from _section(rest.not_tested, rest.addresses, "NOT TESTED: nobody could look")
+    yield from _write_section(
+        rest.inconclusive, rest.addresses, "INCONCLUSIVE: the evidence allows both"
+    )
+    yield from _write_section(rest.not_tested, rest.addresses, "NOT TESTED: nobody could look")
 
 
-def _section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[PagePart]:
+def _write_section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[PagePart]:
     if not surveys:
         return
     flows = sum(survey.flows for survey in surveys.values())
     yield Line()
     yield Line(f"{title} ({plural(flows, 'flow')})", "doubt")
-    for index, survey in enumerate(_some(surveys)):
+    for index, survey in enumerate(_first_surveys(surveys)):
         if index:
             yield Line()
         yield from _survey_fields(survey, addresses)
-    yield from _more(surveys)
+    yield from _word_rest(surveys)
 
 
 def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[PagePart]:
@@ -107,11 +113,11 @@ def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[PagePart]:
         yield from fields("where", [where_text(first)])
 
 
-def _some(surveys: Surveys) -> Sequence[Survey]:
+def _first_surveys(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _more(surveys: Sized) -> Iterator[PagePart]:
+def _word_rest(surveys: Sized) -> Iterator[PagePart]:
     rest = len(surveys) - MOST_BLOCKS
     if rest > 0:
         yield Line(f"   and {number(rest)} more groups, see -o wide", "quiet")
@@ -135,7 +141,7 @@ def refusal_parts(report: Report) -> Iterator[PagePart]:
     ordered = sorted(refused.values(), key=lambda survey: place(survey.first))
     for survey in ordered[:MOST_BLOCKS]:
         yield Line(f"   {survey.text(addresses)}")
-    yield from _more(refused)
+    yield from _word_rest(refused)
 
 
 def excused_parts(rest: Rest) -> Iterator[PagePart]:
@@ -144,12 +150,12 @@ def excused_parts(rest: Rest) -> Iterator[PagePart]:
         return
     yield Line()
     yield Line("OPTIONAL OR WAIVED (not counted against the result)", "strong")
-    for survey in _some(rest.excused):
+    for survey in _first_surveys(rest.excused):
         first = survey.first
         why = "optional" if first.waived is None else f"waived: {first.waived}"
         what = f"{first.requirement}, {survey.text(rest.addresses)}"
         yield Line(f"   {first.verdict}: {what}: {first.because} [{why}]")
-    yield from _more(rest.excused)
+    yield from _word_rest(rest.excused)
 
 
 def warning_parts(report: Report) -> Iterator[PagePart]:
@@ -163,12 +169,12 @@ def warning_parts(report: Report) -> Iterator[PagePart]:
     for text, about in order[:MOST_BLOCKS]:
         rest = about.flows - about.first.port_count
         more = f" and {plural(rest, 'more flow')}" if rest else ""
-        yield Line(f"   {_flow(about.first)}{more}: {text}")
+        yield Line(f"   {_name_flow(about.first)}{more}: {text}")
     if len(order) > MOST_BLOCKS:
         yield Line(f"   and {number(len(order) - MOST_BLOCKS)} more, see -o wide", "quiet")
 
 
-def _flow(result: Result) -> str:
+def _name_flow(result: Result) -> str:
     ports = f" {port_text(result)}" if port_text(result) else ""
     return f"{result.source} → {result.destination} {result.protocol}{ports}"
 
@@ -176,16 +182,16 @@ def _flow(result: Result) -> str:
 def limit_parts(report: Report, rest: Rest) -> Iterator[PagePart]:
     """What missing rights and missing agents cost; hosts told of as not tested are not repeated."""
     told = {source for survey in rest.not_tested.values() for source in survey.sources}
-    lines = _costs(report.info.hosts)
+    lines = _word_costs(report.info.hosts)
     lines += [
         host_text(host)
         for host in report.info.hosts
         if host.state in ("failed", "lost") and host.name not in told
     ]
-    yield from _list("LIMITS OF THIS RUN", lines, "plain")
+    yield from _write_list("LIMITS OF THIS RUN", lines, "plain")
 
 
-def _costs(hosts: Sequence[HostReport]) -> list[str]:
+def _word_costs(hosts: Sequence[HostReport]) -> list[str]:
     names: dict[str, list[str]] = {}
     for host in hosts:
         for cost in host.cost:
@@ -203,15 +209,15 @@ def skipped_parts(report: Report) -> Iterator[PagePart]:
     rest = len(reasons) - len(lines)
     if rest > 0:
         lines.append(f"and {plural(rest, 'more reason')}; -o wide lists them all")
-    yield from _list(f"SKIPPED on purpose: {number(len(skipped))}", lines, "quiet")
+    yield from _write_list(f"SKIPPED on purpose: {number(len(skipped))}", lines, "quiet")
 
 
 def note_parts(report: Report) -> Iterator[PagePart]:
     """What the plan and the run want the reader to know."""
-    yield from _list("NOTES", list(report.info.notes), "plain")
+    yield from _write_list("NOTES", list(report.info.notes), "plain")
 
 
-def _list(title: str, lines: Sequence[str], style: Style) -> Iterator[PagePart]:
+def _write_list(title: str, lines: Sequence[str], style: Style) -> Iterator[PagePart]:
     if lines:
         yield Line()
         yield Line(title, "strong")

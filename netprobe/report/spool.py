@@ -48,11 +48,11 @@ class Spool:
         """Keep one result."""
         self._chunk.append(result)
         if len(self._chunk) >= self._chunk_results:
-            self._spill()
+            self._spill_to_disk()
 
     def __iter__(self) -> Iterator[Result]:
         self._chunk.sort(key=place)
-        runs: list[Iterator[Result]] = [self._read(run) for run in self._runs]
+        runs: list[Iterator[Result]] = [self._read_slices(run) for run in self._runs]
         return heapq.merge(*runs, iter(tuple(self._chunk)), key=place)
 
     def close(self) -> None:
@@ -60,14 +60,14 @@ class Spool:
         if self._file is not None:
             self._file.close()
 
-    def _spill(self) -> None:
+    def _spill_to_disk(self) -> None:
         self._chunk.sort(key=place)
         starts = range(0, len(self._chunk), BATCH_RESULTS)
         try:
             if self._file is None:
                 # Open as long as the spool lives; close() ends it.
                 self._file = tempfile.TemporaryFile(prefix="netprobe-")  # noqa: SIM115
-            self._runs.append([self._write(self._file, start) for start in starts])
+            self._runs.append([self._write_slice(self._file, start) for start in starts])
         except OSError as error:
             folder = tempfile.gettempdir()
             raise NetprobeError(
@@ -76,7 +76,7 @@ class Spool:
             ) from error
         self._chunk = []
 
-    def _write(self, file: IO[bytes], start: int) -> FileSlice:
+    def _write_slice(self, file: IO[bytes], start: int) -> FileSlice:
         rows = [_as_tuple(result) for result in self._chunk[start : start + BATCH_RESULTS]]
         packed = zlib.compress(marshal.dumps(rows), 1)
         offset = file.seek(0, os.SEEK_END)
@@ -84,7 +84,7 @@ class Spool:
         file.flush()
         return offset, len(packed)
 
-    def _read(self, run: list[FileSlice]) -> Iterator[Result]:
+    def _read_slices(self, run: list[FileSlice]) -> Iterator[Result]:
         assert self._file is not None
         for offset, length in run:
             packed = os.pread(self._file.fileno(), length, offset)

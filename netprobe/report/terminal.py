@@ -28,30 +28,32 @@ def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None 
     """
     console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
     for part in parts:
-        lines = _line(part, console) if isinstance(part, Line) else _field(part, console)
+        lines = (
+            _render_line(part, console) if isinstance(part, Line) else _render_field(part, console)
+        )
         for line in lines:
             console.print(line, soft_wrap=True)
 
 
-def _line(part: Line, console: Console) -> Iterator[Text]:
+def _render_line(part: Line, console: Console) -> Iterator[Text]:
     """Wrapped, and what does not fit on the first line hangs under it."""
     text = clean(part.text)
     indent = len(text) - len(text.lstrip(" "))
-    for number, line in enumerate(_wrapped(text.strip(), part.hang, part.style, console)):
+    for number, line in enumerate(_wrap_text(text.strip(), part.hang, part.style, console)):
         yield Text.assemble(" " * (part.hang if number else indent), line)
 
 
-def _field(part: Field, console: Console) -> Iterator[Text]:
+def _render_field(part: Field, console: Console) -> Iterator[Text]:
     """A label, and beside it text that wraps under itself."""
     margin = len(INDENT) + LABEL_WIDTH + 1
     label = f"{INDENT}{part.label}".ljust(margin)
     for text in part.lines:
-        for line in _wrapped(clean(text), margin, "plain", console):
+        for line in _wrap_text(clean(text), margin, "plain", console):
             yield Text.assemble((label, _STYLES["quiet"]), line)
             label = " " * margin
 
 
-def _wrapped(text: str, margin: int, style: Style, console: Console) -> Iterator[Text]:
+def _wrap_text(text: str, margin: int, style: Style, console: Console) -> Iterator[Text]:
     whole = Text(encodable(text, console.file), style=_STYLES[style])  # type: ignore[arg-type]
     for line in whole.wrap(console, max(20, console.width - margin), overflow="fold"):
         line.rstrip()

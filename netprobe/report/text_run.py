@@ -46,15 +46,15 @@ def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
 def text_parts(report: Report) -> Iterator[PagePart]:
     """The whole report, from the headline to the line of totals."""
     rest = survey_rest(report)
-    told = [finding for finding in report.findings if _decides(finding)]
-    failed = sum(1 for finding in told if _failed(finding)) + len(rest.failed)
+    told = [finding for finding in report.findings if _decides_exit_status(finding)]
+    failed = sum(1 for finding in told if _is_failure(finding)) + len(rest.failed)
     yield from headline(report, failed)
     yield from origin(report)
     addresses = addresses_of(report.info)
-    yield from _findings([one for one in told if _failed(one)], addresses)
+    yield from _write_findings([one for one in told if _is_failure(one)], addresses)
     yield from failed_parts(rest)
     yield from warning_parts(report)
-    yield from _findings([one for one in told if not _failed(one)], addresses)
+    yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
     yield from open_parts(rest)
     yield from refusal_parts(report)
     yield from excused_parts(rest)
@@ -65,18 +65,18 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield totals(report)
 
 
-def _decides(finding: Finding) -> bool:
+def _decides_exit_status(finding: Finding) -> bool:
     return any(member.decides for member in finding.members)
 
 
-def _failed(finding: Finding) -> bool:
+def _is_failure(finding: Finding) -> bool:
     return finding.verdict in ("blocked", "exposed")
 
 
-def _findings(findings: list[Finding], addresses: Addresses) -> Iterator[PagePart]:
+def _write_findings(findings: list[Finding], addresses: Addresses) -> Iterator[PagePart]:
     for number, finding in enumerate(findings, 1):
         yield Line()
-        style: Style = "bad" if _failed(finding) else "doubt"
+        style: Style = "bad" if _is_failure(finding) else "doubt"
         yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style, hang=3)
         yield from _finding_fields(finding, addresses)
 
@@ -85,12 +85,12 @@ def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
     """What a network engineer needs to act: the flows, their purpose, the evidence, the place."""
     yield from field("flows", flow_lines(finding.members, addresses))
     yield from field("purpose", needs(finding.members))
-    yield from field("seen", _evidence(finding.members))
+    yield from field("seen", _word_evidence(finding.members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])
 
 
-def _evidence(members: tuple[Result, ...]) -> list[str]:
+def _word_evidence(members: tuple[Result, ...]) -> list[str]:
     """The evidence of one flow for each state and reason, named where there are several flows."""
     kinds: dict[tuple[str, str], list[Result]] = {}
     for member in members:

@@ -27,9 +27,9 @@ Cells = tuple[str, ...]
 def write_wide(report: Report, stream: TextIO) -> None:
     """Write all results and everything skipped. Reads the results twice: widths first."""
     widths = [len(word) for word in _WORDS]
-    for row in _rows(report):
+    for row in _make_rows(report):
         widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=False)]
-    for row in _rows(report):
+    for row in _make_rows(report):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         cells += row[len(widths) :]
         stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
@@ -38,15 +38,15 @@ def write_wide(report: Report, stream: TextIO) -> None:
         stream.write(f"{encodable(clean(line.text), stream)}\n")
 
 
-def _rows(report: Report) -> Iterator[Cells]:
+def _make_rows(report: Report) -> Iterator[Cells]:
     yield (*_WORDS, *_SENTENCES)
     for result in report.collector.results():
-        yield tuple(clean(cell) or "-" for cell in _cells(result))
+        yield tuple(clean(cell) or "-" for cell in _make_cells(result))
     for skipped in report.info.skipped:
         yield tuple(clean(cell) or "-" for cell in _skipped_cells(skipped))
 
 
-def _cells(result: Result) -> Cells:
+def _make_cells(result: Result) -> Cells:
     return (
         result.verdict,
         result.state,

@@ -55,20 +55,20 @@ def port_text(result: Result) -> str:
 
 def where_text(about: Finding | Result) -> str:
     """The places that are still possible; one place alone is proven."""
-    places = [_place(place, about) for place in about.where]
+    places = [_word_place(place, about) for place in about.where]
     if not places:
         return "not known"
-    trail = _trail(about)
+    trail = _word_last_hop(about)
     if len(places) == 1:
         return f"{places[0]}{trail}"
     return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
 
 
-def _reason(about: Finding | Result) -> str:
+def _reason_of(about: Finding | Result) -> str:
     return about.members[0].reason if isinstance(about, Finding) else about.reason
 
 
-def _trail(about: Finding | Result) -> str:
+def _word_last_hop(about: Finding | Result) -> str:
     """The last hop, unless the evidence sentence names it already."""
     said = about.members[0].because if isinstance(about, Finding) else about.because
     if about.last_hop is None or about.last_hop in said:
@@ -76,9 +76,9 @@ def _trail(about: Finding | Result) -> str:
     return f"; the last hop that answered is {about.last_hop}"
 
 
-def _place(place: Place, about: Finding | Result) -> str:
+def _word_place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        told = _REJECTED.get(_reason(about), "{router} refused it")
+        told = _REJECTED.get(_reason_of(about), "{router} refused it")
         return f"{_PLACES[place]}: {told.format(router=about.rejected_by)}"
     return _PLACES[place]
 

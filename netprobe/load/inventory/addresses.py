@@ -28,7 +28,7 @@ def parse_address(raw: object) -> Address:
     except ValueError as error:
         if isinstance(error, _NotOfAHost):
             raise
-    return Address(_name(raw), None)
+    return Address(_parse_name(raw), None)
 
 
 def parse_ip(raw: object) -> Address:
@@ -58,7 +58,7 @@ def _of_one_host(address: IPAddress, text: str) -> Address:
     return Address(str(address), 4 if address.version == 4 else 6)
 
 
-def _name(text: str) -> str:
+def _parse_name(text: str) -> str:
     labels = text.removesuffix(".").split(".")
     if all(_LABEL.match(label) for label in labels) and len(text) <= 253:
         if labels[-1].isdigit():

@@ -27,13 +27,15 @@ _SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin
 def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
     """Ask Ansible itself. Problems have no line: it does not say where a variable comes from."""
     try:
-        listing = _listing(path)
+        listing = _run_ansible_inventory(path)
     except RequestError as error:
         problems.append(Problem(path, 0, 0, str(error)))
         return None
     before = len(problems)
-    hosts = [_HostReader(path, name, variables, problems) for name, variables in _hosts(listing)]
-    roles = _roles(listing)
+    hosts = [
+        _HostReader(path, name, variables, problems) for name, variables in _list_hosts(listing)
+    ]
+    roles = _groups_by_host(listing)
     made = tuple(host for reader in hosts if (host := reader.host(roles.get(reader.name, ()))))
     if not made and len(problems) == before:
         problems.append(Problem(path, 0, 0, "Ansible finds no host in it, expected at least one"))
@@ -42,7 +44,7 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
     return None if len(problems) > before else Inventory(made, notes=tuple(notes))
 
 
-def _listing(path: str) -> AnsibleVars:
+def _run_ansible_inventory(path: str) -> AnsibleVars:
     program = shutil.which(PROGRAM)
     if program is None:
         words = "this is no netprobe inventory, and for one of Ansible's"
@@ -74,44 +76,46 @@ def _last_words(output: bytes) -> str:
     return " ".join(kept)[-_MAX_WORDS:] or "it said nothing"
 
 
-def _hosts(listing: AnsibleVars) -> Iterator[tuple[str, AnsibleVars]]:
-    every = _mapping(_mapping(listing.get("_meta")).get("hostvars"))
+def _list_hosts(listing: AnsibleVars) -> Iterator[tuple[str, AnsibleVars]]:
+    every = _as_mapping(_as_mapping(listing.get("_meta")).get("hostvars"))
     for name in _all_hosts(listing):
-        yield name, _mapping(every.get(name))
+        yield name, _as_mapping(every.get(name))
 
 
 def _all_hosts(listing: AnsibleVars) -> list[str]:
     """Every host once, in the order in which the groups list them."""
     groups = [group for group in listing if group != "_meta"]
-    return list(dict.fromkeys(host for group in groups for host in _names(listing, group, "hosts")))
+    return list(
+        dict.fromkeys(host for group in groups for host in _names_in_group(listing, group, "hosts"))
+    )
 
 
-def _roles(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
+def _groups_by_host(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
     """The groups of every host: its own, and all groups that these are children of."""
     found: dict[str, list[str]] = {}
     for group in listing:
         if group not in ("_meta", "all", "ungrouped"):
-            for host in _members(listing, group, set()):
+            for host in _members_of_group(listing, group, set()):
                 found.setdefault(host, []).append(group)
     return {host: tuple(groups) for host, groups in found.items()}
 
 
-def _members(listing: AnsibleVars, group: str, seen: set[str]) -> set[str]:
+def _members_of_group(listing: AnsibleVars, group: str, seen: set[str]) -> set[str]:
     if group in seen:
         return set()
     seen.add(group)
-    members = set(_names(listing, group, "hosts"))
-    for child in _names(listing, group, "children"):
-        members |= _members(listing, child, seen)
+    members = set(_names_in_group(listing, group, "hosts"))
+    for child in _names_in_group(listing, group, "children"):
+        members |= _members_of_group(listing, child, seen)
     return members
 
 
-def _names(listing: AnsibleVars, group: str, key: str) -> list[str]:
-    names = _mapping(listing.get(group)).get(key)
+def _names_in_group(listing: AnsibleVars, group: str, key: str) -> list[str]:
+    names = _as_mapping(listing.get(group)).get(key)
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _mapping(value: object) -> AnsibleVars:
+def _as_mapping(value: object) -> AnsibleVars:
     return value if isinstance(value, dict) else {}
 
 
@@ -129,77 +133,86 @@ class _HostReader:
 
     def host(self, roles: tuple[str, ...]) -> Host | None:
         """The host, or None after a problem was noted."""
-        target = str(self._first("ansible_host", "ansible_ssh_host") or self.name)
-        addresses = self._addresses(target)
+        target = str(self._first_variable("ansible_host", "ansible_ssh_host") or self.name)
+        addresses = self._read_addresses(target)
         if not addresses:
             return None
-        return Host(self.name, addresses, roles, self._vantage(target), self._become())
+        return Host(self.name, addresses, roles, self._read_vantage(target), self._read_become())
 
-    def _addresses(self, target: str) -> tuple[Address, ...]:
+    def _read_addresses(self, target: str) -> tuple[Address, ...]:
         raw = self.variables.get("netprobe_addresses", target)
         found: list[Address] = []
         for item in raw if isinstance(raw, list) else [raw]:
             if "{{" in str(item):
-                self._problem(f"the address {quoted(item)} is a template, expected its value")
+                self._add_problem(f"the address {quoted(item)} is a template, expected its value")
                 continue
             try:
                 found.append(parse_address(item))
             except ValueError as error:
-                self._problem(f"the address {error}")
+                self._add_problem(f"the address {error}")
         return tuple(found)
 
-    def _vantage(self, target: str) -> Vantage:
-        connection = str(self._first("ansible_connection") or "ssh")
+    def _read_vantage(self, target: str) -> Vantage:
+        connection = str(self._first_variable("ansible_connection") or "ssh")
         if connection in ("local", "ansible.builtin.local"):
             return Vantage("local")
         if connection not in _SSH_CONNECTIONS:
             words = f"connection {quoted(connection)} is not one that netprobe uses"
             self.notes.append(f"host {self.name}: {words}, it is only a destination")
             return Vantage("none")
-        if self._first("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"):
+        if self._first_variable("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"):
             words = "the ssh password is not used, ssh must get in with a key or an agent"
             self.notes.append(f"host {self.name}: {words}")
-        return Vantage("ssh", ssh=self._ssh(target))
+        return Vantage("ssh", ssh=self._read_ssh(target))
 
-    def _ssh(self, target: str) -> Ssh:
-        user = self._first("ansible_user", "ansible_ssh_user")
+    def _read_ssh(self, target: str) -> Ssh:
+        user = self._first_variable("ansible_user", "ansible_ssh_user")
         for word in (target, str(user or "")):
             # A leading "-" would be an option of ssh, and options can run commands.
             if word.startswith("-") or any(letter.isspace() for letter in word):
-                self._problem(f"{quoted(word)} does not fit, expected a word without - before it")
-        return Ssh(target, str(user) if user else None, self._port(), tuple(self._options()))
+                self._add_problem(
+                    f"{quoted(word)} does not fit, expected a word without - before it"
+                )
+        return Ssh(
+            target, str(user) if user else None, self._read_port(), tuple(self._read_options())
+        )
 
-    def _port(self) -> int | None:
-        port = self._first("ansible_port", "ansible_ssh_port")
+    def _read_port(self) -> int | None:
+        port = self._first_variable("ansible_port", "ansible_ssh_port")
         if port is None:
             return None
         text = str(port)
         if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:6]) <= 65535:
-            self._problem(f"the ssh port {quoted(text)} is none, expected 1 to 65535")
+            self._add_problem(f"the ssh port {quoted(text)} is none, expected 1 to 65535")
             return None
         return int(text)
 
-    def _options(self) -> Iterator[str]:
-        key = self._first("ansible_ssh_private_key_file", "ansible_private_key_file")
+    def _read_options(self) -> Iterator[str]:
+        key = self._first_variable("ansible_ssh_private_key_file", "ansible_private_key_file")
         if key:
             yield from ("-i", str(key))
         for name in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):
             try:
                 yield from shlex.split(str(self.variables.get(name) or ""))
             except ValueError as error:
-                self._problem(f"{name} does not parse ({error}), expected words as in a shell")
+                self._add_problem(f"{name} does not parse ({error}), expected words as in a shell")
 
-    def _become(self) -> Literal["sudo"] | None:
-        wanted = str(self._first("ansible_become") or "false").lower() in ("true", "yes", "1", "on")
-        method = str(self._first("ansible_become_method") or "sudo")
+    def _read_become(self) -> Literal["sudo"] | None:
+        wanted = str(self._first_variable("ansible_become") or "false").lower() in (
+            "true",
+            "yes",
+            "1",
+            "on",
+        )
+        method = str(self._first_variable("ansible_become_method") or "sudo")
         if wanted and method not in ("sudo", "ansible.builtin.sudo"):
             words = f"become method {quoted(method)} is not used, netprobe knows only sudo"
             self.notes.append(f"host {self.name}: {words}")
             return None
         return "sudo" if wanted else None
 
-    def _first(self, *names: str) -> object:
+    def _first_variable(self, *names: str) -> object:
         return next((value for name in names if (value := self.variables.get(name))), None)
 
-    def _problem(self, words: str) -> None:
+    def _add_problem(self, words: str) -> None:
         self.problems.append(Problem(self.path, 0, 0, f"host {self.name}: {words}"))

@@ -37,11 +37,11 @@ def load_inventory(paths: Sequence[str]) -> Inventory:
 def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory:
     """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
     found: list[tuple[str, Inventory]] = []
-    for path in dict.fromkeys(paths or _found(problems)):
+    for path in dict.fromkeys(paths or _find_inventories(problems)):
         inventory = read_one(path, problems)
         if inventory is not None:
             found.append((path, inventory))
-    inventory = found[0][1] if len(found) == 1 else _merged(found, problems)
+    inventory = found[0][1] if len(found) == 1 else _merge_inventories(found, problems)
     check_loopback(inventory, problems)
     return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
 
@@ -75,7 +75,7 @@ def is_ansible(path: str) -> bool:
     return not (_OUR_KEYS & set(keys) or "schema" in keys)
 
 
-def _found(problems: list[Problem]) -> tuple[str, ...]:
+def _find_inventories(problems: list[Problem]) -> tuple[str, ...]:
     """The inventory that nobody named; a problem where there is none."""
     named = os.environ.get(VARIABLE)
     if named:
@@ -90,7 +90,9 @@ def _found(problems: list[Problem]) -> tuple[str, ...]:
     return ()
 
 
-def _merged(found: Sequence[tuple[str, Inventory]], problems: list[Problem]) -> Inventory:
+def _merge_inventories(
+    found: Sequence[tuple[str, Inventory]], problems: list[Problem]
+) -> Inventory:
     hosts: dict[str, tuple[str, Host]] = {}
     settings: dict[str, object] = {}
     places: dict[str, str] = {}

@@ -39,7 +39,7 @@ def from_document(document: Document, problems: list[Problem]) -> Inventory | No
     _check_hosts(document, problems)
     if file is None or len(problems) > before:
         return None
-    return _inventory(file, document)
+    return _make_inventory(file, document)
 
 
 def _check_hosts(document: Document, problems: list[Problem]) -> None:
@@ -66,11 +66,11 @@ def _check_host(document: Document, name: str, body: dict[str, object]) -> list[
     if body.get("roles") == []:
         found.append(document.at((*path, "roles"), "the list is empty, expected at least one role"))
     for key in ("addresses", "source_addresses", "roles"):
-        found.extend(_twice(document, (*path, key)))
+        found.extend(_find_duplicates(document, (*path, key)))
     return found
 
 
-def _twice(document: Document, path: tuple[str, ...]) -> list[Problem]:
+def _find_duplicates(document: Document, path: tuple[str, ...]) -> list[Problem]:
     """Items of a list that stand there before, and a second source address of one family."""
     raw = document.get(path)
     found: list[Problem] = []
@@ -98,9 +98,9 @@ def _address_or_none(raw: object) -> Address | None:
         return None
 
 
-def _inventory(file: InventoryFile, document: Document) -> Inventory:
+def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
     hosts = tuple(
-        _host(name, body, file.defaults, document.place(("hosts", name)))
+        _make_host(name, body, file.defaults, document.place(("hosts", name)))
         for name, body in file.hosts.items()
     )
     places = {name: document.place(("settings", name)) for name in file.settings}
@@ -108,31 +108,31 @@ def _inventory(file: InventoryFile, document: Document) -> Inventory:
     return Inventory(hosts, dict(file.settings), places, notes)
 
 
-def _host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:
+def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:
     addresses = tuple(body.addresses) or (body.address,)
     become = body.become or defaults.become
     return Host(
         name=name,
         addresses=addresses,
         roles=tuple(body.roles),
-        vantage=_vantage(body, defaults, addresses[0]),
+        vantage=_make_vantage(body, defaults, addresses[0]),
         become="sudo" if become == "sudo" else None,
         source_addresses=tuple(body.source_addresses),
-        proxy=_proxy(body.proxy or defaults.proxy),
+        proxy=_make_proxy(body.proxy or defaults.proxy),
         place=place,
     )
 
 
-def _vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> Vantage:
+def _make_vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> Vantage:
     chosen = body.vantage or defaults.vantage or VantageFile(kind="ssh")
     if chosen.command is not None:
         return Vantage("command", command=tuple(chosen.command))
     if chosen.kind == "ssh":
-        return Vantage("ssh", ssh=_ssh(body, defaults, address))
+        return Vantage("ssh", ssh=_make_ssh(body, defaults, address))
     return Vantage(chosen.kind or "none")
 
 
-def _ssh(body: HostFile, defaults: DefaultsFile, address: Address) -> Ssh:
+def _make_ssh(body: HostFile, defaults: DefaultsFile, address: Address) -> Ssh:
     """The host's own words, else those of ``defaults``; the first address if no host is named."""
     common = defaults.ssh or SshDefaultsFile()
     own = body.ssh or SshFile()
@@ -144,7 +144,7 @@ def _ssh(body: HostFile, defaults: DefaultsFile, address: Address) -> Ssh:
     )
 
 
-def _proxy(file: ProxyFile | None) -> Proxy | None:
+def _make_proxy(file: ProxyFile | None) -> Proxy | None:
     if file is None:
         return None
     return Proxy(file.https_proxy, file.http_proxy, tuple(file.no_proxy))
@@ -154,13 +154,13 @@ def _unused_ssh(file: InventoryFile) -> list[str]:
     """Hosts that say how ssh reaches them although no ssh goes there."""
     default = file.defaults.vantage or VantageFile(kind="ssh")
     return [
-        f"host {name} has ssh settings that are not used: its vantage is {_word(vantage)}"
+        f"host {name} has ssh settings that are not used: its vantage is {_name_vantage(vantage)}"
         for name, body in file.hosts.items()
         if body.ssh and (vantage := body.vantage or default).kind != "ssh"
     ]
 
 
-def _word(vantage: VantageFile) -> str:
+def _name_vantage(vantage: VantageFile) -> str:
     return vantage.kind or "a command"
 
 

@@ -24,7 +24,7 @@ def loopback_problems(hosts: Sequence[Host], asked: Iterable[Host]) -> Iterator[
     for host in asked:
         for address in (*host.addresses, *host.source_addresses):
             if is_loopback(address):
-                yield _problem(host, address)
+                yield _make_problem(host, address)
 
 
 def loopback_notes(hosts: Sequence[Host]) -> list[str]:
@@ -52,7 +52,7 @@ def is_one_machine(hosts: Sequence[Host]) -> bool:
     return "local" in kinds and "ssh" not in kinds and inside
 
 
-def _problem(host: Host, address: Address) -> Problem:
+def _make_problem(host: Host, address: Address) -> Problem:
     words = f"{quoted(address.text)} means every host itself, so no probe of it leaves its source"
     expected = "expected the address at which other hosts reach it"
     if host.place:

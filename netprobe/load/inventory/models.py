@@ -17,21 +17,21 @@ from netprobe.model.inventory import Address
 SCHEMA = "netprobe.inventory/1"
 
 
-def _address(raw: object) -> Address:
+def _check_address(raw: object) -> Address:
     try:
         return parse_address(raw)
     except ValueError as error:
         raise refuse(str(error)) from None
 
 
-def _ip(raw: object) -> Address:
+def _check_ip(raw: object) -> Address:
     try:
         return parse_ip(raw)
     except ValueError as error:
         raise refuse(str(error)) from None
 
 
-def _argument(raw: object) -> str:
+def _check_argument(raw: object) -> str:
     """A word of a command line; numbers are taken as they are written."""
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = text_of(raw)
@@ -40,14 +40,14 @@ def _argument(raw: object) -> str:
     return raw
 
 
-def _ssh_word(text: str) -> str:
+def _check_ssh_word(text: str) -> str:
     # A leading "-" would be an option of ssh, and options can run commands.
     if not text or text.startswith("-") or any(letter.isspace() for letter in text):
         raise refuse(f"{quoted(text)} does not fit, expected a word that does not begin with -")
     return text
 
 
-def _ssh_port(port: int) -> int:
+def _check_ssh_port(port: int) -> int:
     if not 1 <= port <= 65535:
         raise refuse(f"{port} is no port, expected 1 to 65535")
     return port
@@ -81,14 +81,14 @@ def _one_vantage(value: object) -> object:
     raise refuse(f"{what}, expected ssh, local, none or {{command: [WORD, ...]}}")
 
 
-def _become(value: object) -> str:
+def _check_become(value: object) -> str:
     if value is False or value in ("none", "sudo"):
         return "none" if value is False else str(value)
     what = f"{quoted(value)} is not known" if isinstance(value, str) else what_it_is(value)
     raise refuse(f"{what}, expected sudo or none")
 
 
-def _url(text: str) -> str:
+def _check_url(text: str) -> str:
     # The text may hold a password: it never stands in a problem.
     try:
         parts = urlsplit(text)
@@ -100,7 +100,7 @@ def _url(text: str) -> str:
     return text
 
 
-def _commas(value: object) -> object:
+def _split_commas(value: object) -> object:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
@@ -129,12 +129,14 @@ _VANTAGE: dict[str, Any] = {
 }
 
 # Any: the validators take whatever stands in the file.
-HostAddress = Annotated[Any, PlainValidator(_address), _ADDRESS]
-IpAddress = Annotated[Any, PlainValidator(_ip), _ADDRESS]
-Argument = Annotated[Any, PlainValidator(_argument), _ARGUMENT]
-SshWord = Annotated[str, AfterValidator(_ssh_word)]
-Url = Annotated[str, AfterValidator(_url)]
-Become = Annotated[Any, PlainValidator(_become), WithJsonSchema({"enum": ["sudo", "none", False]})]
+HostAddress = Annotated[Any, PlainValidator(_check_address), _ADDRESS]
+IpAddress = Annotated[Any, PlainValidator(_check_ip), _ADDRESS]
+Argument = Annotated[Any, PlainValidator(_check_argument), _ARGUMENT]
+SshWord = Annotated[str, AfterValidator(_check_ssh_word)]
+Url = Annotated[str, AfterValidator(_check_url)]
+Become = Annotated[
+    Any, PlainValidator(_check_become), WithJsonSchema({"enum": ["sudo", "none", False]})
+]
 
 
 class VantageFile(FileModel):
@@ -146,7 +148,7 @@ class VantageFile(FileModel):
     )
 
 
-def _command(vantage: VantageFile) -> VantageFile:
+def _check_command(vantage: VantageFile) -> VantageFile:
     if vantage.command is not None and not any(vantage.command):
         raise refuse("the command is empty, expected its words such as [docker, exec, -i, node-1]")
     return vantage
@@ -155,7 +157,7 @@ def _command(vantage: VantageFile) -> VantageFile:
 VantageField = Annotated[
     VantageFile,
     BeforeValidator(_one_vantage),
-    AfterValidator(_command),
+    AfterValidator(_check_command),
     WithJsonSchema(_VANTAGE),
 ]
 
@@ -164,7 +166,7 @@ class SshDefaultsFile(FileModel):
     """What OpenSSH is told for every host; all else is left to the user's own ssh configuration."""
 
     user: SshWord | None = Field(default=None, description="User to log in as.")
-    port: Annotated[int, AfterValidator(_ssh_port)] | None = Field(
+    port: Annotated[int, AfterValidator(_check_ssh_port)] | None = Field(
         default=None, description="Port of the ssh server."
     )
     options: list[Argument] = Field(
@@ -190,7 +192,7 @@ class ProxyFile(FileModel):
     https_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTPS.")
     http_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTP.")
     no_proxy: Annotated[
-        list[str], BeforeValidator(_commas, json_schema_input_type=str | list[str])
+        list[str], BeforeValidator(_split_commas, json_schema_input_type=str | list[str])
     ] = Field(
         default=[], description="Hosts, domains and networks that are reached without the proxy."
     )

@@ -33,7 +33,7 @@ def read_roles(
     problems.extend(_no_role(host, known, names) for host in useless if host.place)
     refused = {host.name for host in useless if host.place}
     ours = [host for host in inventory.hosts if host.name not in refused]
-    return (*inventory.notes, *_notes(ours, known, names))
+    return (*inventory.notes, *_note_unknown_roles(ours, known, names))
 
 
 def _no_role(host: Host, known: Collection[str], names: str) -> Problem:
@@ -45,7 +45,7 @@ def _no_role(host: Host, known: Collection[str], names: str) -> Problem:
     return problem_at(host.place, f"host {quoted(host.name)} has no role of {names}: {words}")
 
 
-def _notes(hosts: Sequence[Host], known: Collection[str], names: str) -> Iterator[str]:
+def _note_unknown_roles(hosts: Sequence[Host], known: Collection[str], names: str) -> Iterator[str]:
     """A sentence for each role that looks misspelt, and one for all others."""
     others: dict[str, int] = {}
     for host in hosts:

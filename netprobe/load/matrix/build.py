@@ -16,19 +16,19 @@ def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> 
     """The matrix of a file without problems; ``base`` is the one that it extends."""
     start = base or Matrix(name, "", {}, {}, ())
     overridden = tuple(
-        _changed(requirement, file.override.get(requirement.id), settings)
+        _change_requirement(requirement, file.override.get(requirement.id), settings)
         for requirement in start.requirements
     )
-    added = tuple(_requirement(requirement, settings) for requirement in file.requirements)
+    added = tuple(_build_requirement(requirement, settings) for requirement in file.requirements)
     return Matrix(
         name=name,
         title=file.title or start.title,
-        roles=_roles(file, start),
-        settings=_settings(settings),
+        roles=_build_roles(file, start),
+        settings=_build_settings(settings),
         requirements=overridden + added,
         document={**start.document, **file.document.model_dump(exclude_none=True)},
         local=start.local if file.local is None else file.local,
-        waivers={**start.waivers, **_waivers(file)},
+        waivers={**start.waivers, **_build_waivers(file)},
     )
 
 
@@ -42,7 +42,7 @@ def empty_overrides(matrix: Matrix, overridden: Mapping[str, ChangeFile]) -> lis
     ]
 
 
-def _roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
+def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
     roles = dict(start.roles)
     for name, body in file.roles.items():
         old = roles.get(name, Role(name))
@@ -53,27 +53,31 @@ def _roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
     return roles
 
 
-def _settings(settings: Known) -> dict[str, Setting]:
+def _build_settings(settings: Known) -> dict[str, Setting]:
     return {name: setting for name, setting in settings.items() if setting is not None}
 
 
-def _waivers(file: MatrixFile) -> dict[str, Waiver]:
+def _build_waivers(file: MatrixFile) -> dict[str, Waiver]:
     return {
         name: Waiver(name, waiver.reason.strip(), waiver.until)
         for name, waiver in file.waive.items()
     }
 
 
-def _requirement(file: RequirementFile, settings: Known) -> Requirement:
-    given = _given(file, settings)
+def _build_requirement(file: RequirementFile, settings: Known) -> Requirement:
+    given = _given_keys(file, settings)
     return Requirement(id=file.id, **given)
 
 
-def _changed(old: Requirement, change: ChangeFile | None, settings: Known) -> Requirement:
-    return replace(old, **_given(change, settings)) if change else old
+def _change_requirement(
+    old: Requirement, change: ChangeFile | None, settings: Known
+) -> Requirement:
+    return replace(old, **_given_keys(change, settings)) if change else old
 
 
-def _given(file: ChangeFile, settings: Known) -> dict[str, Any]:  # Any: arguments of Requirement
+def _given_keys(
+    file: ChangeFile, settings: Known
+) -> dict[str, Any]:  # Any: arguments of Requirement
     """The keys that the file has, as the model wants them."""
     given: dict[str, Any] = {}
     for key in file.model_fields_set - {"id"}:
@@ -81,7 +85,7 @@ def _given(file: ChangeFile, settings: Known) -> dict[str, Any]:  # Any: argumen
         if key in ("when", "unless"):
             given[key] = condition(value, settings)
         elif key == "warnings":
-            given[key] = tuple(_warn(warn, settings) for warn in value)
+            given[key] = tuple(_build_warning(warn, settings) for warn in value)
         elif key == "icmp":
             given[key] = value == "echo"
         else:
@@ -89,5 +93,5 @@ def _given(file: ChangeFile, settings: Known) -> dict[str, Any]:  # Any: argumen
     return given
 
 
-def _warn(file: WarnFile, settings: Known) -> Warn:
+def _build_warning(file: WarnFile, settings: Known) -> Warn:
     return Warn(file.text.strip(), condition(file.when, settings))

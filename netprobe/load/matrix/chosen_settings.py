@@ -74,9 +74,9 @@ def _given_to_all(
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
             words = "this sets nothing, expected KEY=VALUE or MATRIX:KEY=VALUE"
-            problems.append(_problem(text, words))
+            problems.append(_make_problem(text, words))
         elif ":" not in key:
-            yield from _values(matrices, key.strip(), value, text, problems)
+            yield from _find_values(matrices, key.strip(), value, text, problems)
 
 
 def _given_to_one(
@@ -90,28 +90,28 @@ def _given_to_one(
             continue
         named = [matrix for matrix in matrices if matrix.name == name.strip()]
         if named:
-            yield from _values(named, key.strip(), value, text, problems)
+            yield from _find_values(named, key.strip(), value, text, problems)
         else:
             names = [matrix.name for matrix in matrices]
-            problems.append(_problem(text, unknown("matrix", name.strip(), names)))
+            problems.append(_make_problem(text, unknown("matrix", name.strip(), names)))
 
 
-def _values(
+def _find_values(
     matrices: Iterable[Matrix], key: str, value: str, text: str, problems: list[Problem]
 ) -> Iterator[Given]:
     having = [matrix for matrix in matrices if key in matrix.settings]
     if not having:
         known = {name for matrix in matrices for name in matrix.settings}
-        problems.append(_problem(text, unknown("setting", key, sorted(known))))
+        problems.append(_make_problem(text, unknown("setting", key, sorted(known))))
     for matrix in having:
         try:
             yield matrix.name, key, parse_text(matrix.settings[key], value)
         except ValueError as error:
             words = f"setting {quoted(key)} of {matrix.name}: {error}"
-            problems.append(_problem(text, words))
+            problems.append(_make_problem(text, words))
 
 
-def _problem(text: str, words: str) -> Problem:
+def _make_problem(text: str, words: str) -> Problem:
     return Problem(f"--set {text}", 0, 0, words)
 
 

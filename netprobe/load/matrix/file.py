@@ -76,44 +76,44 @@ class _Shelf:
         if key not in self.done:
             before = len(self.problems)
             document = read_document(path, self.problems)
-            made = self._read(document, (*chain, key)) if document else None
+            made = self._read_matrix(document, (*chain, key)) if document else None
             self.done[key] = made if len(self.problems) == before else None
         return self.done[key]
 
-    def _read(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
+    def _read_matrix(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
         before = len(self.problems)
         if not check_header(document, "matrix", self.problems):
             return None
         extends = document.get(("extends",)) is not None
-        base = self._base(document, chain) if extends else None
+        base = self._read_base(document, chain) if extends else None
         if extends and base is None:
             # What it extends is broken: say what can be said without knowing the names of that.
-            self._validated(document)
+            self._validate_file(document)
             return None
         settings = read_settings(document, base.settings if base else {}, self.problems)
         Checks(document, base, settings, self.problems).all()
         if not extends:
-            self._complete(document)
-        file = self._validated(document)
+            self._check_completeness(document)
+        file = self._validate_file(document)
         if file is None or len(self.problems) > before:
             return None
-        matrix = build(file, settings, base, _name(file, base, chain[-1]))
+        matrix = build(file, settings, base, _choose_name(file, base, chain[-1]))
         for name in empty_overrides(matrix, file.override):
             words = "nothing is left to test, expected tcp, udp, icmp or ipproto"
             self.problems.append(document.at_key(("override", name), words))
         return matrix
 
-    def _validated(self, document: Document) -> MatrixFile | None:
+    def _validate_file(self, document: Document) -> MatrixFile | None:
         found: list[Problem] = []
         file = validate(MatrixFile, document, found)
         self.problems.extend(p for p in found if not is_header_problem(p, document))
         return file
 
-    def _base(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
+    def _read_base(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
         extends = document.get(("extends",))
         if not isinstance(extends, str):
             return None
-        path = self._extended(document, extends)
+        path = self._find_extended(document, extends)
         if path is None:
             return None
         key = Path(path).absolute()
@@ -124,7 +124,7 @@ class _Shelf:
             return None
         return self.matrix(path, chain)
 
-    def _extended(self, document: Document, extends: str) -> str | None:
+    def _find_extended(self, document: Document, extends: str) -> str | None:
         if is_path(extends):
             path = Path(document.file).parent / extends
             if path.exists():
@@ -138,7 +138,7 @@ class _Shelf:
         self.problems.append(document.at(("extends",), problem.text))
         return None
 
-    def _complete(self, document: Document) -> None:
+    def _check_completeness(self, document: Document) -> None:
         """Keys that only a file which extends another may leave out."""
         for key in ("name", "title", "roles", "requirements"):
             if document.get((key,)) in (None, [], {}):
@@ -146,7 +146,7 @@ class _Shelf:
                 self.problems.append(document.at_key((key,), words))
 
 
-def _name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
+def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
     """The file's own name, else that of what it extends with the file's own behind it."""
     if file.name:
         return file.name

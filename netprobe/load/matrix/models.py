@@ -45,14 +45,14 @@ _CONDITION: dict[str, Any] = {
 }
 
 
-def _mapping(value: object) -> dict[str, object]:
+def _check_mapping(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise refuse(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
     return value
 
 
 # Any: conditions are typed by their settings, see matrix/checks.py.
-ConditionField = Annotated[Any, PlainValidator(_mapping), WithJsonSchema(_CONDITION)]
+ConditionField = Annotated[Any, PlainValidator(_check_mapping), WithJsonSchema(_CONDITION)]
 
 
 class DocumentFile(FileModel):

@@ -27,12 +27,12 @@ _HAVE_KEYS = {1: "icmp: echo", 58: "icmp: echo", 6: "tcp: [PORT]", 17: "udp: [PO
 def port_entry(raw: object) -> PortEntry:
     """``2379``, ``"7000-7999"`` or ``{setting: NAME}``."""
     if isinstance(raw, dict):
-        return _reference(raw)
+        return _read_reference(raw)
     if isinstance(raw, str):
-        return _range(raw)
+        return _read_range(raw)
     if not isinstance(raw, int) or isinstance(raw, bool):
         raise refuse(f'{what_it_is(raw)}, expected a port, "FIRST-LAST" or {{setting: NAME}}')
-    port = _port(raw, text_of(raw))
+    port = _check_port(raw, text_of(raw))
     return (port, port)
 
 
@@ -53,27 +53,27 @@ def ip_protocol(raw: object) -> int:
     return int(raw)
 
 
-def _reference(raw: dict[str, object]) -> SettingRef:
+def _read_reference(raw: dict[str, object]) -> SettingRef:
     name = raw.get("setting")
     if set(raw) != {"setting"} or not isinstance(name, str):
         raise refuse("this mapping is no port, expected {setting: NAME}")
     return SettingRef(name)
 
 
-def _range(text: str) -> PortEntry:
+def _read_range(text: str) -> PortEntry:
     if _PORT.match(text):
-        port = _port(int(text), text)
+        port = _check_port(int(text), text)
         return (port, port)
     match = _RANGE.match(text)
     if match is None:
         raise refuse(f'{quoted(text)} is no port, expected a number or "FIRST-LAST"')
-    first, last = (_port(int(number), number) for number in match.groups())
+    first, last = (_check_port(int(number), number) for number in match.groups())
     if first > last:
         raise refuse(f'{quoted(text)} runs backwards, expected "{last}-{first}"')
     return (first, last)
 
 
-def _port(number: int, text: str) -> int:
+def _check_port(number: int, text: str) -> int:
     if not MIN_PORT <= number <= MAX_PORT:
         raise refuse(f"{text} is no port, expected {MIN_PORT} to {MAX_PORT}")
     return int(number)

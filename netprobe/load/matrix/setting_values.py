@@ -28,26 +28,30 @@ def parse(kind: SettingType, values: Values, raw: object) -> SettingValue:
 def parse_text(setting: Setting, text: str) -> SettingValue:
     """A value of ``--set``: lists are ``a,b``, booleans and numbers are written as in YAML."""
     if setting.type == "list":
-        return _list(setting.values, [part.strip() for part in text.split(",") if part.strip()])
+        return _read_list(
+            setting.values, [part.strip() for part in text.split(",") if part.strip()]
+        )
     if setting.type == "boolean":
-        return _boolean_text(text)
+        return _read_boolean_text(text)
     if setting.type == "port":
-        return _port((), int(text) if text.isascii() and text.isdigit() and len(text) < 9 else text)
+        return _read_port(
+            (), int(text) if text.isascii() and text.isdigit() and len(text) < 9 else text
+        )
     return parse(setting.type, setting.values, text)
 
 
 def parse_term(setting: Setting, raw: object) -> Term:
     """One value that satisfies a condition; for a version setting that is a range."""
     if setting.type == "list":
-        return _known(setting.values, _text(raw))
+        return _check_known(setting.values, _read_text(raw))
     if setting.type == "version":
-        return _range(_text(raw))
+        return _check_range(_read_text(raw))
     value = parse(setting.type, setting.values, raw)
     assert not isinstance(value, tuple)
     return value
 
 
-def _text(raw: object) -> str:
+def _read_text(raw: object) -> str:
     if isinstance(raw, str):
         return raw
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -55,7 +59,7 @@ def _text(raw: object) -> str:
     raise ValueError(f"{what_it_is(raw)}, expected text")
 
 
-def _known(values: Values, text: str) -> str:
+def _check_known(values: Values, text: str) -> str:
     if values and text not in values:
         raise ValueError(f"unknown value {quoted(text)}, {instead_of(text, values)}")
     if not text:
@@ -63,37 +67,37 @@ def _known(values: Values, text: str) -> str:
     return text
 
 
-def _choice(values: Values, raw: object) -> str:
+def _read_choice(values: Values, raw: object) -> str:
     if isinstance(raw, bool | list | dict) or raw is None:
         raise ValueError(f"{what_it_is(raw)}, expected one of: {listed(values)}")
-    return _known(values, _text(raw))
+    return _check_known(values, _read_text(raw))
 
 
-def _list(values: Values, raw: object) -> tuple[str, ...]:
+def _read_list(values: Values, raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list):
         raise ValueError(f"{what_it_is(raw)}, expected a list such as [a, b]")
-    items = tuple(_known(values, _text(item)) for item in raw)
+    items = tuple(_check_known(values, _read_text(item)) for item in raw)
     for index, item in enumerate(items):
         if item in items[:index]:
             raise ValueError(f"{quoted(item)} stands in the list twice, expected it once")
     return items
 
 
-def _version(values: Values, raw: object) -> str:
-    text = _text(raw)
+def _read_version(values: Values, raw: object) -> str:
+    text = _read_text(raw)
     if not is_version(text):
         raise ValueError(f"{quoted(text)} is no version, expected numbers and dots such as 4.20")
     return text
 
 
-def _range(text: str) -> str:
+def _check_range(text: str) -> str:
     if not is_range(text):
         expected = 'expected comparisons and commas such as ">=4.10,<4.16"'
         raise ValueError(f"{quoted(text)} is no version range, {expected}")
     return text
 
 
-def _port(values: Values, raw: object) -> int:
+def _read_port(values: Values, raw: object) -> int:
     if not isinstance(raw, int) or isinstance(raw, bool):
         raise ValueError(f"{what_it_is(raw)}, expected a port ({MIN_PORT} to {MAX_PORT})")
     if not MIN_PORT <= raw <= MAX_PORT:
@@ -101,18 +105,18 @@ def _port(values: Values, raw: object) -> int:
     return int(raw)
 
 
-def _string(values: Values, raw: object) -> str:
-    return _text(raw)
+def _read_string(values: Values, raw: object) -> str:
+    return _read_text(raw)
 
 
-def _boolean(values: Values, raw: object) -> bool:
+def _read_boolean(values: Values, raw: object) -> bool:
     if isinstance(raw, bool):
         return raw
     note = " in YAML 1.2" if isinstance(raw, str) and raw.lower() in _WORDS else ""
     raise ValueError(f"{what_it_is(raw)}{note}, expected true or false")
 
 
-def _boolean_text(text: str) -> bool:
+def _read_boolean_text(text: str) -> bool:
     try:
         return _WORDS[text.lower()]
     except KeyError:
@@ -122,10 +126,10 @@ def _boolean_text(text: str) -> bool:
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
 _PARSERS: dict[SettingType, Callable[[Values, object], SettingValue]] = {
-    "choice": _choice,
-    "list": _list,
-    "version": _version,
-    "port": _port,
-    "string": _string,
-    "boolean": _boolean,
+    "choice": _read_choice,
+    "list": _read_list,
+    "version": _read_version,
+    "port": _read_port,
+    "string": _read_string,
+    "boolean": _read_boolean,
 }

@@ -22,12 +22,12 @@ def read_settings(document: Document, base: Mapping[str, Setting], out: list[Pro
     for name, body in raw.items() if isinstance(raw, dict) else ():
         known[name] = None
         if isinstance(body, dict):
-            one = _One(document, ("settings", name), body, out)
+            one = _SettingReader(document, ("settings", name), body, out)
             known[name] = one.changed(base[name]) if name in base else one.added(name)
     return known
 
 
-class _One:
+class _SettingReader:
     """One setting on its way from the file; what pydantic already refuses is passed over."""
 
     def __init__(
@@ -40,14 +40,14 @@ class _One:
 
     def added(self, name: str) -> Setting | None:
         """A setting that is new in this file."""
-        kind = self._type()
-        values = self._values(kind)
+        kind = self._read_type()
+        values = self._read_values(kind)
         if kind is None or values is None:
             return None
-        default = self._default(kind, values)
+        default = self._read_default(kind, values)
         if default is None:
             return None
-        return Setting(name, kind, default, values, self._description())
+        return Setting(name, kind, default, values, self._read_description())
 
     def changed(self, base: Setting) -> Setting:
         """A setting of the base: only its default and its description may be another."""
@@ -55,13 +55,15 @@ class _One:
             if key in self.body:
                 words = f"{quoted(key)} of a setting of the extended matrix cannot be changed"
                 self._key_problem(key, f"{words}, expected only default and description")
-        default = self._default(base.type, base.values) if "default" in self.body else base.default
+        default = (
+            self._read_default(base.type, base.values) if "default" in self.body else base.default
+        )
         if default is None:
             default = base.default
-        description = self._description() or base.description
+        description = self._read_description() or base.description
         return Setting(base.name, base.type, default, base.values, description)
 
-    def _type(self) -> SettingType | None:
+    def _read_type(self) -> SettingType | None:
         kind = self.body.get("type")
         if kind is None:
             return self._implied_type()
@@ -78,7 +80,7 @@ class _One:
         self.out.append(self.document.at_key(self.path, words + listed(_TYPE_NAMES)))
         return None
 
-    def _values(self, kind: SettingType | None) -> tuple[str, ...] | None:
+    def _read_values(self, kind: SettingType | None) -> tuple[str, ...] | None:
         raw = self.body.get("values")
         if kind not in ("choice", "list"):
             if raw is not None and kind is not None:
@@ -95,17 +97,19 @@ class _One:
         before = len(self.out)
         for index, item in enumerate(raw):
             if isinstance(item, bool | list | dict) or item is None or item == "":
-                self._problem(("values", index), f"{what_it_is(item)}, expected a name in quotes")
+                self._add_problem(
+                    ("values", index), f"{what_it_is(item)}, expected a name in quotes"
+                )
             elif text_of(item) in names:
                 words = f"{quoted(item)} stands in the list twice, expected it once"
-                self._problem(("values", index), words)
+                self._add_problem(("values", index), words)
             else:
                 names.append(text_of(item))
         if not raw:
-            self._problem(("values",), "the list is empty, expected at least one value")
+            self._add_problem(("values",), "the list is empty, expected at least one value")
         return tuple(names) if len(self.out) == before else None
 
-    def _default(self, kind: SettingType, values: tuple[str, ...]) -> SettingValue | None:
+    def _read_default(self, kind: SettingType, values: tuple[str, ...]) -> SettingValue | None:
         if "default" not in self.body:
             words = 'the key "default" is missing, expected the value where the user says nothing'
             self.out.append(self.document.at_key(self.path, words))
@@ -113,14 +117,14 @@ class _One:
         try:
             return parse(kind, values, self.body["default"])
         except ValueError as error:
-            self._problem(("default",), str(error))
+            self._add_problem(("default",), str(error))
             return None
 
-    def _description(self) -> str:
+    def _read_description(self) -> str:
         text = self.body.get("description")
         return text if isinstance(text, str) else ""
 
-    def _problem(self, path: Path, text: str) -> None:
+    def _add_problem(self, path: Path, text: str) -> None:
         self.out.append(self.document.at((*self.path, *path), text))
 
     def _key_problem(self, key: str, text: str) -> None:

@@ -43,26 +43,26 @@ class Document:
 
     def get(self, path: Path) -> object:
         """The value that ``path`` leads to; None where it leads nowhere."""
-        node, rest = self._walk(path)
+        node, rest = self._walk_to(path)
         return None if rest else node.value
 
     def at(self, path: Path, text: str) -> Problem:
         """A problem at the value that ``path`` leads to (or at what is nearest to it)."""
-        return self._problem(self._walk(path)[0].mark, text)
+        return self._make_problem(self._walk_to(path)[0].mark, text)
 
     def at_key(self, path: Path, text: str) -> Problem:
         """A problem at the key that ``path`` ends with; at the value where it is no key."""
-        parent, rest = self._walk(path[:-1])
+        parent, rest = self._walk_to(path[:-1])
         name = path[-1] if path and not rest else None
         mark = parent.keys.get(name) if isinstance(name, str) else None
-        return self._problem(mark, text) if mark else self.at(path, text)
+        return self._make_problem(mark, text) if mark else self.at(path, text)
 
     def place(self, path: Path) -> str:
         """``file:line:column`` of the key that ``path`` ends with."""
         problem = self.at_key(path, "")
         return f"{problem.file}:{problem.line}:{problem.column}"
 
-    def _walk(self, path: Path) -> tuple[Node, Path]:
+    def _walk_to(self, path: Path) -> tuple[Node, Path]:
         node = self.root
         for index, step in enumerate(path):
             child = node.children.get(step)
@@ -71,7 +71,7 @@ class Document:
             node = child
         return node, ()
 
-    def _problem(self, mark: Mark, text: str) -> Problem:
+    def _make_problem(self, mark: Mark, text: str) -> Problem:
         return Problem(self.file, mark[0], mark[1], text)
 
 
@@ -104,7 +104,9 @@ def check_header(document: Document, kind: str, out: list[Problem]) -> bool:
         words = quoted(schema) + " is no schema" if isinstance(schema, str) else what_it_is(schema)
         out.append(document.at(("schema",), f"{words}, expected {expected}"))
         return True
-    out.append(document.at(("schema",), _other(match[1], int(match[2]), kind, expected)))
+    out.append(
+        document.at(("schema",), _word_other_schema(match[1], int(match[2]), kind, expected))
+    )
     return False
 
 
@@ -117,7 +119,7 @@ def is_header_problem(problem: Problem, document: Document) -> bool:
     return on_line or problem.text.startswith('the key "schema" is missing')
 
 
-def _other(found: str, version: int, kind: str, expected: str) -> str:
+def _word_other_schema(found: str, version: int, kind: str, expected: str) -> str:
     if found == kind:
         age = "newer" if version > VERSION else "other"
         return f"this file is of the {age} schema netprobe.{kind}/{version}, expected {expected}"

@@ -67,14 +67,14 @@ def text_of(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def _integer(text: str) -> Integer:
+def _read_integer(text: str) -> Integer:
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     number = Integer(int(text, base))
     number.text = text
     return number
 
 
-def _decimal(text: str) -> Decimal:
+def _read_decimal(text: str) -> Decimal:
     plain = text.lower().replace(".inf", "inf").replace(".nan", "nan")
     number = Decimal(plain)
     number.text = text
@@ -84,6 +84,6 @@ def _decimal(text: str) -> Decimal:
 _READERS: dict[str, Callable[[str], Scalar]] = {
     TAG + "null": lambda text: None,
     TAG + "bool": lambda text: text.lower() == "true",
-    TAG + "int": _integer,
-    TAG + "float": _decimal,
+    TAG + "int": _read_integer,
+    TAG + "float": _read_decimal,
 }

@@ -51,7 +51,7 @@ def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        problems.append(Problem(name, 0, 0, _unreadable(error)))
+        problems.append(Problem(name, 0, 0, _word_read_error(error)))
         return None
     if len(raw) > MAX_BYTES:
         problems.append(Problem(name, 0, 0, "larger than 16 MiB, expected a file of text"))
@@ -61,7 +61,7 @@ def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
 
 def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
     """Parse bytes; None and at least one new problem where they are no YAML of ours."""
-    text = _decode(raw, problems, name)
+    text = _decode_text(raw, problems, name)
     if text is None or not _characters_are_fine(text, problems, name):
         return None
     return _Parser(name, text, problems).document()
@@ -82,7 +82,7 @@ def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
 def top_keys(raw: bytes) -> dict[str, str | None] | None:
     """Keys of the top mapping with the texts of scalars; None where there is no mapping."""
     problems: list[Problem] = []
-    text = _decode(raw, problems, "")
+    text = _decode_text(raw, problems, "")
     if text is None:
         return None
     try:
@@ -114,7 +114,7 @@ def _top_level(events: Iterator[yaml.Event]) -> Iterator[tuple[str, str | None]]
                 key = None
 
 
-def _unreadable(error: OSError | ValueError) -> str:
+def _word_read_error(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "there is no such file, expected a YAML file"
     if isinstance(error, IsADirectoryError):
@@ -125,7 +125,7 @@ def _unreadable(error: OSError | ValueError) -> str:
     return f"it cannot be read ({words}), expected a YAML file"
 
 
-def _decode(raw: bytes, problems: list[Problem], name: str) -> str | None:
+def _decode_text(raw: bytes, problems: list[Problem], name: str) -> str | None:
     encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8-sig"
     try:
         return raw.decode(encoding)
@@ -166,14 +166,14 @@ class _Parser:
                 return None
             root = yaml.compose(self.text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
-            self._syntax(error)
+            self._add_syntax_problem(error)
             return None
-        node = self._node(root) if root is not None else None
+        node = self._make_node(root) if root is not None else None
         if node is None or not isinstance(node.value, dict):
-            self._no_mapping(node)
+            self._add_no_mapping(node)
             return None
         if node.size > MAX_VALUES:
-            self._add(
+            self._add_problem(
                 node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer"
             )
             return None
@@ -186,8 +186,8 @@ class _Parser:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > MAX_DEPTH:
-                    self._add(
-                        _mark(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer"
+                    self._add_problem(
+                        _mark_of(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer"
                     )
                     return False
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -196,17 +196,17 @@ class _Parser:
                 documents += 1
                 if documents > 1:
                     words = "a second YAML document starts here, expected one document in a file"
-                    self._add(_mark(event), words)
+                    self._add_problem(_mark_of(event), words)
                     return False
         return True
 
-    def _node(self, node: yaml.Node) -> Node:
+    def _make_node(self, node: yaml.Node) -> Node:
         key = id(node)
         if key in self.open:
-            self._add(
-                _mark(node), "this anchor contains an alias of itself, expected no such circle"
+            self._add_problem(
+                _mark_of(node), "this anchor contains an alias of itself, expected no such circle"
             )
-            return Node(None, _mark(node))
+            return Node(None, _mark_of(node))
         if key not in self.made:
             self.open.add(key)
             self.made[key] = _BUILDERS[type(node)](self, node)
@@ -215,85 +215,87 @@ class _Parser:
 
     def scalar(self, node: yaml.ScalarNode) -> Node:
         """A scalar's value by the rules of YAML 1.2."""
-        mark = _mark(node)
+        mark = _mark_of(node)
         try:
             return Node(scalars.read(node.tag, node.value), mark)
         except StopIteration:
-            self._add(mark, f"the tag {quoted(node.tag)} means nothing here, expected no tag")
+            self._add_problem(
+                mark, f"the tag {quoted(node.tag)} means nothing here, expected no tag"
+            )
         except ValueError as error:
-            self._add(
+            self._add_problem(
                 mark, f"{quoted(node.value)} does not fit ({error}), expected a shorter value"
             )
         return Node(node.value, mark)
 
     def sequence(self, node: yaml.SequenceNode) -> Node:
         """A list with its items."""
-        self._plain_tag(node, "seq")
-        items = [self._node(item) for item in node.value]
-        made = Node([item.value for item in items], _mark(node), 1 + sum(i.size for i in items))
+        self._check_no_tag(node, "seq")
+        items = [self._make_node(item) for item in node.value]
+        made = Node([item.value for item in items], _mark_of(node), 1 + sum(i.size for i in items))
         made.children = dict(enumerate(items))
         return made
 
     def mapping(self, node: yaml.MappingNode) -> Node:
         """A mapping with text keys, each of them once."""
-        self._plain_tag(node, "map")
-        made = Node({}, _mark(node))
+        self._check_no_tag(node, "map")
+        made = Node({}, _mark_of(node))
         for key_node, value_node in node.value:
-            key = self._key(key_node, made)
-            value = self._node(value_node)
+            key = self._check_key(key_node, made)
+            value = self._make_node(value_node)
             made.size += value.size
             if key is not None:
-                made.keys[key] = _mark(key_node)
+                made.keys[key] = _mark_of(key_node)
                 made.children[key] = value
         made.value = {key: child.value for key, child in made.children.items()}
         return made
 
-    def _key(self, node: yaml.Node, mapping: Node) -> str | None:
-        mark = _mark(node)
+    def _check_key(self, node: yaml.Node, mapping: Node) -> str | None:
+        mark = _mark_of(node)
         if not isinstance(node, yaml.ScalarNode):
-            self._add(mark, "a list or mapping is the key here, expected a name")
+            self._add_problem(mark, "a list or mapping is the key here, expected a name")
         elif node.value == "<<" and not node.style:
-            self._add(
+            self._add_problem(
                 mark, 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out'
             )
         elif not node.value:
-            self._add(mark, "the key is empty, expected a name")
+            self._add_problem(mark, "the key is empty, expected a name")
         elif node.value in mapping.keys:
             first = mapping.keys[node.value][0]
             words = (
                 f"the key {quoted(node.value)} stands here a second time (first in line {first})"
             )
-            self._add(mark, f"{words}, expected every key once")
+            self._add_problem(mark, f"{words}, expected every key once")
         else:
             return str(node.value)
         return None
 
-    def _plain_tag(self, node: yaml.Node, kind: str) -> None:
+    def _check_no_tag(self, node: yaml.Node, kind: str) -> None:
         if node.tag != scalars.TAG + kind:
-            self._add(
-                _mark(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag"
+            self._add_problem(
+                _mark_of(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag"
             )
 
-    def _no_mapping(self, node: Node | None) -> None:
+    def _add_no_mapping(self, node: Node | None) -> None:
         expected = 'expected a mapping that has the key "schema"'
         if node is None or node.value is None:
-            self._add((1, 1), f"the file is empty, {expected}")
+            self._add_problem((1, 1), f"the file is empty, {expected}")
         else:
             kind = "a list" if isinstance(node.value, list) else "a single value"
-            self._add(node.mark, f"the file holds {kind}, {expected}")
+            self._add_problem(node.mark, f"the file holds {kind}, {expected}")
 
-    def _syntax(self, error: yaml.MarkedYAMLError) -> None:
+    def _add_syntax_problem(self, error: yaml.MarkedYAMLError) -> None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark else (0, 0)
         lines = self.text.split("\n")
         rest = lines[line][column:] if line < len(lines) else ""
-        self._add((line + 1, column + 1), _AT.get(rest[:1], _in_own_words)(error))
+        self._add_problem((line + 1, column + 1), _AT.get(rest[:1], _in_own_words)(error))
 
-    def _add(self, mark: Mark, words: str) -> None:
+    def _add_problem(self, mark: Mark, words: str) -> None:
         self.problems.append(Problem(self.name, mark[0], mark[1], words))
 
 
-def _mark(thing: yaml.Node | yaml.Event) -> Mark:
+def _mark_of(thing: yaml.Node | yaml.Event) -> Mark:
     mark = thing.start_mark
     assert mark is not None
     return mark.line + 1, mark.column + 1
@@ -306,7 +308,7 @@ def _in_own_words(error: yaml.MarkedYAMLError) -> str:
     return words
 
 
-def _reserved(error: yaml.MarkedYAMLError) -> str:
+def _word_reserved(error: yaml.MarkedYAMLError) -> str:
     return "a value cannot begin with this character, expected it in quotes"
 
 
@@ -317,9 +319,9 @@ _AT: dict[str, Callable[[yaml.MarkedYAMLError], str]] = {
     ":": lambda error: (
         'a ":" is not allowed at this place, expected quotes around a value that has one'
     ),
-    "@": _reserved,
-    "`": _reserved,
-    "%": _reserved,
+    "@": _word_reserved,
+    "`": _word_reserved,
+    "%": _word_reserved,
 }
 
 # Any: each function takes the node class that is its key.

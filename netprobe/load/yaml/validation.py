@@ -36,31 +36,31 @@ def validate(
         return model.model_validate(document.get(path))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            problems.append(_problem(document, model, tuple(path), detail))
+            problems.append(_make_problem(document, model, tuple(path), detail))
         return None
 
 
-def _problem(
+def _make_problem(
     document: Document, model: type[FileModel], path: tuple[PathStep, ...], detail: ErrorDetails
 ) -> Problem:
     inner = tuple(detail["loc"])
     if inner and inner[-1] == "[key]":
-        return document.at_key((*path, *inner[:-1]), _sentence(detail))
+        return document.at_key((*path, *inner[:-1]), _word_error(detail))
     where = (*path, *inner)
     if detail["type"] == "missing":
-        return document.at_key(where[:-1], _missing(model, inner))
+        return document.at_key(where[:-1], _word_missing_key(model, inner))
     if detail["type"] == "extra_forbidden":
         name = str(inner[-1])
-        known = _keys(_model_at(model, inner[:-1]))
+        known = _keys_of(_model_at(model, inner[:-1]))
         return document.at_key(where, f"unknown key {quoted(name)}, {instead_of(name, known)}")
-    return document.at(where, _sentence(detail))
+    return document.at(where, _word_error(detail))
 
 
-def _missing(model: type[FileModel], inner: tuple[PathStep, ...]) -> str:
+def _word_missing_key(model: type[FileModel], inner: tuple[PathStep, ...]) -> str:
     name = str(inner[-1])
     owner = _model_at(model, inner[:-1])
     fields = owner.model_fields.values()
-    field = next(field for key, field in zip(_keys(owner), fields, strict=True) if key == name)
+    field = next(field for key, field in zip(_keys_of(owner), fields, strict=True) if key == name)
     return f"the key {quoted(name)} is missing, expected {_as_phrase(field.description or name)}"
 
 
@@ -70,7 +70,7 @@ def _as_phrase(description: str) -> str:
     return first[:1].lower() + first[1:]
 
 
-def _keys(model: type[BaseModel]) -> list[str]:
+def _keys_of(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
@@ -85,7 +85,7 @@ def _model_at(model: type[BaseModel], inner: Path) -> type[BaseModel]:
         if is_free:
             is_free = False
             continue
-        field = dict(zip(_keys(found), found.model_fields.values(), strict=True)).get(str(step))
+        field = dict(zip(_keys_of(found), found.model_fields.values(), strict=True)).get(str(step))
         if field is not None:
             found = next(_models_in(field.annotation), found)
             is_free = _is_collection(field.annotation)
@@ -108,7 +108,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # Any: whatever t
         yield from _models_in(part)
 
 
-def _sentence(detail: ErrorDetails) -> str:
+def _word_error(detail: ErrorDetails) -> str:
     value = detail["input"]
     make = _SENTENCES.get(detail["type"])
     if make is not None:
