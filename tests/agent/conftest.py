@@ -10,6 +10,13 @@ import pytest
 from tests.agent import netlab
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Call a lab's machine ``r1``: its namespace has a number that each test process chooses."""
+    if isinstance(val, str) and val in netlab.NAMES:
+        return val.removeprefix(f"{netlab.PREFIX}-")
+    return None
+
+
 @pytest.fixture
 def lab() -> Iterator[None]:
     """Four fresh namespaces without rules; needs root."""

@@ -39,6 +39,13 @@ from tests.vantage.support import (
 )
 
 
+def test_the_oldest_python_is_here() -> None:
+    """The oldest Python that an agent must run under is among those that the next test takes."""
+    if "3.6" not in INTERPRETERS:
+        pytest.skip(f"no Python 3.6 in any of {', '.join(PLACES)}")
+    assert next(iter(INTERPRETERS)) == "3.6"
+
+
 @pytest.mark.parametrize("version", INTERPRETERS)
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
     """Hello, listen, nonces over TCP and UDP, witness, holders, route, names, close, stop."""

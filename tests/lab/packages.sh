@@ -1,39 +1,54 @@
 #!/bin/sh
-# Install the Debian packages that the demo or the labs use, where their commands are missing.
+# Install the Debian packages that the demo, the benchmark or the tests use, where their commands are missing.
 #
 #   sh tests/lab/packages.sh demo|lab|bench
 #
-# Needs root and apt; else it does nothing, and what misses a command says so when it runs. No service
-# of these packages is started: the labs start their own, in namespaces.
+# Needs root and apt; else it does nothing, and what misses a command says so when it runs. No service of these
+# packages is started, now or when the machine starts next: the labs start their own, in namespaces.
 set -u
 PATH="$PATH:/usr/sbin:/sbin"
 
-commands="nft ip sysctl ping"
-packages="nftables iproute2 procps iputils-ping"
+# command=package
+wanted="nft=nftables ip=iproute2 sysctl=procps ping=iputils-ping"
 if [ "${1:-lab}" = lab ]; then
-    commands="$commands ss setpriv sshd ssh ssh-keygen sudo openssl dnsmasq chronyd conntrack nmap ansible-inventory"
-    commands="$commands haproxy tinyproxy squid ethtool"
-    packages="$packages util-linux openssh-server openssh-client sudo openssl dnsmasq-base chrony conntrack nmap ansible-core"
-    packages="$packages haproxy tinyproxy-bin squid ethtool"
+    wanted="$wanted
+        tc=iproute2 ss=iproute2 bridge=iproute2 ethtool=ethtool conntrack=conntrack nmap=nmap
+        setpriv=util-linux runuser=util-linux unshare=util-linux mount=mount useradd=passwd sudo=sudo
+        ssh=openssh-client ssh-keygen=openssh-client sshd=openssh-server
+        bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
+        haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid openssl=openssl ansible-inventory=ansible-core
+        dnsmasq=dnsmasq-base named=bind9 unbound=unbound pdns_recursor=pdns-recursor
+        chronyd=chrony serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
+        /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark"
 fi
 
 missing=
-for name in $commands; do
-    command -v "$name" >/dev/null || missing="$missing $name"
+packages=
+for pair in $wanted; do
+    command -v "${pair%%=*}" >/dev/null && continue
+    missing="$missing ${pair%%=*}"
+    case " $packages " in *" ${pair#*=} "*) ;; *) packages="$packages ${pair#*=}" ;; esac
 done
 [ -n "$missing" ] || exit 0
 [ "$(id -u)" = 0 ] || exit 0
 command -v apt-get >/dev/null || exit 0
 
 echo "missing commands:$missing"
-echo "apt-get install --no-install-recommends $packages"
+echo "apt-get install --no-install-recommends$packages"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
     trap 'rm -f "$policy"' EXIT
 fi
+# Ask nobody anything; tshark would ask whether all users may capture.
 export DEBIAN_FRONTEND=noninteractive
+starts=/etc/systemd/system/multi-user.target.wants
+before=" $(ls "$starts" 2>/dev/null | tr '\n' ' ') "
 # shellcheck disable=SC2086 # a list of words
-apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages >/dev/null ||
+apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages >/dev/null </dev/null ||
     echo "not everything could be installed; tests that need it are skipped and say why"
+# chrony replaces the machine's other time service, so it may start with the machine.
+for unit in $(ls "$starts" 2>/dev/null); do
+    case "$before chrony.service " in *" $unit "*) ;; *) systemctl disable --quiet "$unit" ;; esac
+done

@@ -240,11 +240,16 @@ def test_openvpn_with_tls_auth(host: Namespace, openvpn: None, tmp_path: Path) -
 
 
 def make_vxlan(host: Namespace, device: str, words: str) -> None:
-    """A VXLAN device, up; skip where the kernel has none."""
+    """A VXLAN device, up; skip where the kernel makes none."""
     try:
         host.ip(f"link add {device} type vxlan {words}", f"link set {device} up")
     except LabError as problem:
-        pytest.skip(f"no VXLAN device: {problem}")
+        pytest.skip(f"this kernel makes no VXLAN device: {_reason(problem)}")
+
+
+def _reason(problem: LabError) -> str:
+    """The words of ``ip``, without the command's own line."""
+    return str(problem).partition(": ")[2].partition("\n")[0]
 
 
 def counters(host: Namespace, device: str) -> dict[str, int]:
@@ -298,7 +303,7 @@ def test_a_geneve_device_drops_our_packet(host: Namespace) -> None:
     try:
         host.ip("link add gn0 type geneve id 5 remote 127.0.0.1", "link set gn0 up")
     except LabError as problem:
-        pytest.skip(f"no Geneve device: {problem}")
+        pytest.skip(f"this kernel makes no Geneve device: {_reason(problem)}")
     before = counters(host, "gn0")
     assert silent(host, 6081, genuine("geneve"))
     assert counters(host, "gn0") == before

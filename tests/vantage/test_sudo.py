@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,14 +141,21 @@ async def test_requiretty_gets_sudos_words(rules: Callable[[str], None]) -> None
     assert "tty" in str(cost)
 
 
-async def test_a_host_without_sudo_runs_unprivileged(tmp_path: Path) -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter: those above pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+async def test_a_host_without_sudo_runs_unprivileged(open_folder: Path) -> None:
     """A container image without sudo is an ordinary host."""
     for name in ("/bin/sh", "/usr/bin/id", "/usr/bin/python3"):
-        (tmp_path / Path(name).name).symlink_to(name)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+        (open_folder / Path(name).name).symlink_to(name)
     host = command(
-        *("setpriv", "--reuid", USER, "--clear-groups", "env", f"PATH={tmp_path}"), sudo=True
+        *("setpriv", "--reuid", USER, "--clear-groups", "env", f"PATH={open_folder}"), sudo=True
     )
     async with Launcher(become_password=PASSWORD) as launcher:
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
