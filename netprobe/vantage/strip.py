@@ -43,8 +43,8 @@ def _syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
         if isinstance(node, ast.FunctionDef):
             yield from _signature(node, lines)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            # "name: int = 1" becomes "name = 1".
-            yield _between(node.target, node.value, b" = ")
+            # "name: int = 1" becomes "name = 1"; the value may stand in parentheses.
+            yield _from_end_to_end(node.target, node.annotation)
         elif isinstance(node, ast.ClassDef) and not _is_record(node):
             yield from (_whole(field) for field in node.body if _is_bare(field))
 
@@ -61,16 +61,13 @@ def _signature(node: ast.FunctionDef, lines: list[bytes]) -> Iterator[Cut]:
     for argument in (*named.args, named.vararg, *named.kwonlyargs, named.kwarg):
         if argument is not None and argument.annotation is not None:
             start = argument.col_offset + len(argument.arg.encode("utf-8"))
-            end = argument.annotation
-            assert end.end_lineno is not None
-            assert end.end_col_offset is not None
-            yield argument.lineno, start, end.end_lineno, end.end_col_offset, b""
+            _, _, last, end, _ = _whole(argument.annotation)
+            yield argument.lineno, start, last, end, b""
     if node.returns is not None:
         line, column = node.returns.lineno, node.returns.col_offset
         arrow = lines[line - 1].rindex(b"->", 0, column)
-        assert node.returns.end_lineno is not None
-        assert node.returns.end_col_offset is not None
-        yield line, arrow, node.returns.end_lineno, node.returns.end_col_offset, b""
+        _, _, last, end, _ = _whole(node.returns)
+        yield line, arrow, last, end, b""
 
 
 def _is_record(node: ast.ClassDef) -> bool:
@@ -81,13 +78,13 @@ def _is_bare(node: ast.stmt) -> bool:
     return isinstance(node, ast.AnnAssign) and node.value is None
 
 
-def _whole(node: ast.stmt, instead: bytes = b"") -> Cut:
+def _whole(node: ast.stmt | ast.expr, instead: bytes = b"") -> Cut:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, instead
 
 
-def _between(left: ast.expr, right: ast.expr, instead: bytes) -> Cut:
-    assert left.end_lineno is not None
-    assert left.end_col_offset is not None
-    return left.end_lineno, left.end_col_offset, right.lineno, right.col_offset, instead
+def _from_end_to_end(left: ast.expr, right: ast.expr) -> Cut:
+    _, _, first, start, _ = _whole(left)
+    _, _, last, end, _ = _whole(right)
+    return first, start, last, end, b""

@@ -1,0 +1,145 @@
+"""What is stripped from the agent before it travels, and what stays."""
+
+from __future__ import annotations
+
+import ast
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from netprobe.vantage.pack import bundle
+from netprobe.vantage.strip import strip
+
+AGENT = Path(str(resources.files("netprobe.agent")))
+MODULES = sorted(AGENT.rglob("*.py"))
+
+SOURCE = '''"""Module."""
+import os  # why
+
+# A comment.
+
+
+class Record(NamedTuple):
+    """A record."""
+
+    first: int
+    second: Optional[str]
+
+
+class Plain:
+    """A class."""
+
+    field: int
+    value: Dict[str, int] = {}
+
+    def method(self, one: int, *rest: str, key: "Plain" = None, **more: Any) -> List[int]:
+        """Docstring
+        of two lines."""
+        found: Optional[int] = (
+            one if one else None
+        )
+        text: str = "# no comment: int = 1"
+        return [found, "é -> # ü"]
+
+    def empty(self) -> None:
+        """Nothing to do."""
+'''
+
+STRIPPED = """
+import os
+
+
+
+
+class Record(NamedTuple):
+
+
+    first: int
+    second: Optional[str]
+
+
+class Plain:
+
+
+
+    value = {}
+
+    def method(self, one, *rest, key = None, **more) :
+
+
+        found = (
+            one if one else None
+        )
+        text = "# no comment: int = 1"
+        return [found, "é -> # ü"]
+
+    def empty(self) :
+        0
+"""
+
+
+def test_comments_docstrings_and_annotations_go() -> None:
+    """Fields of records stay, and no line moves."""
+    assert strip(SOURCE) == STRIPPED
+
+
+class _Bare(ast.NodeTransformer):
+    """The syntax tree without docstrings and annotations, made in another way than ``strip``."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        return self._bare_body(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        record = any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+        fields = [one for one in node.body if record and isinstance(one, ast.AnnAssign)]
+        node.body = [one for one in node.body if one not in fields]
+        self._bare_body(node)
+        if fields:
+            node.body = [*fields, *(one for one in node.body if not isinstance(one, ast.Pass))]
+        return node
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self._bare_body(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if node.value is None:
+            return None
+        return ast.Assign([node.target], node.value, lineno=node.lineno)
+
+    def _bare_body(self, node: ast.Module | ast.ClassDef | ast.FunctionDef) -> ast.AST:
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+        self.generic_visit(node)
+        if not isinstance(node, ast.Module):
+            node.body = node.body or [ast.Pass()]
+        return node
+
+
+class _Zeros(ast.NodeTransformer):
+    """A lone ``0`` is what ``strip`` leaves of a body that was a docstring."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        zero = isinstance(node.value, ast.Constant) and node.value.value == 0
+        return ast.Pass() if zero else node
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(AGENT)))
+def test_every_module_of_the_agent_keeps_its_code(path: Path) -> None:
+    """The stripped module has as many lines, and the same code."""
+    source = path.read_text(encoding="utf-8")
+    stripped = strip(source)
+
+    assert stripped.count("\n") == source.count("\n")
+    assert ast.dump(_Zeros().visit(ast.parse(stripped))) == ast.dump(
+        _Bare().visit(ast.parse(source))
+    )
+
+
+def test_the_bundle_is_small() -> None:
+    """What every host receives is at most 60 kB."""
+    assert len(bundle()) <= 60_000
