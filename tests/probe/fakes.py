@@ -12,12 +12,12 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
-from netprobe.agent.wire.answers import HelloLine
+from netprobe.agent.wire.answers import HelloLine, Routed
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
-from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
+from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
-from netprobe.model.stream import OpenedPipe
+from netprobe.model.stream import Event, Opened, OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
@@ -25,6 +25,8 @@ from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
+# What a pipe hears when these bytes have been sent on it.
+Respond = Callable[[bytes], bytes | Event]
 # Makes the answer of an order; for probe and echo orders a ``ProbeReply``.
 Script = Callable[[Any], Any]
 
@@ -59,10 +61,44 @@ def reply(
     return ProbeReply([PortOutcome(port, port, make(port), 1000, 1) for port in ports])
 
 
+def routed(**facts: Any) -> Script:
+    """The script of a route that has these facts."""
+    route = Routed(1, "10.0.0.1", "eth0", 1500, 1500, gateway=None, failure=None)
+    return lambda order: route._replace(id=order.id, **facts)
+
+
+def listening_block(**facts: Any) -> ListeningBlock:
+    """What became of a listen block; nothing but these facts."""
+    empty = ListeningBlock([], [], [], [], [], [], [], nat=False)
+    return empty._replace(**facts)
+
+
 def host(name: str, *addresses: str, kind: str = "local") -> Host:
     """A host of an inventory."""
     found = tuple(Address(text, 6 if ":" in text else 4) for text in addresses)
     return Host(name, found, ("node",), Vantage(kind))  # type: ignore[arg-type]
+
+
+class FakePipe:
+    """A stream that ``respond`` answers once something was sent; then the peer closes it."""
+
+    def __init__(self, respond: Respond | None = None, failure: str | None = None) -> None:
+        self.opened = Opened(failure, rtt_ms=1.5)
+        self.sent = b""
+        self._respond = respond
+        self._events: list[Event] = []
+
+    async def send(self, data: bytes) -> None:
+        """Note the bytes, and make what they are answered with."""
+        self.sent += data
+        if self._respond is not None:
+            found = self._respond(data)
+            self._events.append(Event("data", found) if isinstance(found, bytes) else found)
+
+    async def receive(self, limit_s: float) -> Event:
+        """The next event of the script."""
+        await asyncio.sleep(0)
+        return self._events.pop(0) if self._events else Event("fin")
 
 
 class FakeAgent(AgentMethods):

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.orders import ProbeOrder, RouteOrder
+from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.probe.checks import late_refusals
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.flows.prober import Sighting
+from tests.probe.builders import SOURCE, look, make_scene
 from tests.probe.checks.test_captures import silent
+from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
 
-PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.9.1", "router"))
+PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.9.1", "router", 64))
 SILENT = silent("tcp", None, "unknown")
 
 
-class Source:
-    """An agent that is quiet at once, and how many flows it may still ask late."""
-
-    def __init__(self, left: int) -> None:
-        self.late_left = left
-        self.unhurried = asyncio.Lock()
-
-    async def quiet(self) -> None:
-        """Nothing is out."""
-
-
-class Later:
-    """A fleet and a prober whose second look gives this."""
-
-    def __init__(self, outcome: Outcome, left: int = 6) -> None:
-        self._outcome = outcome
-        self._source = Source(left)
-        self.asked = 0
-
-    def agent(self, _host: Any) -> Source:
-        return self._source
-
-    async def again(self, sighting: Sighting) -> list[Sighting]:
-        self.asked += 1
-        return [replace(sighting, outcome=self._outcome)]
+REFUSAL = kind(failure="host-unreachable", icmp=icmp(3, 13, "10.0.9.1"))
+SILENCE = kind(op="answer", failure="no-answer")
 
 
 @pytest.fixture(autouse=True)
@@ -54,24 +33,29 @@ def with_outcome(outcome: Outcome) -> Sighting:
     return replace(SILENT, outcome=outcome)
 
 
-async def check(later: Later, *sightings: Sighting) -> list[Outcome | None]:
-    refusals = LateRefusals(later, later)  # type: ignore[arg-type]  # what it uses of both
-    return [one.outcome for one in await refusals.check(list(sightings))]
+def source(later: OutcomeKind = REFUSAL, left: int = 6) -> FakeAgent:
+    """An agent whose second look gives this, and how many flows it may still ask late."""
+    agent = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, later), RouteOrder: routed()})
+    agent.late_left = left
+    return agent
+
+
+async def check(agent: FakeAgent, *sightings: Sighting) -> list[Outcome | None]:
+    return [one.outcome for one in await look(LateRefusals(), make_scene(agent), *sightings)]
 
 
 async def test_a_refusal_that_came_late_is_one() -> None:
     """The looks of both are counted."""
-    later = Later(PROHIBITED)
-
-    refused, late = await check(later, with_outcome(PROHIBITED), SILENT)
+    refused, late = await check(source(), with_outcome(PROHIBITED), SILENT)
 
     assert refused == PROHIBITED
-    assert late == replace(PROHIBITED, attempts=2)
+    assert late is not None
+    assert (late.failure, late.icmp, late.attempts) == ("host-unreachable", PROHIBITED.icmp, 2)
 
 
 async def test_what_stays_silent_stays_as_it_was() -> None:
     """A firewall may drop one port and reject another."""
-    assert await check(Later(SILENT.outcome or PROHIBITED), with_outcome(PROHIBITED), SILENT) == [
+    assert await check(source(SILENCE), with_outcome(PROHIBITED), SILENT) == [
         PROHIBITED,
         SILENT.outcome,
     ]
@@ -90,19 +74,19 @@ async def test_what_stays_silent_stays_as_it_was() -> None:
 )
 async def test_without_a_refusal_nothing_is_asked(other: Outcome) -> None:
     """Most silence is a drop, and waiting for it would only take time."""
-    later = Later(PROHIBITED)
+    agent = source()
 
-    await check(later, with_outcome(other), SILENT)
+    await check(agent, with_outcome(other), SILENT)
 
-    assert later.asked == 0
+    assert agent.asked == []
 
 
 async def test_ranges_arrivals_and_too_many_are_left_alone() -> None:
     """A range would empty the bucket again; what arrived was not refused on the way."""
-    later = Later(PROHIBITED, left=0)
+    agent = source(left=0)
     many = replace(SILENT, ports=((53, 60),))
     arrived = replace(SILENT, witness=Witness(socket=True))
 
-    await check(later, with_outcome(PROHIBITED), many, arrived, SILENT)
+    await check(agent, with_outcome(PROHIBITED), many, arrived, SILENT)
 
-    assert later.asked == 0
+    assert agent.asked == []

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pytest
 
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Icmp, Listener, Outcome
+from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.rate_limits import SPOKESMEN, TRIES, _may_be_limited, _Pending
-from netprobe.probe.flows.batches import Part
+from netprobe.probe.checks import rate_limits
+from netprobe.probe.checks.rate_limits import (
+    SHOWN,
+    SPOKESMEN,
+    TRIES,
+    RateLimits,
+    _may_be_limited,
+    _Pending,
+)
 from netprobe.probe.flows.prober import Sighting
-from netprobe.probe.flows.work import Task
-from netprobe.protocols import protocol_for
-from tests.plan.conftest import host
+from tests.probe.builders import SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent, kind, reply
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
 OPEN = Outcome("answer", None, answer="nonce")
@@ -21,12 +29,8 @@ REFUSED = Outcome("connect", "refused")
 PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.0.254", "router"))
 
 
-def sighting(outcome: Outcome, *ports: tuple[int, int], state: Any = "ours") -> Sighting:
-    source = host("a", "node", addresses=("10.0.0.1",))
-    listener = Listener(state)
-    task = Task(source, "10.0.0.2", 4, "tcp", None, False, ports, ())
-    part = Part(task, ports, ((ports, listener),), protocol_for(None), "nonce", 0, False)
-    return Sighting(task, part, ports, 1, outcome, listener)
+def sighting(outcome: Outcome, *ports: tuple[int, int], state: str = "ours") -> Sighting:
+    return make_sighting(outcome, make_task("tcp", ports), listener=state, mode="nonce", order=1)
 
 
 def settle(group: list[Sighting], answering: Ports, size: int) -> tuple[dict[str, Ports], int]:
@@ -104,3 +108,64 @@ def test_what_raises_suspicion() -> None:
     assert _may_be_limited([wide, sighting(PROHIBITED, (20, 25))], late=False)
     assert not _may_be_limited([wide, sighting(REFUSED, (20, 21))], late=False)
     assert not _may_be_limited([wide, sighting(REFUSED, (20, 90), state="closed")], late=False)
+
+
+def limited_source(answering: Ports, refused: str = "refused") -> FakeAgent:
+    """A source whose lone connects open at these ports and are refused at the others."""
+
+    def connect(order: ProbeOrder) -> object:
+        def tell(port: int) -> OutcomeKind:
+            opens = port_sets.intersect(((port, port),), answering)
+            return kind(answer="nonce") if opens else kind(failure=refused)
+
+        return reply(order, tell)
+
+    silence = kind(op="answer", failure="no-answer")
+    return FakeAgent(SOURCE, {ProbeOrder: connect, EchoOrder: lambda order: reply(order, silence)})
+
+
+async def test_what_was_refused_in_numbers_and_answers_alone_is_open() -> None:
+    """Each such port has the later answer, with the looks of both, and says that it was slow."""
+    agent = limited_source(((20, 25),))
+    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 25)))
+
+    found = await look(RateLimits(), make_scene(agent), *group)
+
+    assert [one.ports for one in found[1:]] == [((port, port),) for port in range(20, 26)]
+    for one in found[1:]:
+        assert one.outcome is not None
+        assert (one.outcome.answer, one.outcome.attempts, one.warnings) == ("nonce", 2, (SHOWN,))
+    assert {one.trail[-1].name for one in found} == {"rate-limit"}
+
+
+async def test_a_rule_that_refuses_is_asked_at_a_few_ports_only() -> None:
+    """Nothing answers alone: then there is no limit, and nothing is asked slowly."""
+    agent = limited_source(())
+    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 90)))
+
+    assert await look(RateLimits(), make_scene(agent), *group) == list(group)
+    assert len(agent.asked) == SPOKESMEN - 1
+
+
+async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither open nor stopped: what there was no time to ask says so."""
+    monkeypatch.setattr(rate_limits, "BUDGET_S", 0.0)
+    agent = limited_source(((20, 90),))
+    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 90)))
+
+    found = await look(RateLimits(), make_scene(agent), *group)
+
+    assert [(one.ports, one.limited) for one in found] == [(((1, 10),), False), (((20, 90),), True)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "concerned"),
+    [
+        (sighting(OPEN, (1, 1)), True),
+        (make_sighting(OPEN, make_task("udp")), False),
+        (make_sighting(None), False),
+    ],
+)
+def test_only_tcp_that_was_probed_is_asked(seen: Sighting, concerned: bool) -> None:
+    """UDP has no connections to limit; untested flows have nothing to say."""
+    assert RateLimits().concerns(seen) is concerned

@@ -1,0 +1,204 @@
+"""A router's "host unreachable": of a dead host, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder
+from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.model.evidence import Icmp, Outcome
+from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.settings import CONTROL_PORTS
+from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
+
+SILENT = kind(failure="no-answer")
+
+
+def word(elapsed_ms: int, op: str = "connect", code: int = 1) -> OutcomeKind:
+    """A router's word after so long."""
+    found = icmp(3, code, ROUTER)
+    return kind(op=op, failure="host-unreachable", icmp=found, elapsed_ms=elapsed_ms)
+
+
+def heard(elapsed_ms: int | None, port: int = 443) -> Sighting:
+    """A flow that had the word in its first probe."""
+    error = Icmp(3, 1, ROUTER, "router", 64)
+    outcome = Outcome("connect", "host-unreachable", error, elapsed_ms=elapsed_ms)
+    return make_sighting(outcome, make_task("tcp", ((port, port + 3),)))
+
+
+def agent(tcp: list[OutcomeKind] | OutcomeKind, echo: OutcomeKind = SILENT) -> FakeAgent:
+    """A source that hears these upon its further TCP probes, and this upon echo requests."""
+    kinds: Iterator[OutcomeKind] = iter(tcp if isinstance(tcp, list) else [tcp] * 99)
+    return FakeAgent(
+        SOURCE,
+        {
+            ProbeOrder: lambda order: reply(order, next(kinds)),
+            EchoOrder: lambda order: reply(order, echo),
+            RouteOrder: routed(),
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("tcp", "echo", "said"),
+    [
+        # Somebody is there.
+        (SILENT, kind(op="answer", answer="echo"), "refusing"),
+        (kind(failure="refused"), SILENT, "refusing"),
+        (kind(failure="refused", icmp=icmp(3, 13, ROUTER)), SILENT, "refusing"),
+        (kind(answer="unasked"), word(3100, "answer"), "refusing"),
+        # The router kept everybody waiting.
+        (word(3100), SILENT, "dead"),
+        (SILENT, word(600, "answer"), "dead"),
+        # At once, each time.
+        (word(2), word(2, "answer"), "refusing"),
+        # A firewall's late prohibition, and silence, are no dead host's.
+        (word(3100, code=13), SILENT, "refusing"),
+        (SILENT, SILENT, "refusing"),
+    ],
+)
+async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
+    tcp: OutcomeKind, echo: OutcomeKind, said: str
+) -> None:
+    """With a full bucket at the router a dead neighbour takes three seconds."""
+    (found,) = await look(DeadHosts(), make_scene(agent(tcp, echo)), heard(200))
+
+    assert found.host_word == said
+    assert (found.trail[-1].name, dict(found.trail[-1].facts)) == ("dead-host", {"host": said})
+
+
+@pytest.mark.parametrize(
+    ("elapsed_ms", "said"),
+    # The kernel repeats a SYN after one and two seconds: a refusal of that one is quick.
+    [(1000, "refusing"), (1150, "refusing"), (2100, "refusing"), (1300, "dead"), (2500, "dead"),
+     (3100, "dead"), (499, "refusing"), (500, "dead")],
+)  # fmt: skip
+async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, said: str) -> None:
+    """The first SYN found no answer left in the firewall's bucket."""
+    (found,) = await look(DeadHosts(), make_scene(agent(word(elapsed_ms))), heard(200))
+
+    assert found.host_word == said
+
+
+async def test_what_tells_nothing_is_asked_some_times() -> None:
+    """One try may fall into somebody else's wait."""
+    source = agent([word(2), word(2), word(3100)])
+
+    (found,) = await look(DeadHosts(), make_scene(source), heard(200))
+
+    assert found.host_word == "dead"
+    assert len(source.orders(ProbeOrder)) == len(source.orders(EchoOrder)) == TRIES
+    assert {order.blocks[0].ports[0][0] for order in source.orders(ProbeOrder)} == {
+        CONTROL_PORTS[0]
+    }
+
+
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        ([word(2), word(2), word(2)], "refusing"),
+        ([word(2), word(2), word(3100)], "dead"),
+        ([word(2), SILENT], "dead"),
+        ([word(500)], "dead"),
+    ],
+)
+async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(
+    again: list[OutcomeKind], said: str
+) -> None:
+    """A router that answers others already says even a refusal late."""
+    source = agent(again)
+
+    (found,) = await look(DeadHosts(), make_scene(source), heard(3100))
+
+    assert found.host_word == said
+    assert [order.blocks[0].ports for order in source.orders(ProbeOrder)] == (
+        [[(443, 443)]] * len(again)
+    )
+
+
+async def test_one_flow_stands_for_all_of_a_pair() -> None:
+    """An early word among late ones is the one to try; all have the conclusion."""
+    source = agent(word(2), kind(op="answer", answer="echo"))
+
+    found = await look(DeadHosts(), make_scene(source), heard(3100, 100), heard(10, 200))
+
+    assert [one.host_word for one in found] == ["refusing", "refusing"]
+    assert len(source.orders(EchoOrder)) == 1
+
+
+@pytest.mark.parametrize("elapsed_ms", [0, 200, 1500, 3100])
+@pytest.mark.parametrize("answer", [word(2), word(3100)])
+async def test_the_measured_time_stays(elapsed_ms: int, answer: OutcomeKind) -> None:
+    """The conclusion is a field of its own."""
+    seen = heard(elapsed_ms)
+
+    (found,) = await look(DeadHosts(), make_scene(agent(answer)), seen)
+
+    assert found.host_word is not None
+    assert found.outcome == seen.outcome
+
+
+async def test_the_source_is_quiet_before_a_late_word_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is still out takes the router's answers."""
+    source = agent(word(2))
+    order: list[str] = []
+
+    async def quiet() -> None:
+        order.append(f"quiet after {len(source.asked)}")
+
+    monkeypatch.setattr(source, "quiet", quiet)
+    await look(DeadHosts(), make_scene(source), heard(3100))
+
+    assert order == ["quiet after 0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "concerned"),
+    [
+        ({}, True),
+        ({"listener": "live"}, True),
+        ({"listener": "ours"}, False),
+        ({"origin": "destination"}, False),
+        ({"origin": "source"}, False),
+        ({"code": 13}, False),
+        ({"code": 0}, False),
+    ],
+)
+def test_a_routers_host_unreachable_concerns_the_check(
+    change: dict[str, Any], concerned: bool
+) -> None:
+    """A listener of ours shows that the host is up; prohibitions are refusals already."""
+    error = Icmp(3, change.get("code", 1), ROUTER, change.get("origin", "router"))
+    outcome = Outcome("connect", "host-unreachable", error)
+    seen = make_sighting(outcome, listener=change.get("listener", "unknown"))
+
+    assert DeadHosts().concerns(seen) is concerned
+
+
+def test_an_errno_alone_is_nobodys_word() -> None:
+    """Without the ICMP error nobody knows who said it."""
+    assert not DeadHosts().concerns(make_sighting(Outcome("connect", "host-unreachable")))
+    assert not DeadHosts().concerns(make_sighting(None))
+
+
+def test_it_runs_where_the_destination_has_no_agent() -> None:
+    """An agent there proves that the host is up."""
+    assert DeadHosts.needs == "no-agent"
+
+
+@pytest.mark.parametrize("elapsed_ms", [200, 700])
+async def test_where_the_source_is_lost_its_word_stands_as_it_was_heard(elapsed_ms: int) -> None:
+    """Nobody concludes anything from what nobody could ask."""
+    source = agent(SILENT)
+    source.lost = True
+    seen = heard(elapsed_ms)
+
+    assert await look(DeadHosts(), make_scene(source), seen) == [seen]

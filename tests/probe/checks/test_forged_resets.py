@@ -1,0 +1,298 @@
+"""Which resets are the destination's own, by the TTL that they arrive with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import TxCounted, Walked
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder, TxCountOrder, WalkOrder
+from netprobe.agent.wire.parts import OutcomeKind, WalkHop
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Icmp, Outcome
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.forged_resets import ForgedResets, genuine_ttl, is_genuine
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.settings import CONTROL_PORTS
+from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
+
+RESET = Outcome("connect", "refused")
+SILENCE = kind(op="answer", failure="no-answer")
+
+
+@dataclass
+class World:
+    """What stands between source and destination: the TTLs of resets and answers on arrival.
+
+    ``resets`` by port, ``else_ttl`` of all other ports (None: they stay silent); ``echo_ttl`` and
+    ``udp_ttl`` of the destination's answers; ``packets``: what the interface counts of 64 connects.
+    ``lost``: how many resets get lost.
+    """
+
+    resets: dict[int, int] = field(default_factory=dict)
+    else_ttl: int | None = None
+    echo_ttl: int | None = None
+    udp_ttl: int | None = None
+    packets: int | None = 64
+    gateway: str | None = ROUTER
+    first_hop: str | None = ROUTER
+    lost: int = 0
+
+    def agent(self) -> FakeAgent:
+        """The source's agent."""
+        return FakeAgent(
+            SOURCE,
+            {
+                ProbeOrder: self._probe,
+                EchoOrder: self._echo,
+                RouteOrder: routed(gateway=self.gateway),
+                TxCountOrder: lambda order: TxCounted(order.id, order.count, self.packets, "eth0"),
+                WalkOrder: lambda order: Walked(
+                    order.id, [WalkHop(1, self.first_hop)], False, None
+                ),
+            },
+        )
+
+    def _echo(self, order: EchoOrder) -> object:
+        answer = kind(op="answer", answer="echo", ttl=self.echo_ttl)
+        return reply(order, SILENCE if self.echo_ttl is None else answer)
+
+    def _probe(self, order: ProbeOrder) -> object:
+        if order.proto == "udp":
+            refusal = kind(
+                op="answer", failure="refused", icmp=icmp(3, 3, "10.0.0.2", self.udp_ttl)
+            )
+            return reply(order, SILENCE if self.udp_ttl is None else refusal)
+        return reply(order, lambda port: self._connect(port, order.min_ttl))
+
+    def _connect(self, port: int, min_ttl: int | None) -> OutcomeKind:
+        ttl = self.resets.get(port, self.else_ttl)
+        if ttl is None or ttl < (min_ttl or 0):
+            return kind(failure="no-answer")
+        if self.lost and min_ttl not in (None, 64):
+            self.lost -= 1
+            return kind(failure="no-answer")
+        return kind(failure="refused")
+
+
+def reset(*ports: int) -> Sighting:
+    """A reset at these ports."""
+    ranges = port_sets.normalise((port, port) for port in ports or (443,))
+    return make_sighting(RESET, make_task("tcp", ranges))
+
+
+def answered(ttl: int) -> Sighting:
+    """A flow that our listener answered, with this TTL."""
+    outcome = Outcome("answer", None, answer="nonce", ttl=ttl)
+    return make_sighting(outcome, make_task("udp", ((53, 53),)), listener="ours")
+
+
+def words(found: list[Sighting]) -> list[tuple[Ports, Any]]:
+    """What became of each reset: ports, and (forged, whether packets left, full TTL)."""
+    return [
+        (one.ports, (one.outcome.forged, one.outcome.left_host, one.outcome.full_ttl))
+        for one in found
+        if one.outcome is not None and one.outcome.failure == "refused"
+    ]
+
+
+async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
+    """The destination's own answers in the same group tell the TTL; nothing else is asked."""
+    agent = World({443: 60}).agent()
+
+    found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
+
+    assert words(found) == [(((443, 443),), (False, None, None))]
+    assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61]
+    assert len(agent.asked) == 1
+    assert dict(found[0].trail[0].facts) == {
+        "answer_ttl": 60, "min_ttl": 61, "refused_again": False,
+    }  # fmt: skip
+
+
+async def test_a_reset_that_has_crossed_fewer_routers_is_forged() -> None:
+    """Port by port: one firewall rule may stand beside genuine refusals."""
+    world = World({443: 63, 444: 60})
+
+    found = await look(ForgedResets(), make_scene(world.agent()), answered(60), reset(443, 444))
+
+    assert words(found) == [
+        (((443, 443),), (True, True, None)),
+        (((444, 444),), (False, None, None)),
+    ]
+    answers = [one for one in found if one.task.protocol == "udp"]
+    assert [one.trail for one in answers] == [()]
+
+
+async def test_resets_that_start_with_a_higher_ttl_tell_nothing() -> None:
+    """A destination may answer echo from 64 and reset from 255."""
+    agent = World({443: 251}).agent()
+
+    found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
+
+    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert found[0].trail[0].facts["higher"] == {"min_ttl": 65, "refused": True}
+
+
+@pytest.mark.parametrize(
+    ("packets", "said"), [(64, (False, None)), (63, (True, False)), (None, (False, None))]
+)
+async def test_a_neighbours_resets_may_be_the_own_firewalls(
+    packets: int | None, said: tuple[bool, bool | None]
+) -> None:
+    """Both arrive with a full TTL; only the interface's counter tells whether anything was sent."""
+    world = World({443: 64}, packets=packets)
+
+    ((ports, (forged, left, _)),) = words(
+        await look(ForgedResets(), make_scene(world.agent()), answered(64), reset())
+    )
+
+    assert (ports, (forged, left)) == (((443, 443),), said)
+
+
+@pytest.mark.parametrize("world", [World({443: 63}, echo_ttl=60), World({443: 63}, udp_ttl=60)])
+async def test_without_an_answer_the_ttl_is_asked_for(world: World) -> None:
+    """By echo, else by a closed UDP port."""
+    agent = world.agent()
+
+    assert words(await look(ForgedResets(), make_scene(agent), reset()))[0][1][0] is True
+    udp = [order for order in agent.orders(ProbeOrder) if order.proto == "udp"]
+    assert [order.blocks[0].ports for order in udp] == (
+        [] if world.echo_ttl else [[(CONTROL_PORTS[0],) * 2]]
+    )
+
+
+@pytest.mark.parametrize("gateway", [None, "10.0.0.2"])
+async def test_without_ttl_and_gateway_nobody_knows(gateway: str | None) -> None:
+    """A neighbour's resets have a full TTL of their own."""
+    agent = World({443: 64}, gateway=gateway).agent()
+
+    found = await look(ForgedResets(), make_scene(agent), reset())
+
+    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert all(order.min_ttl is None for order in agent.orders(ProbeOrder))
+
+
+@pytest.mark.parametrize(
+    ("world", "said"),
+    [
+        # The first hop's: a SYN dies there, and a port that nobody needs is silent.
+        (World({443: 64}), (True, True, True)),
+        (World({443: 128}), (True, True, True)),
+        (World({443: 255}), (True, True, True)),
+        # A router has lowered it.
+        (World({443: 62}), (None, None, False)),
+        (World({443: 100}), (None, None, False)),
+        (World({443: 254}), (None, None, False)),
+        # That hop resets everything: it may only set the TTL of all that it forwards.
+        (World({443: 64}, else_ttl=64), (None, True, True)),
+        # The first hop is the destination, or says nothing.
+        (World({443: 64}, first_hop="10.0.0.2"), (None, True, True)),
+        (World({443: 64}, first_hop=None), (None, True, True)),
+        # Nothing left the host: its own firewall, whatever the first hop says.
+        (World({443: 64}, packets=0, first_hop=None), (True, False, True)),
+        (World({443: 64}, packets=None), (True, None, True)),
+        # One reset was lost: the TTL must not look full.
+        (World({443: 100}, lost=1), (None, None, False)),
+    ],
+)
+async def test_a_full_ttl_can_only_be_the_first_hops(world: World, said: Any) -> None:
+    """Where nothing tells the destination's TTL, a full one tells of the gateway."""
+    found = await look(ForgedResets(), make_scene(world.agent()), reset())
+
+    assert words(found) == [(((443, 443),), said)]
+
+
+async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
+    """The destination's own resets stand beside those of a firewall before it."""
+    world = World({443: 64, 444: 61})
+
+    found = await look(ForgedResets(), make_scene(world.agent()), reset(443, 444))
+
+    assert words(found) == [
+        (((443, 443),), (True, True, True)),
+        (((444, 444),), (None, None, False)),
+    ]
+    assert found[0].trail[0].facts["dies_at_first_hop"] is True
+
+
+async def test_a_host_that_probes_itself_is_not_doubted() -> None:
+    """Nothing stands between a host and its own address."""
+    agent = World({443: 64}, echo_ttl=60).agent()
+    mine = make_sighting(RESET, make_task(target=host("b", "10.0.0.1")))
+
+    assert await look(ForgedResets(), make_scene(agent), mine) == [mine]
+    assert agent.asked == []
+
+
+async def test_without_resets_nothing_is_asked() -> None:
+    """Answers alone raise no doubt."""
+    agent = World(echo_ttl=60).agent()
+    seen = answered(60)
+
+    assert await look(ForgedResets(), make_scene(agent), seen) == [seen]
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "concerned"),
+    [
+        (RESET, True),
+        (Outcome("answer", "refused", Icmp(3, 3, "10.0.0.2", "destination", 60)), True),
+        (Outcome("answer", "refused", Icmp(3, 13, ROUTER, "router", 60)), False),
+        (Outcome("connect", "refused", blind=True), False),
+        (Outcome("connect", "no-answer"), False),
+        (Outcome("answer", None, answer="service", ttl=60), True),
+        (Outcome("answer", None, answer="nonce"), False),
+        (None, False),
+    ],
+)
+def test_resets_and_ttls_concern_the_check(outcome: Outcome | None, concerned: bool) -> None:
+    """A refusal in an ICMP error is not a reset; a blind kernel cannot tell them apart."""
+    assert ForgedResets().concerns(make_sighting(outcome)) is concerned
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ttl"),
+    [
+        (Outcome("answer", "refused", Icmp(3, 3, "10.0.0.2", "destination", 61)), 61),
+        (Outcome("answer", "refused", Icmp(3, 3, ROUTER, "router", 61)), None),
+        (Outcome("answer", None, answer="echo", ttl=60), 60),
+        # Something nearer may have opened it.
+        (Outcome("connect", None, answer="unasked", ttl=60), None),
+        (None, None),
+    ],
+)
+def test_only_the_addresss_own_answers_tell_a_ttl(outcome: Outcome | None, ttl: int | None) -> None:
+    """An answer that anybody on the way can give says nothing of the destination."""
+    assert genuine_ttl(outcome) == ttl
+
+
+@pytest.mark.parametrize(
+    ("world", "genuine"),
+    [
+        (World({443: 60}, echo_ttl=60), True),
+        (World({443: 63}, echo_ttl=60), False),
+        (World({443: 60}), False),
+    ],
+)
+async def test_a_reset_that_is_asked_alone(world: World, genuine: bool) -> None:
+    """A limit of new connections forges resets only for what comes too fast."""
+    scene = make_scene(world.agent())
+
+    assert await is_genuine(reset(), [reset()], scene) is genuine
+
+
+async def test_where_the_source_is_lost_its_resets_stand() -> None:
+    """Nobody can say whose they are."""
+    agent = World({443: 63}).agent()
+    agent.lost = True
+    seen = [answered(60), reset()]
+
+    found = await look(ForgedResets(), make_scene(agent), *seen)
+
+    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert all(one.trail == () for one in found)

@@ -1,0 +1,164 @@
+"""Connections that somebody nearer than the destination opened."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.orders import ProbeOrder, WalkOrder
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.model.evidence import Outcome
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.intercepted import Intercepted, _find_distance
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
+from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent, host, kind, reply
+
+OPEN = Outcome("connect", None, answer="unasked")
+TARGET = "10.0.0.2"
+HOPS = {"icmp": [ROUTER, ROUTER, TARGET]}
+
+
+def hops(*addresses: str | None) -> list[WalkHop]:
+    return [WalkHop(ttl, address) for ttl, address in enumerate(addresses, 1)]
+
+
+def agent(
+    opening: dict[int, int], walks: dict[str, list[str]] | None = None, control: int = 0
+) -> FakeAgent:
+    """A source whose connects open at these ports with at least this TTL; ``control``: how many of
+    the control ports open. ``walks`` are the hops by protocol."""
+    needs = opening | dict.fromkeys(CONTROL_PORTS[:control], 1)
+
+    def connect(order: ProbeOrder) -> Any:
+        ttl = order.ttl or 64
+        silent = kind(failure="no-answer")
+        opened = kind(answer="unasked")
+        return reply(order, lambda port: opened if needs.get(port, 999) <= ttl else silent)
+
+    def walk(order: WalkOrder) -> Walked:
+        found = hops(*(HOPS if walks is None else walks).get(order.proto, []))
+        return Walked(order.id, found, True, None)
+
+    return FakeAgent(SOURCE, {ProbeOrder: connect, WalkOrder: walk})
+
+
+def opened(ports: Ports = ((443, 444),), **more: Any) -> Sighting:
+    """Connections that opened, to no listener of ours."""
+    return make_sighting(OPEN, make_task("tcp", ports, **more))
+
+
+def conclusions(found: list[Sighting]) -> list[tuple[Ports, str | None]]:
+    return [(one.ports, one.interceptor) for one in found]
+
+
+async def test_who_accepts_ports_that_nobody_uses_accepts_everything() -> None:
+    """Then nothing that opened is the destination's, and nothing more is asked."""
+    source = agent({443: 1, 444: 1}, control=2)
+
+    found = await look(Intercepted(), make_scene(source), opened())
+
+    assert conclusions(found) == [(((443, 444),), "control")]
+    assert source.orders(WalkOrder) == []
+    (entry,) = found[0].trail
+    assert entry.status == "bad"
+    assert dict(entry.facts) == {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": True}
+
+
+async def test_one_control_port_may_be_somebodys() -> None:
+    """Both must open: a service may listen on either."""
+    found = await look(Intercepted(), make_scene(agent({443: 3, 444: 3}, control=1)), opened())
+
+    assert conclusions(found) == [(((443, 444),), None)]
+
+
+async def test_what_opens_with_a_ttl_that_does_not_reach_is_opened_nearer() -> None:
+    """Port by port; the others are the destination's as far as anybody knows."""
+    source = agent({443: 2, 444: 3})
+
+    found = await look(Intercepted(), make_scene(source), opened())
+
+    assert conclusions(found) == [(((443, 443),), "nearer"), (((444, 444),), None)]
+    assert [order.ttl for order in source.orders(ProbeOrder)] == [None, 2]
+    facts = found[0].trail[0].facts
+    assert (facts["control_opened"], facts["ttl"], facts["opened"]) == (False, 2, True)
+    assert [order.max_ttl for order in source.orders(WalkOrder)] == [MAX_TTL]
+
+
+@pytest.mark.parametrize("walks", [{}, {"icmp": [TARGET]}, {"icmp": [ROUTER]}])
+async def test_without_a_distance_nothing_is_sent_short(walks: dict[str, list[str]]) -> None:
+    """A neighbour has nobody before it, and an unknown distance cannot be undercut."""
+    source = agent({443: 1, 444: 1}, walks)
+
+    found = await look(Intercepted(), make_scene(source), opened())
+
+    assert conclusions(found) == [(((443, 444),), None)]
+    assert len(source.orders(ProbeOrder)) == 1
+    assert found[0].trail[0].facts["control_opened"] is False
+
+
+async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:
+    """Many firewalls drop echo."""
+    source = agent({443: 1, 444: 1}, {"udp": [ROUTER, TARGET]})
+
+    found = await look(Intercepted(), make_scene(source), opened())
+
+    assert conclusions(found) == [(((443, 444),), "nearer")]
+    walked = [(order.proto, order.port) for order in source.orders(WalkOrder)]
+    assert walked == [("icmp", 0), ("udp", CONTROL_PORTS[0])]
+
+
+@pytest.mark.parametrize(
+    ("walked", "distance"),
+    [
+        (hops(ROUTER, TARGET), 2),
+        (hops(None, ROUTER, None, TARGET), 3),
+        (hops(TARGET), 1),
+        # A lost probe or answer would make it look farther than it is.
+        (hops(None, TARGET), None),
+        (hops(ROUTER, None), None),
+        (hops(ROUTER, TARGET, ROUTER), 2),
+        ([], None),
+    ],
+)
+def test_the_last_router_vouches_for_the_distance(
+    walked: list[WalkHop], distance: int | None
+) -> None:
+    """Its answer proves that one hop less does not reach the destination."""
+    assert _find_distance(TARGET, walked) == distance
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer", "listener", "concerned"),
+    [
+        *itertools.product(
+            ["tcp"], ["unasked", "silent", "closed", "reset", "other", "service"],
+            ["live", "closed", "unknown", "lost"], [True],
+        ),
+        ("tcp", "unasked", "ours", False),
+        ("udp", "service", "live", False),
+        ("tcp", "nonce", "unknown", False),
+        ("tcp", None, "unknown", False),
+    ],
+)  # fmt: skip
+def test_connections_without_our_listeners_word_concern_the_check(
+    protocol: str, answer: Any, listener: str, concerned: bool
+) -> None:
+    """A nonce is proof enough."""
+    outcome = Outcome("connect", None, answer=answer)
+    seen = make_sighting(outcome, make_task(protocol), listener=listener)
+
+    assert Intercepted().concerns(seen) is concerned
+
+
+async def test_a_host_that_probes_itself_is_not_doubted() -> None:
+    """Nothing stands between a host and its own address."""
+    source = agent({443: 1}, control=2)
+    mine = opened(target=host("b", "10.0.0.1"))
+
+    assert await look(Intercepted(), make_scene(source), mine) == [mine]
+    assert source.asked == []

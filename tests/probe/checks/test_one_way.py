@@ -1,0 +1,95 @@
+"""One-way packets that the listener has not seen are sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import Seen
+from netprobe.agent.wire.orders import ProbeOrder, SeenOrder
+from netprobe.agent.wire.parts import OrderArrivals
+from netprobe.model.evidence import Outcome, Witness
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.checks.one_way import OneWay
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.settings import ProbeSettings
+from tests.probe.builders import SOURCE, TARGET, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent, kind, reply
+
+SENT = Outcome("send", None)
+
+
+def sent(port: int = 8472, **change: Any) -> Sighting:
+    """A packet that was sent and that the listener has not seen."""
+    facts = {"listener": "ours", "mode": "send", "witness": Witness(), **change}
+    outcome = facts.pop("outcome", SENT)
+    return make_sighting(outcome, make_task("udp", ((port, port),), probe="vxlan"), **facts)
+
+
+def scene_of(arrives: set[int], settings: ProbeSettings | None = None) -> Scene:
+    """Both agents; packets to these ports arrive."""
+    source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, kind(op="send"))})
+    target = FakeAgent(TARGET)
+    scene = make_scene(source, target, settings=settings)
+
+    def see(order: SeenOrder) -> Seen:
+        ports = {one.id: one.blocks[0].ports for one in source.orders(ProbeOrder)}
+        found = [
+            OrderArrivals(number, ports[number], ["10.0.0.1"], None)
+            for number in order.orders
+            if ports[number][0][0] in arrives
+        ]
+        return Seen(order.id, found, [], [])
+
+    target.scripts[SeenOrder] = see
+    return scene
+
+
+async def test_what_arrives_later_has_its_witness() -> None:
+    """Nobody answers these packets; the listener's word is all there is."""
+    scene = scene_of({8472})
+
+    found = await look(OneWay(), scene, sent(), sent(4789))
+
+    assert [(one.ports, one.witness) for one in found] == [
+        (((4789, 4789),), Witness()),
+        (((8472, 8472),), Witness(socket=True)),
+    ]
+
+
+@pytest.mark.parametrize("looks", [2, 5])
+async def test_they_are_sent_with_all_the_looks_that_silence_is_given(looks: int) -> None:
+    """The first look was a short one."""
+    settings = ProbeSettings(looks=looks)
+    scene = scene_of(set(), settings)
+
+    (found,) = await look(OneWay(), scene, sent().noting("earlier"))
+
+    (order,) = scene.fleet.agent(SOURCE).asked  # type: ignore[attr-defined]  # a FakeAgent
+    assert (order.looks, order.look_ms) == (looks, settings.look_ms)
+    assert [entry.name for entry in found.trail] == ["earlier", "probe", "one-way"]
+
+
+@pytest.mark.parametrize(
+    ("change", "concerned"),
+    [
+        ({}, True),
+        ({"witness": Witness(socket=True)}, False),
+        # Nobody asked the listeners.
+        ({"witness": None}, False),
+        ({"listener": "unknown"}, False),
+        ({"mode": "nonce"}, False),
+        ({"outcome": Outcome("send", "no-buffers")}, False),
+        ({"outcome": Outcome("send", None, answer="reflected")}, False),
+        ({"outcome": None}, False),
+    ],
+)
+def test_unseen_packets_concern_the_check(change: dict[str, Any], concerned: bool) -> None:
+    """What failed at the source, was answered, or has arrived needs no second look."""
+    assert OneWay().concerns(sent(**change)) is concerned
+
+
+def test_it_needs_listeners() -> None:
+    """Without an agent at the destination nobody can tell what arrived."""
+    assert OneWay.needs == "agent"

@@ -1,0 +1,122 @@
+"""Where silent flows end, by one walk for each protocol of a pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.orders import WalkOrder
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.model.evidence import Outcome, Trace, Witness
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.traceroute import Traceroute
+from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.settings import MAX_TTL
+from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.fakes import FakeAgent
+
+SILENT = Outcome("connect", "no-answer")
+FAR = "10.0.9.2"
+
+
+def silent(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> Sighting:
+    return make_sighting(SILENT, make_task(protocol, ports), **more)
+
+
+def agent(*addresses: str | None, reached: bool = False, failure: str | None = None) -> FakeAgent:
+    """A source whose walks meet these."""
+    hops = [WalkHop(ttl, address) for ttl, address in enumerate(addresses, 1)]
+    return FakeAgent(SOURCE, {WalkOrder: lambda order: Walked(order.id, hops, reached, failure)})
+
+
+@pytest.mark.parametrize(
+    ("source", "trace"),
+    [
+        (agent(ROUTER, FAR, None, None), Trace(FAR, 2, reached=False)),
+        (agent(ROUTER, None, "10.0.0.2", reached=True), Trace(ROUTER, 1, reached=True)),
+        (agent(None, None), Trace(None, 0)),
+        (agent(ROUTER, failure="not-permitted"), None),
+    ],
+)
+async def test_a_trace_ends_at_the_last_router_that_answered(
+    source: FakeAgent, trace: Trace | None
+) -> None:
+    """The destination itself is no router of its path."""
+    (found,) = await look(Traceroute(), make_scene(source), silent())
+
+    assert found.trace == trace
+    assert [entry.name for entry in found.trail] == ["traceroute"]
+
+
+async def test_one_walk_stands_for_all_flows_of_its_protocol() -> None:
+    """With the first silent port, and the packet that the flow sends there."""
+    source = agent(ROUTER)
+    flows = [silent(ports=((80, 90),), template=4), silent(), silent("udp"), silent("icmp", ())]
+
+    found = await look(Traceroute(), make_scene(source), *flows)
+
+    assert [one.trace for one in found] == [Trace(ROUTER, 1)] * 4
+    assert sorted(source.orders(WalkOrder), key=lambda order: order.proto) == [
+        WalkOrder(0, "icmp", "10.0.0.2", 0, None, MAX_TTL, 0),
+        WalkOrder(0, "tcp", "10.0.0.2", 80, None, MAX_TTL, 4),
+        WalkOrder(0, "udp", "10.0.0.2", 443, None, MAX_TTL, 0),
+    ]
+
+
+async def test_walks_are_counted() -> None:
+    """With more than some walks a large failure would take minutes to say nothing new."""
+    source = agent(ROUTER)
+    source.walks_left = 1
+    flows = [silent(), silent("udp")]
+
+    found = await look(Traceroute(), make_scene(source), *flows)
+
+    assert source.walks_left == 0
+    assert len(source.asked) == 1
+    assert [one.trace for one in found].count(None) == 1
+    assert [one.trail for one in found].count(()) == 1
+
+
+async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routers answer a prober about once a second."""
+    source = agent(ROUTER)
+    asked_before: list[int] = []
+
+    async def quiet() -> None:
+        asked_before.append(len(source.asked))
+
+    monkeypatch.setattr(source, "quiet", quiet)
+    await look(Traceroute(), make_scene(source), silent())
+
+    assert asked_before == [0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "concerned"),
+    [
+        (silent(), True),
+        (silent("icmp", ()), True),
+        (make_sighting(Outcome("send", None), make_task("udp"), mode="send"), True),
+        (silent("ipproto/4", ()), False),
+        (silent(witness=Witness(capture=True)), True),
+        (silent(witness=Witness(socket=True)), False),
+        (make_sighting(Outcome("connect", "no-answer", left_host=False)), False),
+        (make_sighting(Outcome("connect", "refused")), False),
+        (make_sighting(Outcome("connect", None, answer="unasked")), False),
+        (make_sighting(None), False),
+    ],
+)
+def test_silence_concerns_the_check(seen: Sighting, concerned: bool) -> None:
+    """Where requests arrived, or never left, a walk tells nothing."""
+    assert Traceroute().concerns(seen) is concerned
+
+
+async def test_where_the_source_is_lost_only_the_walk_is_missing() -> None:
+    """What it saw before stands."""
+    source = agent(ROUTER)
+    source.lost = True
+    seen = silent()
+
+    assert await look(Traceroute(), make_scene(source), seen) == [seen]
