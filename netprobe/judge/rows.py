@@ -1,7 +1,7 @@
-"""The verdict tables: what was seen and what was there → verdict, with a sentence a row.
+"""The verdict tables: symptom, protocol, listener and witness → verdict, with a sentence a row.
 
-The first row that matches wins. ``tests/judge`` walks every combination: none is without a row, and
-no row is never reached. docs/verdicts.md is printed from here.
+The first row that matches wins. ``tests/judge`` walks every combination: each has a row, and each
+row is reached. ``make docs`` prints docs/verdicts.md from here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from netprobe.model.result import Place, Proof, State, Verdict
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
-# not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: nobody
+# not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: no agent
 # looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
 # whose reverse-path filter drops it · answer-arrived: (silence only) the source's capture saw the
 # answer come

@@ -88,7 +88,7 @@ def _word_answers(answers: dict[str, str]) -> str:
 
 
 async def _ask_server(link: AgentLink, server: str, host: str) -> dict[str, str]:
-    """What one resolver answers to A and AAAA over UDP and TCP."""
+    """Ask one resolver for A and AAAA, over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
     answers = await asyncio.gather(
         *(_ask_one_server(link, server, host, kind, proto) for kind, proto in ways)

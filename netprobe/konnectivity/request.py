@@ -1,4 +1,4 @@
-"""What the user asked of ``diagnose konnectivity``, checked before anything is sent."""
+"""The request of ``diagnose konnectivity``, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ProxyRoute:
-    """How one worker gets there: ``proxy`` None is directly; ``said`` names what decided."""
+    """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided."""
 
     proxy: ProxyUrl | None
     said: str

@@ -521,7 +521,7 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "too_many_pings",
         "received prior goaway",
     ),
-    # What cannot be said.
+    # Cases without a conclusion.
     "INCONSISTENT": TunnelVerdict(
         "unsure",
         "server",
