@@ -54,16 +54,6 @@ class Tunnel:
     repeat: int = DEFAULT_REPEAT
     hold_s: float = 0.0
 
-    @property
-    def is_literal(self) -> bool:
-        """Whether the server was given as an address."""
-        return is_address(self.host)
-
-    @property
-    def asks_for_certificate(self) -> bool | None:
-        """Whether the agent port should ask for a client certificate; None: not known."""
-        return None if self.flavour is None else self.flavour == "hypershift"
-
 
 @dataclass(frozen=True, slots=True)
 class TunnelOptions:

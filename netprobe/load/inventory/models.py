@@ -106,7 +106,6 @@ def _split_commas(value: object) -> object:
     return value
 
 
-_TEXT = {"type": "string"}
 _ADDRESS = WithJsonSchema({"type": "string", "minLength": 1})
 _ARGUMENT = WithJsonSchema({"type": ["string", "number"]})
 _VANTAGE: dict[str, Any] = {
