@@ -33,7 +33,7 @@ from netprobe.cli.streams import guard_streams
 from netprobe.errors import FAILED, INTERRUPTED, REQUEST, FileErrors, NetprobeError
 
 SHELLS = ("bash", "zsh", "fish")
-# What a shell reports of a program whose reader went away (128 + SIGPIPE).
+# The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
 
 _FILE = click.Path()
@@ -278,7 +278,7 @@ def status_of(arguments: Sequence[str]) -> int:
 
 
 def _print_error(error: NetprobeError) -> int:
-    """Problems of files already begin with the place; everything else says who speaks."""
+    """Print an error; problems of files begin with their place, others with ``netprobe:``."""
     for line in str(error).splitlines():
         _print_line(line, plain=isinstance(error, FileErrors))
     return error.exit_status

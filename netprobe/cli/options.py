@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# The help must not import the stages, so it has these of its own; a test holds them to theirs.
+# The help must not import the stages, so their defaults stand here too; a test compares them.
 DEFAULT_FORKS: Final = 50
 DEFAULT_RETRIES: Final = 1
 DEFAULT_MAX_RESULTS: Final = 5_000_000
@@ -233,7 +233,7 @@ probing_options = together(
 )
 
 
-# How one flow is probed; everything else of a run is about many.
+# Options about one flow; a run has further ones about many flows.
 flow_options = together(_timeout, _retries, _ask_become_pass, _no_listen, _strict, _live)
 
 

@@ -1,4 +1,4 @@
-"""The verbs that read what was measured: ``report``, ``diff``; and how every run ends."""
+"""The verbs about earlier runs, ``report`` and ``diff``; and the end of every run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def finish(
     for problem in unwritten:
         click.echo(f"netprobe: {problem}", err=True)
     if all(output.path for output in outputs):
-        # Nothing went to the terminal: say at least how it ended.
+        # No report went to the terminal: print the totals there.
         click.echo(f"netprobe: {totals(report).text}", err=True)
     return FAILED if unwritten else exit_status(report.summary, info.interrupted)
 

@@ -96,7 +96,7 @@ class _RunInProgress:
             self.writer.close(info)
 
     def problems(self) -> list[str]:
-        """What went wrong with the record, which never stops a run."""
+        """Problems with the record, which never stop a run."""
         return [self.writer.problem] if self.writer and self.writer.problem else []
 
 
@@ -166,7 +166,7 @@ def plan_verb(options: VerbOptions) -> int:
 
 
 def _tell_notes(plan: Plan) -> None:
-    """What the user may have misspelt, where standard output has no place for it."""
+    """Print notes (such as names that may be misspelt) if standard output cannot show them."""
     for note in plan.notes:
         _tell_note(clean(note))
 
@@ -199,7 +199,7 @@ def raise_problems(problems: list[str]) -> None:
 
 
 def request_of(options: VerbOptions) -> pipeline.Request:
-    """What the user asked for. Raises RequestError where no matrix is named."""
+    """The request of a verb's options. Raises RequestError where no matrix is named."""
     if not options["matrices"]:
         raise RequestError(
             "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
@@ -239,7 +239,7 @@ def password_of(options: VerbOptions) -> str | None:
     if not options["ask_become_pass"]:
         return given or None
     try:
-        # getpass falls back to an echoing stdin where there is no terminal; we do not.
+        # Without a terminal, getpass would read the password from an echoing standard input.
         os.close(os.open("/dev/tty", os.O_RDWR))
     except OSError as error:
         words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 class _Deaf(io.FileIO):
-    """A file that takes everything, also what its disk or its reader does not."""
+    """A file that accepts all writes, even where its disk is full or its reader went away."""
 
     def write(self, data: object, /) -> int:
         """Write what can be written and claim all of it."""

@@ -1,4 +1,4 @@
-"""What a finding is called, and what its reader should do: sentences a firewall team can act on."""
+"""Titles and advice of findings: sentences that a firewall team can act on."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _kind_of_finding(sources: Sequence[str], destinations: Sequence[str]) -> str
 
 
 def advice(members: Sequence[Result], first: Result) -> str:
-    """What to do, from the places that are still possible; ``first`` speaks for the members.
+    """Advice for the places that are still possible, worded by ``first`` of the members.
 
-    It is the order for a rule, so it leaves no port and no host out.
+    People order firewall rules by it, so it names every port and every host.
     """
     if first.reason in mtu.TITLES:
         return mtu.advice(first, FULL.between(members))

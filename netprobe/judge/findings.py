@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from netprobe.judge.advice import MISMATCHES, advice, kind_and_title
 from netprobe.model.result import Finding, Result
 
-# What one port between one pair of hosts is: the requirement does not matter to a firewall.
+# One port, and one pair of hosts: a firewall does not know requirements.
 PortKey = tuple[str, int | None, int | None]
 SourcePair = tuple[str, str, str]
 
 
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
-    """Fold what is blocked or exposed, and services that speak TLS where they should not, or do
-    not where they should; the order of findings is that of their first members."""
+    """Fold failures with one likely cause into findings, in the order of their first members.
+
+    A failure is blocked or exposed, or a service that wrongly speaks TLS or wrongly does not.
+    """
     failures = [result for result in results if _is_worth_a_finding(result)]
     rejecters = {_flow_key(result): result for result in failures if result.where == ("path",)
                  and result.rejected_by is not None}  # fmt: skip
@@ -38,19 +40,22 @@ def _flow_key(result: Result) -> tuple[str, ...]:
 
 
 def _may_be_rejected(result: Result) -> bool:
-    """Routers may say no about once a second only (network-facts section 4): where one rejected
-    some ports of a requirement, silence on its other ports has most likely the same cause."""
+    """Whether this silence may be a rejection whose ICMP error was rate-limited.
+
+    Routers send about one ICMP error a second (docs/network-facts.md, section 4). If a router
+    rejected some ports of a requirement, silence on the others most likely has the same cause.
+    """
     return result.reason == "no-response" and "path" in result.where
 
 
 def _order_of_finding(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
-    """What decides the exit status comes first; then the order of the plan."""
+    """Sort key: findings that decide the exit status first, then in the order of the plan."""
     decides = any(member.decides for member in finding.members)
     return (not decides, finding.members[0].order)
 
 
 def _cause_key(result: Result) -> tuple[object, ...]:
-    """What must be equal for two failures to have one cause."""
+    """The key that two failures with one cause share."""
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.where == ("host",):
         return (*common, result.address)

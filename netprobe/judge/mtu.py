@@ -56,7 +56,7 @@ ROWS: Final[dict[Fit, MtuRow]] = {
     ),
 }
 
-# What a finding of each reason is called, and what to do about it.
+# Title and advice of a finding, by its reason.
 TITLES: Final = {
     "mtu-too-small": "{router} carries only {path} bytes {between}",
     "mtu-black-hole": "packets above {path} bytes vanish {between}",
@@ -72,7 +72,7 @@ _ADVICE: Final = {
 
 
 def fit(mtu: PathMtu) -> Fit:
-    """Which line of the table it is."""
+    """The key of the table for this measurement."""
     if mtu.path is None or mtu.needed is None:
         return "not-measured"
     if mtu.path >= mtu.needed:
@@ -88,19 +88,19 @@ def because(row: MtuRow, mtu: PathMtu) -> str:
 
 
 def title(first: Result, between: str) -> str:
-    """One line about failures of one size; ``between`` says which hosts."""
+    """The title of failures with one path MTU; ``between`` names the hosts."""
     needed = first.needed_mtu_bytes
     end = "" if needed is None else f" (the overlay needs {needed})"
     return _fill_numbers(TITLES[first.reason], first, between) + end
 
 
 def advice(first: Result, between: str) -> str:
-    """What to do about them."""
+    """The advice for them."""
     return _fill_numbers(_ADVICE[first.reason], first, between)
 
 
 def _fill_numbers(template: str, first: Result, between: str) -> str:
-    """A sentence with its numbers; records of older versions do not say what is needed."""
+    """Fill a sentence with its numbers; records of older versions have no needed MTU."""
     return template.format(
         router=first.rejected_by,
         path=first.path_mtu_bytes,

@@ -15,7 +15,7 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How much is shown; None: all of it, with numbered names folded."""
+    """How many names and ports a text shows; None: all, with numbered names folded."""
 
     most_names: int | None = None
     most_ports: int | None = None
@@ -45,7 +45,7 @@ class Naming:
         return _list_with_rest(f"{protocol} {text(shown)}", len(ports) - len(shown))
 
     def between(self, members: Sequence[Result]) -> str:
-        """Who is cut off from whom: ``from a to b``, ``between a, b``, ``between a and b, c``."""
+        """Pairs of hosts in words: ``from a to b``, ``between a, b``, ``between a and b, c``."""
         two = sides(members)
         if two is not None:
             return f"between {self.names(two[0])} and {self.names(two[1])}"
@@ -59,7 +59,7 @@ class Naming:
         return " and ".join(shown)
 
     def sent(self, members: Sequence[Result]) -> str:
-        """What goes where, of one source: ``tcp 53 to dns and udp 8472 to b, c``."""
+        """The flows of one source in words: ``tcp 53 to dns and udp 8472 to b, c``."""
         ports: dict[str, list[Result]] = {}
         for member in members:
             ports.setdefault(member.destination, []).append(member)

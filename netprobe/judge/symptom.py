@@ -1,4 +1,4 @@
-"""What the source saw, as one word: the first key of the verdict tables."""
+"""The symptom: what the source saw, in one word; the first key of the verdict tables."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Symptom = Literal[
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
 ]  # fmt: skip
 
-# A neighbour that does not answer is given up after 3.06 s (network-facts section 1). A packet that
-# joins the kernel's queue late waits less, so anything above half of that counts.
+# The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
+# late waits less, so about half of that counts (docs/network-facts.md, section 1).
 HOST_DOWN_MS: Final = 1500
 
 _WORDS_4: Final = {
@@ -87,7 +87,7 @@ def icmp_word(icmp: Icmp) -> str:
 
 
 _REFUSED_BY: Final[dict[str, Symptom]] = {
-    # The own kernel says so at once for a rule, and after 3 s for a neighbour that does not answer.
+    # The source's kernel reports a rule at once, and a neighbour that does not answer after 3 s.
     "source": "no-neighbour",
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
@@ -106,10 +106,9 @@ def symptom(
 ) -> Symptom:
     """One word for an outcome. Total: every outcome has one.
 
-    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told
-    that nobody answers for the address.
-    ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
-    for its turn in the router's bucket.
+            ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source learned
+    that no host answers for the address. ``host_up``: a host is known to have it, so a late "host
+    unreachable" is a refusal that the router's rate limit delayed.
     """
     word = (facts and _read_conclusion(facts, outcome)) or _read_outcome(outcome, protocol)
     if host_down and word in SILENT:
@@ -151,7 +150,7 @@ def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
 
 
 def _own_failure(outcome: Outcome, failure: str) -> Symptom:
-    """What the source's own kernel said; without a socket nothing was sent at all."""
+    """The symptom of an errno of the source's own kernel."""
     if failure == NO_BUFFERS and outcome.operation == "bind":
         return "unknown-failure"
     return _FAILURES.get(failure, "unknown-failure")
@@ -197,7 +196,7 @@ def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
     word = icmp_word(icmp)
     slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":
-        # Nothing "listens" for an echo request: refused by whatever word, it is a firewall's.
+        # An echo request needs no listener, so every kind of refusal comes from a firewall.
         if word == "port-unreach" and protocol not in ("tcp", "icmp"):
             return "port-unreach"
         if word == "proto-unreach" and protocol.startswith("ipproto"):

@@ -1,4 +1,4 @@
-"""Evidence → result: the table row that matches, then what the user's flags change."""
+"""Evidence → result: first the table row that matches, then the rules of --strict and --live."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
 
-# What the errno of the listener's own answer proves (network-facts section 6).
+# What the errno of the listener's own answer proves (docs/network-facts.md, section 6).
 _OWN_OUTPUT = frozenset(("not-permitted",))
 _RETURN_ROUTE = frozenset(
     ("invalid-route", "access-denied", "network-unreachable", "host-unreachable", NO_NEIGHBOUR)
 )
-# What an answer that came to the source's wire explains; one-way packets want none.
+# Symptoms that an answer on the source's wire explains; one-way packets have no answer.
 _UNANSWERED = frozenset(("silence", "silence-maybe-stuck"))
 
 LIMITED = (
@@ -131,7 +131,7 @@ def _symptom_of(evidence: Evidence, outcome: Outcome) -> Symptom:
 
 
 def witness_word(evidence: Evidence, word: Symptom) -> str:
-    """What the agents at both ends saw, as the tables' word."""
+    """The witness column of the tables: what the agents at both ends saw."""
     witness = evidence.witness
     if witness is None:
         return "none"
@@ -167,8 +167,9 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
 def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     """Whether silence that no capture saw arrive is known not to be the source's own firewall.
 
-    A hop that answered a walk proves it. So does IPv4 echo without an error: an OUTPUT chain that
-    drops it makes the send fail, and only for IPv6 it may not (network-facts section 1).
+    A hop that answered a TTL walk proves it. So does an IPv4 echo request that was sent without an
+    error: an OUTPUT chain that drops it makes the send fail. For IPv6 the send may succeed
+    (docs/network-facts.md, section 1).
     """
     unseen = evidence.witness is not None and evidence.witness.capture is False
     if not unseen or row.reason != "no-response":
@@ -178,7 +179,7 @@ def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
 
 
 def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
-    """What is known of the answer: its errno, whether it left, whether it came."""
+    """Narrow the places by the destination's answer: its errno, whether it left and arrived."""
     if witness.answer_arrived:
         return ("source",)
     if witness.answer_arrived is False:
@@ -207,9 +208,9 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
     if outcome.icmp is None:
         return None
     if row.where == ("service",):
-        return None  # a port that nobody holds there
+        return None  # no process holds the port there
     if "host" in row.where or row.patterns[0] == ("no-neighbour",):
-        return None  # who reports that nobody answers rejects nothing
+        return None  # the offender reports a dead neighbour, it does not reject
     return outcome.icmp.offender
 
 

@@ -7,7 +7,7 @@ from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
-    """A table's sentence with the evidence in it, and what the walk and the witness add."""
+    """Fill a table's sentence with the evidence, and add words of walk and witness."""
     return (
         template.format_map(_words_of_evidence(evidence, outcome))
         + _maybe_from(evidence)
@@ -57,7 +57,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
 
 
 def look(protocol: str, outcome: Outcome) -> str:
-    """What was asked and how often: ``4 SYNs, no answer``."""
+    """The packets that were sent, in words: ``4 SYNs, no answer``."""
     count = outcome.packets or outcome.attempts
     noun = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request"}.get(protocol, "packet")
     if protocol == "tcp" and outcome.packets is None:
@@ -85,7 +85,7 @@ def _maybe_from(evidence: Evidence) -> str:
 
 
 def _word_reply(evidence: Evidence) -> str:
-    """What became of the destination's own answer."""
+    """Word the fate of the destination's answer."""
     witness = evidence.witness or Witness()
     failure = witness.reply_failure
     name = evidence.flow.destination.name

@@ -1,4 +1,4 @@
-"""Stages 7 to 9: who answered, what a control name gets, HTTP/2 and the unknown-method call."""
+"""Stages 7 to 9: the server's identity, a control name, HTTP/2 and the unknown-method call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
 
 
 async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Conclusion:
-    """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
+    """Identify the server; ``REACHED`` and ``KONN_H2_OK`` allow the further stages."""
     control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _check_trust(reach, log)
     who = await identity.identify(reach, small, trusted, control)
@@ -34,7 +34,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     what = _certificate_fault(reach, who, what, distrust) or what
     good = what.code in REACHED
     if not good:
-        # One wrong answer may be one of several back ends': it must be everybody's.
+        # One of several back ends may answer wrongly, so all further tries must agree.
         hello = identity.small_hello(reach.tunnel.sni)
         tries = await repeat(reach, hello, FURTHER_TRIES)
         if not all(identity.same_certificate(small, one) for one in tries if one.seen.chain):
@@ -49,9 +49,9 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
 
 
 async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, Attempt | None]:
-    """What another name gets, and no name; they tell a router from a server.
+    """Ask with another name, and with none: a router answers by name, a server does not.
 
-    Routes are always compared; elsewhere only a certificate that is not Konnectivity's.
+    Routes are always compared; elsewhere only if the certificate is not Konnectivity's.
     """
     ours = identity.who_is(identity.leaf(small)) == "konnectivity"
     if reach.tunnel.publishing != "route" and ours:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netprobe.model.konnectivity import CommonCause, Diagnosis
 
-# Faults first, then what could not be said, then what nobody could look at.
+# Faults first, then unsure ones, then workers that were not tested.
 _RANK = {"fault": 0, "unsure": 1, "not-tested": 2, "ok": 3}
 
 

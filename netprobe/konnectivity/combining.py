@@ -75,7 +75,7 @@ def _join_entries(name: str, results: Results) -> TrailEntry:
 
 
 def _join_words(telling: Sequence[tuple[str, TrailEntry]]) -> str:
-    """What each address says; addresses that say the same say it once."""
+    """One sentence for each address; addresses with equal words share one."""
     words: dict[str, list[str]] = {}
     for address, stage in telling:
         words.setdefault(stage.words[0], []).append(address)

@@ -19,7 +19,7 @@ _FORBIDDEN = 403
 
 
 async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
-    """What the worker's routing table says; no packet is sent."""
+    """Look up the route in the worker's routing table; no packet is sent."""
     reply = await reach.agent.route(reach.address, reach.source)
     facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
     if reply.failure is None:
@@ -87,7 +87,7 @@ def _evidence_of_connects(
 
 
 def place_of(reach: Reach) -> str:
-    """What TCP dials: with a proxy the proxy."""
+    """The address and port that TCP dials: those of the proxy, if there is one."""
     return reach.to.rpartition(" through ")[2]
 
 

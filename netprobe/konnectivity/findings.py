@@ -1,4 +1,4 @@
-"""What a stage found: a stage of the report, and where it fails a verdict with its evidence."""
+"""The log of a diagnosis: an entry for each stage, and the conclusion of the one that failed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def found(code: str, because: str, evidence: Mapping[str, Any]) -> Conclusion:
 
 
 class Log:
-    """The stages of one address, in order, and what they prove."""
+    """The trail of one address in order, and the sentences that it proves."""
 
     def __init__(self) -> None:
         self.stages: list[TrailEntry] = []
@@ -67,7 +67,7 @@ class Log:
         facts: Mapping[str, Any] | None = None,
         fine: str = "",
     ) -> None:
-        """Write a stage down; ``fine`` is what it proves, if it proves something."""
+        """Add a stage to the trail; ``fine`` is a sentence about what it proves."""
         elapsed_ms = round((_now_s() - self._began) * 1000)
         self.stages.append(TrailEntry(name, status, (said,), dict(facts or {}), elapsed_ms))
         self._began = _now_s()
@@ -75,7 +75,7 @@ class Log:
             self.fine.append(fine)
 
     def skip(self, status: TrailStatus, why: str, *names: str) -> None:
-        """Stages that are not looked at, and why."""
+        """Add stages that were skipped, with the reason."""
         done = {stage.name for stage in self.stages}
         self.stages += [TrailEntry(name, status, (why,)) for name in names if name not in done]
 

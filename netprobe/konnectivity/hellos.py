@@ -13,7 +13,7 @@ from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt
 
-# Where the name in the hello may be what decides, the same address is asked with another one.
+# If the name in the hello may decide the answer, the same address is asked with another name.
 _BY_NAME = ("reset", "closed", "lost")
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 

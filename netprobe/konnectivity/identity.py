@@ -30,7 +30,7 @@ CONTROL_NAME = "netprobe-control.invalid"
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The words of the identity table, and what they rest on."""
+    """The key of the identity table, and the handshakes behind it."""
 
     who: str
     request: str
@@ -48,7 +48,7 @@ def small_hello(sni: str | None) -> Hello:
 
 
 def agent_size_hello(sni: str | None) -> Hello:
-    """As large as that of the real agent (1,518 bytes and more): two segments."""
+    """A hello as large as that of the real agent (1,518 bytes and more): two segments."""
     return Hello(sni, padding=AGENT_SIZE)
 
 
@@ -126,7 +126,7 @@ async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = N
 
 
 async def ask_control(reach: Reach, name: str | None) -> Attempt:
-    """The same address with a name that nobody routes, or with none."""
+    """Ask the same address with a name that no route has, or without a name."""
     return await attempt(reach, Hello(name), BRIEF, words=False)
 
 
@@ -140,7 +140,7 @@ def _show_same_leaf(first: Attempt, second: Attempt) -> bool:
 
 
 async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
-    """What ALPN gives; where it is not h2, also when http/1.1 is offered beside it."""
+    """The result of ALPN; if it is not h2, offer http/1.1 beside it."""
     if seen.seen.alpn == "h2":
         return "h2", seen
     refused = seen.seen.alert == NO_APPLICATION_PROTOCOL
@@ -176,7 +176,7 @@ def _read_reply(shown: Attempt, call: CallFacts | None) -> str:
 
 
 def call_word(call: CallFacts) -> str:
-    """What the unknown method got."""
+    """The word of the tables for the answer to the unknown method."""
     if call.is_agent_service:
         return "agent-service"
     if call.grpc_status is not None:
@@ -187,7 +187,7 @@ def call_word(call: CallFacts) -> str:
 
 
 def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
-    """Who answered, for sentences and for programs."""
+    """The server's identity, for sentences and for programs."""
     certificate, seen = who.certificate, who.attempt.seen
     call = who.call
     return {

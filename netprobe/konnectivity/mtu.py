@@ -56,7 +56,7 @@ async def bisect(reach: Reach, hello: Hello, failed: Attempt) -> Bounds:
 
 
 def _mss_of(failed: Attempt) -> int:
-    """What TCP was allowed without a cap: the larger of both directions."""
+    """The segment size without a cap: the larger of both directions."""
     known = [failed.tcp.get(name, 0) for name in ("snd_mss", "advmss")]
     return max(*known, LEAST_MSS) + OPTION_BYTES
 

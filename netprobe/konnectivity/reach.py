@@ -24,7 +24,7 @@ FURTHER_TRIES = 4
 SEGMENTED_AFTER_S = 5.0
 SEGMENTED = Patience(4.0, 4.0, 4.0)
 
-# What small segments may change; an end that somebody made they do not.
+# Failures that small segments may change. A reset or a close does not depend on packet sizes.
 SILENT = ("lost", "gap", "mute")
 
 Then = Callable[[TlsTalk], Awaitable[None]]
@@ -178,7 +178,7 @@ async def _try_twice(
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:
-    """What all tries look like, or most where none was answered; None where they do not agree."""
+    """The symptom of all tries, or of most if none was answered; None if they do not agree."""
     symptoms = [hello_symptom(one) for one in tries]
     most = max(symptoms, key=symptoms.count)
     if symptoms.count(most) == len(symptoms):

@@ -1,4 +1,4 @@
-"""What the user asked of ``diagnose konnectivity``, checked before anything is sent."""
+"""The request of ``diagnose konnectivity``, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ProxyRoute:
-    """How one worker gets there: ``proxy`` None is directly; ``said`` names what decided."""
+    """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided."""
 
     proxy: ProxyUrl | None
     said: str
@@ -53,16 +53,6 @@ class Tunnel:
     identity: Identity | None = field(default=None, repr=False)
     repeat: int = DEFAULT_REPEAT
     hold_s: float = 0.0
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether the server was given as an address."""
-        return is_address(self.host)
-
-    @property
-    def asks_for_certificate(self) -> bool | None:
-        """Whether the agent port should ask for a client certificate; None: not known."""
-        return None if self.flavour is None else self.flavour == "hypershift"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ FORKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to look at, from where, and through which proxy (``none``, ``env`` or a URL)."""
+    """The tunnel, the workers, and the proxy to use (``none``, ``env`` or a URL)."""
 
     tunnel: Tunnel
     hosts: tuple[Host, ...]
@@ -40,7 +40,7 @@ class Job:
 def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]:
     """The hosts that ``--from`` names, by name or role; without it those of role ``worker``.
 
-    Raises RequestError where a word is unknown or nobody is left.
+    Raises RequestError where a word is unknown or no host is left.
     """
     roles = sorted({role for host in inventory.hosts for role in host.roles})
     known = {host.name for host in inventory.hosts} | set(roles)

@@ -1,4 +1,4 @@
-"""One worker's way to the Konnectivity server, stage by stage, until going on tells nothing.
+"""One worker's way to the Konnectivity server, stage by stage, until a stage settles it.
 
 It never registers as an agent: ``AgentService/Connect`` is not called, whatever the options are.
 """

@@ -1,4 +1,4 @@
-"""What a try looked like, in one word, so that tables can decide; numbers stay in the evidence."""
+"""The symptom of a try in one word, for the tables; numbers stay in the evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TcpSymptom = Literal[
 #   reset     reset at once, no byte          late-3s   ended after about 3 s, no byte
 #   late      ended later, no byte            lost      our bytes are not acknowledged
 #   gap       later bytes came, first did not mute      acknowledged, and nothing
-#   rejected  an ICMP error came instead      foreign   an answer that is no TLS
+#   rejected  an ICMP error came instead      foreign   an answer that is not TLS
 #   unopened  the connection did not open     none      not tried
 HelloSymptom = Literal[
     "answered", "closed", "reset", "late-3s", "late", "lost", "gap", "mute", "rejected", "foreign",
@@ -44,7 +44,7 @@ NO_ROUTE_THERE = ((3, 0), (1, 0))
 
 
 def tcp_symptom(opened: Opened) -> TcpSymptom:
-    """What a connect looked like."""
+    """The symptom of a connect."""
     failure = opened.failure
     if failure is None:
         return "opened"
@@ -65,7 +65,7 @@ def tcp_symptom(opened: Opened) -> TcpSymptom:
 
 
 def hello_symptom(attempt: Attempt | None) -> HelloSymptom:
-    """What a ClientHello looked like."""
+    """The symptom of a ClientHello."""
     if attempt is None:
         return "none"
     if attempt.failure is not None and attempt.first == "failed":

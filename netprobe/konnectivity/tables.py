@@ -1,7 +1,7 @@
-"""The decisions: what tries looked like → a verdict. The first row that matches wins, ``*`` is any.
+"""The decision tables: symptoms of tries → a verdict.
 
-``because`` is the evidence as a sentence; its words are filled with what was measured. A verdict of
-None means that nothing failed here, and the next stage is looked at.
+``because`` is the evidence as a sentence; its words are filled with measured values. A verdict of
+None means that nothing failed here, and the next stage follows.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ CALLS: tuple[TunnelRow, ...] = (
 
 
 class _Unknown:
-    """What was not measured; it takes any format."""
+    """A value that was not measured; it takes any format."""
 
     def __format__(self, _format: str) -> str:
         return "?"
@@ -264,5 +264,5 @@ class _Words(dict[str, object]):
 
 
 def fill(text: str, evidence: Mapping[str, object]) -> str:
-    """Fill the words in braces; what was not measured is ``?``."""
+    """Fill the words in braces; a value that was not measured is ``?``."""
     return text.format_map(_Words(evidence))

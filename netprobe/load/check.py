@@ -1,4 +1,4 @@
-"""``netprobe check FILE...``: any file of ours, its kind told by its ``schema:`` line."""
+"""``netprobe check FILE...``: any matrix or inventory; its ``schema:`` line tells the kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name",
 
 
 def check_files(paths: Sequence[str]) -> str:
-    """One line a file that says what is in it; FileErrors with every problem of all files."""
+    """One line of contents for each file; FileErrors with every problem of all files."""
     problems: list[Problem] = []
     lines = [_check_file(path, problems) for path in dict.fromkeys(paths)]
     if problems:
@@ -57,7 +57,7 @@ def _path_of(given: str) -> str:
 
 
 def _guess_kind(path: str) -> str:
-    """Files without ``schema:`` are told by their keys; what is neither is read as a matrix."""
+    """Guess the kind of a file without ``schema:`` by its keys; in doubt it is a matrix."""
     if Path(path).is_dir():
         return "matrix" if path.endswith(SUFFIXES) else "inventory"
     raw = read_bytes(path, [], path)

@@ -38,16 +38,6 @@ def schema_text(kind: str) -> str:
     return json.dumps(json_schema(kind), indent=2) + "\n"
 
 
-def matrix_schema() -> Schema:
-    """The schema of matrix files."""
-    return json_schema("matrix")
-
-
-def inventory_schema() -> Schema:
-    """The schema of inventory files."""
-    return json_schema("inventory")
-
-
 def _tidy_schema(part: object) -> None:
     """Drop what only pydantic needs: titles that repeat the key, null for keys left out."""
     if isinstance(part, dict):

@@ -48,7 +48,7 @@ _HOST_NOTE = """\
     # source_addresses: [10.0.0.10]          # probe from this address, one a family
 """
 
-# Documentation addresses (RFC 5737), so that an inventory sent off unedited reaches nobody.
+# Documentation addresses (RFC 5737), so that an unedited inventory reaches no real host.
 _NETWORK = "192.0.2"
 # Words in names of roles that are rarely machines to log in to, as the bundled matrices use them.
 _OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router", "client"}

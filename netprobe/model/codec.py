@@ -29,7 +29,10 @@ _REFERENCE = ("requirement", "source", "destination", "address", "protocol", "po
 
 
 def result_to_json(result: Result) -> Json:
-    """One element of ``results``, keys in the order of the contract; an MTU's have two more."""
+    """One element of ``results``, with the keys in the order of docs/result-json.md.
+
+    A result about a path MTU has two more keys.
+    """
     data: Json = to_json(result)
     del data["order"]
     for key in ("path_mtu_bytes", "needed_mtu_bytes"):
@@ -68,7 +71,7 @@ def summary_to_json(summary: Summary) -> Json:
 
 
 def info_to_json(info: RunInfo) -> Json:
-    """What is known of a run beside its results; the record's last line holds the same."""
+    """The keys of a run beside its results; the last line of a record holds the same."""
     data: Json = to_json(replace(info, elapsed_s=round(info.elapsed_s, 3)))
     return {**data, "skipped": [skipped_to_json(skipped) for skipped in info.skipped]}
 

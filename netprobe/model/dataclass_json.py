@@ -56,7 +56,7 @@ def from_json(kind: type[T], data: object) -> T:
 def _field_readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
     """Each field's name and reader, and what stands for a missing key (MISSING: it must be there).
 
-    A default that a factory makes is shared by all objects: nobody writes to the model's values.
+    All objects share a default that a factory makes: no code writes to values of the model.
     """
     hints = get_type_hints(kind)
     return [

@@ -11,7 +11,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
 from netprobe.model.trail import TrailEntry
 
-# What came back on a connection or socket that worked:
+# The answer on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
 #   reflected  our own bytes came back                service    what ``probe:`` asks for answered
 #   other      something answered, not that service   silent     it opened, then said nothing
@@ -39,7 +39,7 @@ Answer = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Icmp:
-    """An ICMP error as the source's error queue gave it; ``offender`` is who sent it.
+    """An ICMP error from the source's error queue; ``offender`` is the address that sent it.
 
     ``origin`` says who the offender is: the source's own kernel, the destination, or another host
     (a router). ``ttl`` is the error's own TTL on arrival, None where the kernel did not say.
@@ -102,13 +102,13 @@ class Listener:
 
 # The source's kernel had no room for the packet (ENOBUFS).
 NO_BUFFERS = failures.NO_BUFFERS
-# A failure of the way back that is no errno: nobody answers for the answer's next hop.
+# A failure of the way back without an errno: no neighbour answers for the route's next hop.
 NO_NEIGHBOUR = "no-neighbour"
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What the destination's agent saw arrive.
+    """The packets that the destination's agent saw arrive.
 
     ``socket``: it reached a socket of ours (datagram received, connection in SYN_RECV or accepted).
     ``capture``: True/False what a capture saw; None where no capture ran.

@@ -1,4 +1,4 @@
-"""The exit status of a run, from its counts alone (design section 2)."""
+"""The exit status of a run, from its counts alone (docs/design.md, section 2.5)."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def exit_status(summary: Summary, interrupted: bool) -> int:
 
 
 def tested(summary: Summary) -> int:
-    """How many flows somebody could look at."""
+    """How many flows were tested, whatever the verdict."""
     return sum(summary.counts.get(verdict, 0) for verdict in VERDICTS if verdict != "not-tested")

@@ -1,4 +1,4 @@
-"""One flow under the microscope: every step with its evidence, and the verdict; read by reports."""
+"""One explained flow: every step with its evidence, and the verdict."""
 
 from __future__ import annotations
 

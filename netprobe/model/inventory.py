@@ -20,7 +20,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Ssh:
-    """How OpenSSH reaches a host; whatever is None is left to the user's own ssh configuration."""
+    """How OpenSSH reaches a host; the user's own ssh configuration decides what is None here."""
 
     host: str
     user: str | None = None
@@ -39,7 +39,7 @@ class Vantage:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """The host's proxy as its software is told: URLs, and where it is not used (Go's NO_PROXY)."""
+    """The proxy settings of the host's software: URLs, and the exceptions (Go's NO_PROXY)."""
 
     https_proxy: str | None = None
     http_proxy: str | None = None
@@ -50,7 +50,7 @@ class Proxy:
 class Host:
     """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
 
-    ``place`` is where it stands in a file of ours (``file:line:column``), empty for other sources.
+    ``place`` is its ``file:line:column`` in a YAML inventory, and empty for other sources.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a diagnosis of the Konnectivity tunnel says, worker by worker; read by reports."""
+"""The result of ``diagnose konnectivity``: one diagnosis a worker, and the causes they share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGES = (
 
 # ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
 TunnelOutcome = Literal["ok", "fault", "unsure", "not-tested"]
-# Whose business a fault is. ``credentials`` and ``certificate`` are no faults of the network.
+# The part that has the fault. ``credentials`` and ``certificate`` are not faults of the network.
 FaultKind = Literal[
     "none",
     "names",
@@ -48,7 +48,7 @@ class Diagnosis:
 
     ``because`` is the evidence in a sentence, ``title`` the cause without this worker's numbers,
     so that workers with one cause share it; ``fine`` lists what is proven to work, ``open`` what
-    this run could not prove; ``logs`` is the line by which konnectivity-agent complains of it.
+    this run could not prove; ``logs`` is the line that konnectivity-agent logs about it.
     """
 
     worker: str

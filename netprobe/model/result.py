@@ -14,19 +14,20 @@ Place = Literal["source", "path", "destination", "return-path", "host", "service
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "blocked", "exposed", "inconclusive", "not-tested")
 
-# From the strongest to the weakest; a run of ports carries the weakest of its proofs (design 5).
+# From the strongest to the weakest (docs/design.md, section 2.2). Merged ports carry the weakest of
+# their proofs (section 5).
 PROOFS: tuple[Proof, ...] = ("nonce", "witness", "service", "handshake", "refusal", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is known of one flow, or of a run of neighbouring ports that share one fate.
+    """The result of one flow, or of a run of neighbouring ports with equal evidence.
 
     ``order`` is the place in the plan (block, source, destination, address): results are sorted by
     it and by port, so that the same input gives the same report. Fields stand in the order of the
-    JSON keys. ``rtt_ms`` is a median over the
-    ports, ``attempts`` the most that any port took. ``path_mtu_bytes``: what the path carries, and
-    ``needed_mtu_bytes`` what the overlay is built on; None where no sizes were tried.
+    JSON keys. ``rtt_ms`` is a median over the ports, ``attempts`` the maximum. ``path_mtu_bytes``
+    is the largest packet that the path carries, ``needed_mtu_bytes`` the size that the overlay
+    needs; None where no sizes were tried.
     """
 
     order: tuple[int, int, int]
@@ -106,7 +107,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one host's agent could do, for the report: ``cost`` lists what missing rights cost.
+    """One host and its agent; ``cost`` has a sentence for each capability that missing rights cost.
 
     ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
     words and the fix where it failed. ``addresses`` are those that its probes start from, as far as

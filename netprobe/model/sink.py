@@ -1,4 +1,4 @@
-"""What a running stage tells its caller: results as they become final, and what goes on."""
+"""How a running stage tells its caller about results and progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Sink(Protocol):
 
 
 class Events(Protocol):
-    """Takes what a person at a terminal wants to see meanwhile. None of it is a result."""
+    """Takes progress for a person at a terminal, as opposed to results."""
 
     def host(self, report: HostReport) -> None:
         """Tell that a host's agent started, could not be started or was lost."""

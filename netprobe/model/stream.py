@@ -1,4 +1,4 @@
-"""What an agent says of a stream it opened: how it opened, what came, and when. No judgement.
+"""Events of a stream that an agent opened: how it opened, what came, and when. No judgement.
 
 Times are the agent's own, in milliseconds: since the stream opened, since it last sent a byte, and
 since it last received one (None where that never happened). ``tcp`` are numbers of TCP_INFO.
@@ -60,7 +60,7 @@ class Event:
 
 
 class IdleClock:
-    """How long no byte had passed either way when an event came, by the agent's clock."""
+    """Measures idle time by the agent's clock: since when no byte had passed either way."""
 
     def __init__(self) -> None:
         self.idle_ms = 0.0

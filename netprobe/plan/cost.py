@@ -1,4 +1,4 @@
-"""What a plan costs: packets, listeners, and about how long, from counts alone."""
+"""The cost of a plan (packets, listeners, seconds), estimated from counts alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PACKETS_OTHER = 2
 # (docs/performance.md); a start of an agent takes about a second over ssh.
 FLOWS_PER_S = 4000
 START_S = 2.0
-# Closed UDP: 6 at once, then one per 1.02 s for each source and destination (design 6.7).
+# Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
+# (docs/design.md, section 6.7).
 UDP_BURST = 6
 UDP_INTERVAL_S = 1.02
 
@@ -74,7 +75,7 @@ def _count_flows_of_busiest_host(plan: Plan) -> int:
 
 
 def _paced_seconds(plan: Plan) -> float:
-    """The longest that any pair needs for UDP ports at which nobody of ours answers."""
+    """The seconds of the slowest pair for UDP ports without a listener of netprobe."""
     by_end: dict[tuple[str, str], Ports] = {}
     for block in plan.blocks:
         for host, address in _pairs_of_unanswered_udp(block):

@@ -98,7 +98,7 @@ class _Expansion:
         self, requirement: Requirement, sources: tuple[Host, ...]
     ) -> Iterator[Block | Skipped]:
         destinations = hosts_of(requirement.destinations, self._members)
-        # A port that must not answer from other hosts says nothing about the host itself.
+        # A requirement with ``expect: denied`` is about other hosts, so a host never tests itself.
         local = self._matrix.local and requirement.expect == "allowed"
         if not local:
             yield from self._same_hosts(requirement, sources, destinations)

@@ -10,7 +10,8 @@ from netprobe.model.plan import PATH_MTU, Block
 from netprobe.model.ports import each, intersect
 
 OVERLAYS = ("vxlan", "geneve", "ipip", "wireguard")
-# Calico's for IPv4 and IPv6, and Cilium's. WireGuard answers nobody without keys: no probe.
+# Calico's for IPv4 and IPv6, and Cilium's. WireGuard is silent towards peers without a key, so no
+# requirement has a probe for it.
 WIREGUARD_PORTS = ((51820, 51821), (51871, 51871))
 
 

@@ -51,7 +51,7 @@ class Selection:
 def select(
     plan: Plan, selection: Selection, chosen: Sequence[ChosenMatrix], inventory: Inventory
 ) -> Plan:
-    """The selected part of the plan. Raises RequestError with every name that nobody knows."""
+    """The selected part of the plan. Raises RequestError that lists every unknown name."""
     if not selection:
         return plan
     names = _Names(chosen, inventory)
@@ -84,7 +84,7 @@ def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iter
 
 
 class _Names:
-    """What host, role and requirement names mean."""
+    """Looks up the names of hosts, roles and requirements."""
 
     def __init__(self, chosen: Sequence[ChosenMatrix], inventory: Inventory) -> None:
         self._hosts: dict[str, set[str]] = {host.name: {host.name} for host in inventory.hosts}
@@ -99,7 +99,7 @@ class _Names:
         return {name for word in words for name in self._hosts[word]}
 
     def problems(self, selection: Selection) -> Iterator[str]:
-        """One sentence for every word that nobody knows."""
+        """One sentence for every unknown word."""
         ends = (("--limit", selection.limit), ("--from", selection.from_), ("--to", selection.to))
         for option, words in ends:
             yield from _word_unknown_names(option, words, self._hosts, "host or role")

@@ -1,4 +1,4 @@
-"""What to send where plain bytes prove little, and how to read what comes back."""
+"""Protocols for ports where plain bytes prove little: packets to send, readers of answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "openvpn": OpenVpn(),
     "vxlan": Vxlan(),
     # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet:
-    # services.py asks a live one. A listener of ours gets plain bytes.
+    # services.py asks a live service. A listener of netprobe gets plain bytes.
     "etcd": _PLAIN,
     "http-health": _PLAIN,
     "https": _PLAIN,

@@ -1,6 +1,6 @@
-"""What a protocol is: bytes to send, and how to read bytes that come back.
+"""The interface of a protocol: bytes to send, and a reader of bytes that come back.
 
-A protocol never touches a socket. The probe stage sends what it gives, through an agent.
+A protocol never touches a socket. The probe stage sends its bytes through an agent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHOWN_TEXT = 60
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Facts about bytes that came back; what they mean for a requirement is judged elsewhere.
+    """Facts about bytes that came back; the judge decides what they mean for a requirement.
 
     ``recognised``: the right service answered. ``said``: one short plain phrase without control
     characters, such as ``REFUSED`` or ``NTP stratum 2``.
@@ -32,7 +32,7 @@ class Reading:
 class Protocol(typing.Protocol):
     """One protocol that netprobe can speak on a port where plain bytes prove little.
 
-    ``one_way``: a listener of ours only notes what arrives, because no answer belongs to it.
+    ``one_way``: the listener only records arrivals, because the protocol has no answer.
     ``family`` is 4 or 6 and counts for the outer packet only.
     """
 
@@ -49,7 +49,7 @@ class Protocol(typing.Protocol):
         ...
 
     def read(self, transport: str, data: bytes) -> Reading:
-        """Say what came back. Never raises, whatever the bytes are."""
+        """Read an answer. Never raises, whatever the bytes are."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which protocol's packet a port gets: what ``probe:`` names, and the port or number it is for."""
+"""Chooses the packets of a port: by ``probe:``, and by the port or protocol number."""
 
 from __future__ import annotations
 

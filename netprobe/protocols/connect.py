@@ -39,7 +39,7 @@ class Answer:
     """An HTTP/1 answer. ``status`` None: none came, and ``ended`` says how it stood then.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
-    an answer that is no HTTP.
+    an answer that is not HTTP.
     """
 
     status: int | None = None

@@ -23,7 +23,7 @@ NAME_LIMIT = 120
 
 
 def read_name(data: bytes) -> str:
-    """Give a name in text, in its own order. Never raises: what is no name is ``(unreadable)``."""
+    """A distinguished name as text, in its own order; ``(unreadable)`` where it is none."""
     try:
         return ", ".join(_name_parts(data)) or "(empty)"
     except (IndexError, ValueError):

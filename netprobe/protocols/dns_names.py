@@ -26,7 +26,7 @@ def question(name: str, kind: str, tcp: bool) -> bytes:
 
 
 def read_answer(data: bytes, tcp: bool) -> NameAnswer | None:
-    """Read what came back; None where it is no answer to ``question``."""
+    """Read an answer; None where it does not belong to ``question``."""
     import dns.exception
     import dns.message
     import dns.rcode

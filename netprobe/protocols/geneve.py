@@ -1,4 +1,4 @@
-"""Geneve (RFC 8926): an encapsulated frame of a network that nobody has, without options."""
+"""Geneve (RFC 8926): an encapsulated frame of an unused network, without options."""
 
 from __future__ import annotations
 

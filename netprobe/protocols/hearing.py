@@ -1,4 +1,4 @@
-"""One short exchange with a live service: TLS or plaintext, at most one safe GET, and what came."""
+"""One short exchange with a live service: TLS or plaintext, and at most one safe GET."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from netprobe.protocols.tls_talk import BRIEF, TlsTalk
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
 # bytes takes longer.
 LISTEN_S = 5.8
-# Whoever gets a request needs no time for words of its own before it.
+# A server that gets a request need not speak first, so there is no wait for a greeting.
 NO_GREETING_S = 0.05
 # A server that misses a client certificate says so: certificate_required (TLS 1.3),
 # bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
@@ -32,10 +32,10 @@ ROUTER_PAGE = "Application is not available"
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """What to say. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
+    """What to ask. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
-    HTTP/2 and wants no certificate, call the gRPC method that nobody has.
+    HTTP/2 and wants no certificate, call a gRPC method that no server has.
     """
 
     host: str
@@ -48,9 +48,9 @@ class ServiceRequest:
 
 @dataclass(slots=True)
 class ServiceReply:
-    """What came. ``seen`` None: no TLS was spoken; ``answer`` None: nothing was asked by HTTP.
+    """The reply. ``seen`` None: no TLS was spoken; ``answer`` None: nothing was asked by HTTP.
 
-    ``end`` is how it stood at last: ``fin``, ``reset``, ``failed`` or ``silent``.
+    ``end`` is the state at the end: ``fin``, ``reset``, ``failed`` or ``silent``.
     """
 
     seen: Seen | None = None
@@ -78,7 +78,7 @@ class ServiceReply:
 
     @property
     def foreign(self) -> str | None:
-        """The beginning of what is neither TLS nor HTTP as it was asked for."""
+        """The beginning of an answer that is neither TLS nor HTTP as it was asked for."""
         found = self.answer.foreign if self.answer is not None else None
         if found is None and self.seen is not None and self.seen.foreign is not None:
             found = printable(self.seen.foreign.split("\n")[0].rstrip())
@@ -166,7 +166,7 @@ def _is_router_page(heard: ServiceReply) -> bool:
 
 
 def describe(heard: ServiceReply, name: str | None) -> str:
-    """What answered, for a reader who expected something else."""
+    """Describe the answer to a reader who expected something else."""
     parts = []
     if is_router(heard):
         parts.append(_router_words(heard, name))
@@ -210,7 +210,7 @@ def _tls_words(heard: ServiceReply) -> str:
 
 
 def certificate_words(heard: ServiceReply) -> str:
-    """Whose certificate it is, and whose word says so."""
+    """The certificate's subject and issuer in words."""
     certificate = heard.certificate
     if certificate is None:
         return "an unreadable certificate" if heard.spoke_tls else "no certificate"

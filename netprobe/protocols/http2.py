@@ -1,4 +1,4 @@
-"""HTTP/2 as a gRPC client begins it: settings, one call of a method that nobody has, pings.
+"""HTTP/2 as a gRPC client begins it: settings, one call of an unknown method, pings.
 
 A gRPC server answers a call of an unknown method with status 12 and names the service, before any
 handler runs: nothing is registered and nothing is opened. ``AgentService/Connect`` is never called.
@@ -22,7 +22,7 @@ MESSAGE_LIMIT = 200
 
 @dataclass(slots=True)
 class CallFacts:
-    """What an HTTP/2 server answered. ``goaway`` is (error code, debug text).
+    """The answer of an HTTP/2 server. ``goaway`` is (error code, debug text).
 
     ``unanswered``: it spoke HTTP/2, and nothing came for the call in 10 s.
     """
@@ -58,7 +58,7 @@ class Http2Talk:
         self.clock = IdleClock()
 
     async def begin(self, greeting: bytes) -> CallFacts:
-        """Send preface and settings, take what the server said already, wait for its settings."""
+        """Send preface and settings, read earlier bytes, wait for the server's settings."""
         self._http.initiate_connection()
         await self._flush_data()
         await self._take_data(greeting)
@@ -87,11 +87,11 @@ class Http2Talk:
         return self.facts.acks > before
 
     async def wait(self, limit_s: float) -> bool:
-        """Take what comes within the limit; False where the connection has ended."""
+        """Receive until the limit; False where the connection has ended."""
         return await self._receive_more(limit_s, True)
 
     async def _receive_more(self, limit_s: float, idle: bool = False) -> bool:
-        """One more event; whether it is worth waiting on."""
+        """Receive one more event; whether it makes sense to wait for another."""
         data, event = await self._tls.receive(limit_s)
         self.clock.note(event)
         if data:
@@ -108,7 +108,7 @@ class Http2Talk:
         try:
             events = self._http.receive_data(data) if data else []
         except H2Error as error:
-            # What came is no HTTP/2. The library's own words stay out: they may quote bytes.
+            # The bytes are not HTTP/2. The library's error text stays out: it may quote bytes.
             self.facts.failure = type(error).__name__
             self.facts.ended = "not-http2"
             return

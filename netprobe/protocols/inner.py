@@ -1,6 +1,6 @@
-"""The packet inside our tunnels: to documentation addresses, carrying nonce and MAC, harmless.
+"""The packet inside tunnel probes: to documentation addresses, carrying nonce and MAC, harmless.
 
-Whoever decapsulates it by mistake finds nothing to do: the MAC addresses are locally administered
+A host that decapsulates it by mistake drops it: the MAC addresses are locally administered
 and nobody's, the IP addresses are of TEST-NET-1 (RFC 5737), the TTL is 1 so that no router sends
 it on, and the port is discard. scapy is imported late: it takes longer than all else of a start.
 """
@@ -65,7 +65,7 @@ def inner_frame() -> Packet:
 
 
 def tunnel_reading(kind: str, network: int) -> Reading:
-    """Read a tunnel's packet: of our network nobody but a reflector sends any."""
+    """Read a tunnel's packet: only a reflector sends packets of this unused network."""
     if network == NETWORK_ID:
         return Reading(False, f"our own {kind} packet came back")
     return Reading(True, f"{kind}, network {network}")

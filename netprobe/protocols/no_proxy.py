@@ -48,7 +48,7 @@ def _matches_entry(entry: str, host: str, port: int, address: IpNumber | None) -
     if network is not None:
         return address is not None and address.version == network.version and address in network
     phrase, wanted = _split_port(entry)
-    # Go compares ports as text: one that is no number never matches, an empty one always does.
+    # Go compares ports as text: a word never matches, an empty port always does.
     if not phrase or wanted not in ("", str(port)):
         return False
     its_address = _parse_address(phrase)

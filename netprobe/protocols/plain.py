@@ -1,4 +1,4 @@
-"""Plain bytes: a magic word, a nonce and a MAC, where no protocol of its own is asked for."""
+"""Plain bytes: a magic word, a nonce and a MAC, for ports without a protocol of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORTEST_BANNER = 4
 
 
 class Plain:
-    """Our listener only: nothing is ever sent to a service that nobody asked us to speak to."""
+    """For netprobe's listeners; a live service gets no bytes unless ``probe:`` asks for them."""
 
     name = "plain"
     one_way = False

@@ -28,7 +28,7 @@ from netprobe.protocols.hearing import (
 from netprobe.protocols.tls_certificates import names_host
 
 # ``tls``: TLS answered where plaintext is expected; ``plaintext``: the reverse. The last three:
-# the connection opened, and what was asked got no word.
+# the connection opened, and the question got no answer.
 Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
 
 # Opens a connection to the service; None where it does not open (any more).
@@ -52,7 +52,7 @@ class Service:
 
     ``recognise`` gives what the service said, None where it is another. ``either``: the service is
     the same with and without TLS. ``plain_ports`` speak plaintext though the others speak TLS.
-    ``call``: see ``Request``.
+    ``call``: see ``ServiceRequest``.
     """
 
     title: str
@@ -71,9 +71,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
+    """The result; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
 
-    ``note``: what the service's own clients may stumble over.
+    ``note``: a problem that the service's own clients may have.
     """
 
     told: Told
@@ -102,12 +102,12 @@ class Asked:
         return host if self.port in (80, 443) else f"{host}:{self.port}"
 
     def target(self, path: str | None) -> str | None:
-        """What stands in the request line."""
+        """The target of the request line."""
         return f"http://{self.authority}{path}" if self.by_proxy else path
 
 
 async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
-    """Ask a service who it is. Where one way of speaking gets no word, the other is tried."""
+    """Identify a service: with TLS or without, and the other way if there is no answer."""
     tls = service.speaks_tls(asked.port)
     heard = await _hear_service(service, asked, dial, tls)
     if heard is None:
@@ -137,7 +137,7 @@ def _certificate_note(heard: ServiceReply, asked: Asked) -> str | None:
 
 
 def _is_settled(heard: ServiceReply, tls: bool) -> bool:
-    """Whether the answer is of the kind that was asked for, so that the other is no question."""
+    """Whether the answer is of the kind that was asked for, so the other need not be tried."""
     if tls:
         return heard.spoke_tls
     # Servers of HTTPS call a plaintext request a bad one, in plaintext.
@@ -160,7 +160,7 @@ def _judge_second(
 
 
 def _find_other(heard: ServiceReply, asked: Asked) -> Finding:
-    """Another service, or nobody who says a word."""
+    """Describe an answer of another service, or silence."""
     if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
         return Finding("other", describe(heard, asked.server_name), heard.status)
     told: dict[str, Told] = {"fin": "closed", "reset": "reset"}

@@ -26,7 +26,7 @@ TLS1_3 = 0x0304
 # One curve that every server has, FIPS ones included. Newer OpenSSL adds a post-quantum key of
 # 1,184 bytes otherwise, and there would be no small hello.
 SMALL_CURVE = "prime256v1"
-# Offers nobody knows, only there to make the hello as large as that of the real agent.
+# Unknown ALPN ids, which make the hello as large as that of the real agent.
 FILLER_BYTES = 240
 SHOWN_BYTES = 60
 
@@ -43,7 +43,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a handshake offers. ``server_name`` None: no SNI, as Go does for an IP address.
+    """The offer of a handshake. ``server_name`` None: no SNI, as Go does for an IP address.
 
     ``padding`` is how many bytes of unknown ALPN ids follow the real ones. ``ca`` is a file that
     the chain is verified against (not the name: that is compared apart); None verifies nothing.
@@ -58,7 +58,7 @@ class Hello:
 
 @dataclass(slots=True)
 class Seen:
-    """What the server showed so far. ``chain`` holds DER certificates, the leaf first.
+    """The server's side of the handshake so far. ``chain`` holds DER certificates, the leaf first.
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.
     ``alert`` is the number of the alert that it sent; ``distrust`` OpenSSL's code where the chain
@@ -79,7 +79,7 @@ class Seen:
 
 
 class TlsClient:
-    """One handshake and what follows. Feed it what came; send what it gives."""
+    """One TLS connection without a socket: feed it received bytes, send the bytes it gives."""
 
     def __init__(self, hello: Hello) -> None:
         self.seen = Seen()

@@ -1,4 +1,4 @@
-"""What a certificate says of itself, and whether it names a host as Go would ask."""
+"""Reads certificates, and matches their names to a host as Go does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS as a pipe for what is spoken inside it: an ``https://`` proxy, and TLS through its tunnel."""
+"""TLS as a pipe for a protocol inside it: an ``https://`` proxy, and TLS through its tunnel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TlsPipe:
         await self._talk.send(data)
 
     async def receive(self, limit_s: float) -> Event:
-        """Give what came inside; records without data (session tickets) are passed over."""
+        """Receive decrypted data; records without data (session tickets) are passed over."""
         while True:
             data, event = await self._talk.receive(limit_s)
             if event.kind != "data" or data:

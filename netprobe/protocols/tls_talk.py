@@ -1,7 +1,7 @@
 """A TLS conversation over a pipe: the hello, what came first and when, the handshake, data.
 
-Times are those of the pipe's events, so the agent's. Silence is waited for as long as it still says
-something: what the kernel knows of our own bytes decides.
+Times are those of the pipe's events, so the agent's. How long to wait in silence depends on what
+the kernel knows about the bytes that were sent.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ROUND_TRIPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long silence after the hello is waited for. Seconds since the hello was sent.
+    """How long to wait in silence after the hello, in seconds since it was sent.
 
     ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.
     ``gap_s``: later bytes of the server arrived, earlier ones did not. ``silent_s``: the server's
-    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s. ``enough`` says
-    that something else has told meanwhile why acknowledged bytes get no answer.
+    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s. ``enough``:
+    another try has meanwhile explained why acknowledged bytes get no answer.
     """
 
     lost_s: float = 9.0
@@ -61,9 +61,9 @@ BRIEF = Patience(2.5, 2.5, 2.5)
 
 @dataclass(slots=True)
 class Attempt:
-    """One handshake. ``first_ms`` is from the last byte of the hello to the first thing back.
+    """One handshake. ``first_ms`` is from the last byte of the hello to the first event.
 
-    ``tcp`` are the numbers when that thing came (or when silence was given up). ``stalled``: the
+    ``tcp`` are TCP_INFO numbers at that event (or when the wait ended). ``stalled``: the
     server's flight began and did not end. ``greeting`` are the first bytes after the handshake.
     """
 
@@ -95,14 +95,14 @@ class TlsTalk:
 
     @property
     def usable(self) -> bool:
-        """Whether the handshake is done and nobody has ended the conversation."""
+        """Whether the handshake is done and the connection still open."""
         seen = self._client.seen
         return seen.done and not seen.closed and self.attempt.end is None
 
     async def shake(self, patience: Patience, words: bool = True) -> Attempt:
-        """Send the hello, and go on until the server has said what it thinks of us.
+        """Send the hello, and go on until the server accepts or refuses the client.
 
-        Without ``words`` the end of the handshake is enough: the certificate is what is wanted.
+        Without ``words`` the end of the handshake, with its certificate, is enough.
         """
         await self._pipe.send(self._client.start())
         event = await self._receive_first(patience)

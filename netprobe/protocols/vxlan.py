@@ -1,4 +1,4 @@
-"""VXLAN (RFC 7348): an encapsulated frame of a network that nobody has."""
+"""VXLAN (RFC 7348): an encapsulated frame of an unused network."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Collector:
         if result.decides:
             self._deciding[result.verdict] += flows
         if result.verdict == "pass":
-            # Where nothing may answer, a refusal is the right answer and no weak proof.
+            # With ``expect: denied`` a refusal is the wanted answer, not a weak proof.
             if result.proof == "refusal" and result.expect == "allowed":
                 self._extra["refusals"] += flows
                 end = (result.destination, result.address)

@@ -1,4 +1,4 @@
-"""Two runs side by side: what is newly blocked, what was fixed, what stayed as it was."""
+"""Compares two runs: newly blocked, fixed and unchanged flows."""
 
 from __future__ import annotations
 

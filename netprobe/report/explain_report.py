@@ -73,7 +73,7 @@ def _write_verdict(story: FlowStory) -> Iterator[PagePart]:
 
 
 def _word_purpose(result: Result) -> list[str]:
-    """What a matrix needs the flow for; without one there is nothing to say."""
+    """The purpose of the flow in its matrix; nothing without a matrix."""
     denied = "; it must NOT be reachable" if result.expect == "denied" else ""
     if not result.purpose and not denied:
         return []

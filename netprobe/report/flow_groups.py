@@ -1,4 +1,4 @@
-"""Many flows in few lines: who reaches whom on which ports, exactly or as a survey."""
+"""Many flows in few lines: sources, destinations and ports, exactly or as a survey."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
 def addresses_of(*runs: RunInfo) -> Addresses:
-    """What is known of the hosts of these runs; the last one has the last word."""
+    """The addresses of the hosts of these runs; the last run wins."""
     return {host.name: host.addresses for info in runs for host in info.hosts}
 
 
@@ -95,7 +95,7 @@ def _source_text(name: str, addresses: Sequence[str], families: Iterable[int | N
 
 
 def _family_of(address: str) -> int | None:
-    """4 or 6; None where it is a name that nobody resolved."""
+    """4 or 6; None for a name that was not resolved."""
     if ":" in address:
         return 6
     return 4 if address.replace(".", "").isdigit() else None
@@ -124,7 +124,7 @@ def _some_ports(ports: Ports) -> str:
 
 @dataclass(slots=True)
 class Survey:
-    """What many results have in common, without keeping them: for what nobody could look at.
+    """Counts and names of many results, without the results: for flows that were not tested.
 
     ``first`` is the first result. The names are lists of what occurs, not a claim about each pair.
     """
@@ -158,7 +158,7 @@ class Survey:
 
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:
-    """What the flows are needed for: purpose and document row of each requirement."""
+    """The purpose and document row of each requirement."""
     names = {need(result): result.requirement for result in results}
     texts = list(names)
     if len(texts) <= most:

@@ -13,7 +13,7 @@ from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:
-    """What the reader must not miss: nothing tested, a partial run, then the worst."""
+    """The first lines: nothing tested, a partial run, then the worst verdict."""
     summary = report.summary
     if not tested(summary):
         yield Line(_nothing_tested(report, summary), "doubt")
@@ -25,7 +25,7 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
 
 
 def scope(report: Report) -> Iterator[Line]:
-    """What part of the matrix this is, where it is not the whole."""
+    """The tested part of the matrix, where it is not the whole."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.sample:
@@ -40,7 +40,7 @@ def _nothing_tested(report: Report, summary: Summary) -> str:
         why = f" ({plural(summary.skipped, 'requirement')} skipped)" if summary.skipped else ""
         return f"NOTHING WAS TESTED: there was no flow to probe{why}"
     if not report.info.complete and not report.info.interrupted:
-        # A crash, or a run that still goes on: nobody can say how far it came.
+        # A crash, or a run that still goes on: its end is unknown.
         results = plural(planned, "flow")
         return f"NOTHING WAS TESTED: the record ends before any of {results} had a result"
     if not report.info.complete:
@@ -88,7 +88,7 @@ def _word_excused(summary: Summary) -> str:
 
 
 def origin(report: Report) -> Iterator[Line]:
-    """Who measured what, and when: a report is forwarded to people who were not there."""
+    """Version, time, matrices and settings, for people who get the report from others."""
     info = report.info
     yield Line(f"netprobe {netprobe.__version__}, {info.started_at}", "quiet")
     for matrix in info.matrices:

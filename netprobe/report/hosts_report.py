@@ -1,4 +1,4 @@
-"""What ``check --hosts`` found: one line a host, and what missing rights or ports cost."""
+"""The hosts of ``check --hosts``: one line a host, and the cost of missing rights and ports."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _word_details(host: HostReport) -> Iterator[str]:
 
 
 def _word_held_port(held: object) -> str:
-    """A port that the matrix needs and a process holds: what a listener of ours cannot prove."""
+    """Word a required port that a process holds, so that no listener of netprobe can."""
     return f"port held: {held}"
 
 

@@ -122,7 +122,7 @@ def _align_row(words: list[str], widths: list[int]) -> str:
 
 
 def _write_ways(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
-    """What works from every worker that was looked from."""
+    """The ways (direct or by proxy) of the tested workers."""
     looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
     ways = sorted({one.via for one in looked})
     yield Line()

@@ -127,7 +127,7 @@ def _condition_to_data(condition: Condition) -> dict[str, Any]:
 
 
 def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
-    """The matrix for people; what does not apply with these settings says so."""
+    """The matrix for people; each requirement says whether these settings skip it."""
     matrix = chosen.matrix
     yield Line(f"{matrix.name}: {matrix.title}", "strong")
     yield from field("document", [", ".join(map(str, matrix.document.values()))])

@@ -1,4 +1,6 @@
-"""Neighbouring ports of one range that share one fate become one result (design section 5).
+"""Neighbouring ports of one range with equal verdict and evidence become one result.
+
+docs/design.md, section 5, lists the keys that must be equal.
 
 Only within a range of the requirement: 2379 and 2380, listed one by one, stay two results.
 """
@@ -18,7 +20,7 @@ Ranges = Mapping[tuple[str, str, str], Ports]
 
 
 def ranges_of(plan: Plan) -> Ranges:
-    """What may be merged in the results of this plan."""
+    """The port ranges of this plan, within which results may be merged."""
     return {
         (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
     }

@@ -127,7 +127,7 @@ def _choose_mode(path: str) -> int:
 
 
 def discard_stdout() -> None:
-    """Point standard output at nothing: what is left in its buffer would fail again at exit."""
+    """Point standard output at /dev/null: else its buffer would fail again at exit."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

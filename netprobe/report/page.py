@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A label and what it says, one line each; the label stands at the first only."""
+    """A label and its lines; the label stands at the first line only."""
 
     label: str
     lines: tuple[str, ...]
@@ -58,7 +58,7 @@ def _plain_lines(part: PagePart) -> Iterator[str]:
 
 
 def encodable(text: str, stream: TextIO) -> str:
-    """The same text in what the stream can carry: LANG=C has no arrows."""
+    """The text in characters that the stream can encode: LANG=C has no arrows."""
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding)

@@ -1,4 +1,4 @@
-"""A plan as people and programs read it: every flow that a run would send, and what it costs."""
+"""A plan for people and programs: every flow that a run would send, and the cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDEST_PORTS = 40
 
 
 class PlanCost(Protocol):
-    """What a run would cost; the plan stage estimates it."""
+    """The cost of a run, as the plan stage estimates it."""
 
     @property
     def flows(self) -> int: ...
@@ -37,7 +37,7 @@ class PlanCost(Protocol):
 
 
 def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
-    """Write one line a flow, then what is skipped, the notes and the totals."""
+    """Write one line a flow, then skipped requirements, notes and totals."""
     widths = _measure_widths(plan)
     for row in _make_rows(plan):
         cells = [clean(cell).ljust(width) for cell, width in zip(row, widths, strict=True)]

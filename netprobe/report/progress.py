@@ -1,4 +1,4 @@
-"""What a run shows on standard error meanwhile: a live line on a terminal, plain lines else."""
+"""Progress on standard error: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PlainProgress:
         self._last_percent = 0
 
     def host(self, report: HostReport) -> None:
-        """Say what went wrong with a host; one that works is no news."""
+        """Print the problem of a host; a working host prints nothing."""
         if report.state in ("failed", "lost"):
             self._print_line(host_text(report))
 
@@ -88,7 +88,7 @@ def host_text(report: HostReport) -> str:
 
 
 def host_words(report: HostReport) -> str:
-    """What the host or ssh said; the host's name stands before it everywhere."""
+    """The words of the host or of ssh, without the host's name, which stands before them."""
     return report.words.removeprefix(f"{report.name}: ")
 
 

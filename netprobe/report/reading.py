@@ -59,7 +59,7 @@ def read_run(path: str) -> tuple[RunInfo, Collector]:
 
 
 def _is_record(path: str) -> bool:
-    """A record says so in its first line, which is a whole object."""
+    """Whether the first line is the header of a record."""
     try:
         with Path(path).open("rb") as file:
             first = json.loads(file.readline())

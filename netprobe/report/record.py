@@ -33,7 +33,7 @@ from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.merge import Ranges, ranges_of
 
-# What --resume keeps; everything else is probed again.
+# The verdicts that --resume keeps; other flows are probed again.
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
 # matrix, requirement, source, destination, address, protocol
@@ -43,7 +43,7 @@ _FlowKey = tuple[str, str, str, str, str | None, str]
 
 
 def key_of(result: Result) -> ResultKey:
-    """What makes two results results of the same flow, ports apart."""
+    """The key that all results of one flow share, whatever their ports."""
     return (
         result.matrix,
         result.requirement,
@@ -95,7 +95,7 @@ class RecordWriter:
 
 
 def header_of(plan: Plan, started_at: str) -> Json:
-    """The first line of a record: what is going to be probed."""
+    """The first line of a record: the plan that is about to run."""
     ranges = ranges_of(plan)
     return {
         "schema": RECORD_SCHEMA,
@@ -130,7 +130,7 @@ def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
 
 
 def _write_all(file: FileIO, line: bytes) -> None:
-    """A write to a nearly full disk may take a part and say so; the next one then fails."""
+    """Write all bytes: on a nearly full disk one write may take a part, and the next fails."""
     rest = memoryview(line)
     while rest:
         rest = rest[file.write(rest) :]
@@ -150,7 +150,7 @@ def _result_line(result: Result) -> bytes:
 
 
 class Earlier(Protocol):
-    """What is left of an earlier run, whether a record or a JSON report.
+    """An earlier run, read from a record or from a JSON report.
 
     ``results`` may be looped over more than once.
     """
@@ -182,7 +182,7 @@ class RecordedResults:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A record. ``info`` is its last line; where a crash left that out, what the header tells.
+    """A record. ``info`` is its last line, or its header where a crash left no last line.
 
     ``complete``: the run came to its own end.
     """
@@ -194,7 +194,7 @@ class Recorded:
 
     @property
     def path(self) -> str:
-        """Where it was read."""
+        """The file that it was read from."""
         return self.results.path
 
     @property
@@ -273,7 +273,7 @@ def _read_result(path: str, number: int, data: Json) -> Result:
 
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
-    """What need not be probed again: for every flow its final ports, () where it has no ports."""
+    """The ports with a final result, for every flow; () for protocols without ports."""
     done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
@@ -284,10 +284,10 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
 
 
 def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
-    """The earlier results that are final and that this plan asks for again, at their place in it.
+    """The earlier final results of flows that this plan has too, at their place in it.
 
-    An inventory may have changed since: what it no longer holds, or holds at another address, is
-    not kept. Raises RequestError where matrices or settings differ.
+    If the inventory has changed, results of hosts that are gone or have other addresses are not
+    kept. Raises RequestError where matrices or settings differ.
     """
     _refuse_other_request(earlier, plan.matrices)
     places = _places_of_flows(plan)

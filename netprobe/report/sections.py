@@ -1,4 +1,4 @@
-"""What the report for people says beside the findings: what is open, excused or skipped."""
+"""The sections beside the findings: open, waived, optional and skipped flows, limits, notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Surveys = dict[tuple[object, ...], Survey]
 
 @dataclass(slots=True)
 class Rest:
-    """Failures that no finding tells of, by what they have in common; grows with what differs."""
+    """Flows without a finding, grouped by common words; memory grows with the groups only."""
 
     addresses: Addresses = field(default_factory=dict)
     failed: Surveys = field(default_factory=dict)
@@ -49,7 +49,7 @@ def survey_rest(report: Report) -> Rest:
 
 def _add_deciding(rest: Rest, result: Result) -> None:
     if result.verdict == "not-tested":
-        # The same words for several sources are one block, whatever each is called.
+        # Equal words for several sources make one block, whatever the sources are called.
         words = result.because.removeprefix(result.source)
         _add_to_survey(rest.not_tested, (result.reason, words), result)
     elif result.verdict == "inconclusive":
@@ -83,7 +83,7 @@ def failed_parts(rest: Rest) -> Iterator[PagePart]:
 
 
 def open_parts(rest: Rest) -> Iterator[PagePart]:
-    """First what the evidence leaves open, then what nobody could look at."""
+    """First the inconclusive flows, then those that were not tested."""
     yield from _write_section(
         rest.inconclusive, rest.addresses, "INCONCLUSIVE: the evidence allows both"
     )
@@ -180,7 +180,7 @@ def _name_flow(result: Result) -> str:
 
 
 def limit_parts(report: Report, rest: Rest) -> Iterator[PagePart]:
-    """What missing rights and missing agents cost; hosts told of as not tested are not repeated."""
+    """The cost of missing rights and agents; hosts listed as not tested are not repeated."""
     told = {source for survey in rest.not_tested.values() for source in survey.sources}
     lines = _word_costs(report.info.hosts)
     lines += [
@@ -200,7 +200,7 @@ def _word_costs(hosts: Sequence[HostReport]) -> list[str]:
 
 
 def skipped_parts(report: Report) -> Iterator[PagePart]:
-    """How much was skipped on purpose, and the most frequent reasons."""
+    """The number of skipped requirements, and the most frequent reasons."""
     skipped = report.info.skipped
     if not skipped:
         return
@@ -213,7 +213,7 @@ def skipped_parts(report: Report) -> Iterator[PagePart]:
 
 
 def note_parts(report: Report) -> Iterator[PagePart]:
-    """What the plan and the run want the reader to know."""
+    """The notes of the plan and of the run."""
     yield from _write_list("NOTES", list(report.info.notes), "plain")
 
 

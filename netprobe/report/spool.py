@@ -27,7 +27,7 @@ FileSlice = tuple[int, int]  # offset and length in the file
 
 
 def place(result: Result) -> tuple[tuple[int, int, int], str, int]:
-    """Where a result stands in every report: place in the plan, address (a name has many), port."""
+    """Sort key of every report: place in the plan, address (a name has several), port."""
     return (result.order, result.address, -1 if result.port is None else result.port)
 
 

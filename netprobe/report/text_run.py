@@ -1,4 +1,4 @@
-"""The report for people: what is blocked first, one block of lines a cause, the totals last."""
+"""The report for people: findings first, one block of lines each, the totals last."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _write_findings(findings: list[Finding], addresses: Addresses) -> Iterator[P
 
 
 def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
-    """What a network engineer needs to act: the flows, their purpose, the evidence, the place."""
+    """The fields of a finding: flows, purpose, evidence, place and advice."""
     yield from field("flows", flow_lines(finding.members, addresses))
     yield from field("purpose", needs(finding.members))
     yield from field("seen", _word_evidence(finding.members))

@@ -8,7 +8,7 @@ from netprobe.model.dataclass_json import Json
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.report.page import Line, PagePart, Style, field
 
-# What stands before an entry's words: the eye finds the place without reading.
+# The mark before an entry's words, so that the failing step stands out.
 _MARKS: dict[TrailStatus, str] = {
     "ok": "", "bad": "!! ", "doubt": "?? ", "not-needed": "-- ", "not-possible": "-- ",
 }  # fmt: skip

@@ -15,7 +15,7 @@ _PLACES: dict[Place, str] = {
     "service": "the service at the destination",
 }
 
-# What the router that spoke has to do with it, where it is no refusal.
+# The role of the router that sent an ICMP error, where that is not a refusal.
 _REJECTED = {
     "mtu-too-small": "the link behind {router}",
     "routing-loop": "a routing loop at {router}",

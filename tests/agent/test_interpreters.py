@@ -26,7 +26,7 @@ from netprobe.agent.wire.orders import (
     StopCaptureOrder,
 )
 from netprobe.vantage.launch import Launcher, start_agent
-from tests.agent.interpreters import INTERPRETERS
+from tests.agent.interpreters import INTERPRETERS, PLACES
 from tests.vantage.support import (
     HOST,
     KEY,

@@ -197,7 +197,7 @@ def test_live_calls_a_refusal_a_missing_service() -> None:
 
 
 def test_because_counts_the_evidence() -> None:
-    """As in the contract: packets, what the other end saw, the last hop that answered."""
+    """The sentence has the packets, what the destination saw, and the last hop that answered."""
     some = evidence(
         SILENT, listener=OURS, witness=Witness(capture=False), trace=Trace("10.0.0.254", 1)
     )

@@ -56,7 +56,7 @@ def test_a_result_without_its_keys_is_none() -> None:
 
 
 def test_info_has_no_secrets() -> None:
-    """The run's own keys are those of the contract and the documented extra ones."""
+    """The run's own keys are exactly those of docs/result-json.md."""
     assert sorted(info_to_json(INFO)) == sorted(
         [
             *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows"),

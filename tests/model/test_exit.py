@@ -1,4 +1,4 @@
-"""The exit status (design section 2)."""
+"""The exit status (docs/design.md, section 2.5)."""
 
 from __future__ import annotations
 

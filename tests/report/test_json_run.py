@@ -31,7 +31,7 @@ def document(report: Any = None) -> dict[str, Any]:
 
 
 def test_keys() -> None:
-    """Every key of the contract is there; results have exactly those of the contract."""
+    """The run has every key of docs/result-json.md, and a result has exactly those it lists."""
     run = document()
 
     assert set(RUN_KEYS.split()) <= set(run)

@@ -120,7 +120,7 @@ def _as_mapping(value: object) -> AnsibleVars:
 
 
 class _HostReader:
-    """One host's variables; what cannot be used becomes a problem or a note."""
+    """Reads one host's variables; unusable ones become a problem or a note."""
 
     def __init__(
         self, path: str, name: str, variables: AnsibleVars, problems: list[Problem]

@@ -1,4 +1,4 @@
-"""Which inventory a run uses: given, found, ours or Ansible's, and several as one."""
+"""The inventory of a run: given or found, YAML or Ansible's, several joined to one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
 
 
 def check_loopback(inventory: Inventory, problems: list[Problem]) -> None:
-    """Note loopback addresses in files of ours; of Ansible's hosts many may take no part."""
+    """Note loopback addresses in YAML files; many hosts of an Ansible inventory take no part."""
     ours = (host for host in inventory.hosts if host.place)
     problems.extend(loopback_problems(inventory.hosts, ours))
 
@@ -76,7 +76,7 @@ def is_ansible(path: str) -> bool:
 
 
 def _find_inventories(problems: list[Problem]) -> tuple[str, ...]:
-    """The inventory that nobody named; a problem where there is none."""
+    """Find the inventory if no ``-i`` is given; a problem where there is none."""
     named = os.environ.get(VARIABLE)
     if named:
         return tuple(part for part in named.split(os.pathsep) if part)

@@ -23,7 +23,7 @@ from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vanta
 
 
 def read_inventory(path: str, problems: list[Problem]) -> Inventory | None:
-    """The inventory of a file of ours; None after its problems were noted."""
+    """Read a YAML inventory; None after its problems were noted."""
     document = read_document(path, problems)
     return from_document(document, problems) if document else None
 
@@ -43,7 +43,7 @@ def from_document(document: Document, problems: list[Problem]) -> Inventory | No
 
 
 def _check_hosts(document: Document, problems: list[Problem]) -> None:
-    """What no single key can show to be wrong; on plain values, so that nothing else hides it."""
+    """Check rules over several keys, on plain values, so that other problems do not hide them."""
     hosts = document.get(("hosts",))
     if hosts == {}:
         words = "there is no host in it, expected at least one"

@@ -28,7 +28,7 @@ def loopback_problems(hosts: Sequence[Host], asked: Iterable[Host]) -> Iterator[
 
 
 def loopback_notes(hosts: Sequence[Host]) -> list[str]:
-    """What a reader should know of an inventory that :func:`loopback_problems` lets pass."""
+    """Notes about loopback addresses that :func:`loopback_problems` lets pass."""
     names = [host.name for host in hosts if any(map(is_loopback, host.addresses))]
     if not names or not is_one_machine(hosts):
         return []

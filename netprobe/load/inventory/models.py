@@ -106,7 +106,6 @@ def _split_commas(value: object) -> object:
     return value
 
 
-_TEXT = {"type": "string"}
 _ADDRESS = WithJsonSchema({"type": "string", "minLength": 1})
 _ARGUMENT = WithJsonSchema({"type": ["string", "number"]})
 _VANTAGE: dict[str, Any] = {
@@ -140,7 +139,7 @@ Become = Annotated[
 
 
 class VantageFile(FileModel):
-    """Where a probe starts; ``kind`` is ours, from the words ssh, local and none."""
+    """Where a probe starts: a command, or one of the words ssh, local and none as ``kind``."""
 
     kind: Literal["ssh", "local", "none"] | None = None
     command: list[Argument] | None = Field(
@@ -163,7 +162,7 @@ VantageField = Annotated[
 
 
 class SshDefaultsFile(FileModel):
-    """What OpenSSH is told for every host; all else is left to the user's own ssh configuration."""
+    """Settings of OpenSSH for every host; the user's own ssh configuration has all others."""
 
     user: SshWord | None = Field(default=None, description="User to log in as.")
     port: Annotated[int, AfterValidator(_check_ssh_port)] | None = Field(
@@ -187,7 +186,7 @@ SshField = Annotated[SshFile, BeforeValidator(split_ssh, json_schema_input_type=
 
 
 class ProxyFile(FileModel):
-    """The proxy that the host's software is told to use."""
+    """The proxy settings of the host's software."""
 
     https_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTPS.")
     http_proxy: Url | None = Field(default=None, description="URL of the proxy for HTTP.")
@@ -199,7 +198,7 @@ class ProxyFile(FileModel):
 
 
 class DefaultsFile(FileModel):
-    """What holds for every host that does not say otherwise."""
+    """Defaults for every host."""
 
     vantage: VantageField | None = Field(
         default=None, description="Where probes start: ssh, local, none."

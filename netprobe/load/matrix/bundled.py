@@ -46,7 +46,7 @@ def bundled_path(name: str) -> Path:
 
 
 def unknown_name(name: str) -> Problem | None:
-    """Why this is no bundled name, or None where it is one."""
+    """The problem with a name that is not bundled; None for a bundled one."""
     names = bundled_names()
     if name in names:
         return None

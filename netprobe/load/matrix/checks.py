@@ -217,7 +217,7 @@ class Checks:
                 self._check_probe(path, self._apply_override(name, body))
 
     def _apply_override(self, name: str, body: Body) -> Body:
-        """What an override leaves of a requirement, as far as its probe is concerned."""
+        """The keys of a requirement after an override, as far as the probe check needs them."""
         old = {one.id: one for one in self.base.requirements} if self.base else {}
         keys = (*PROTOCOL_KEYS, "probe")
         return {**{key: getattr(old[name], key) for key in keys if name in old}, **body}

@@ -87,7 +87,7 @@ class _Shelf:
         extends = document.get(("extends",)) is not None
         base = self._read_base(document, chain) if extends else None
         if extends and base is None:
-            # What it extends is broken: say what can be said without knowing the names of that.
+            # The extended file is broken: check only what does not need its names.
             self._validate_file(document)
             return None
         settings = read_settings(document, base.settings if base else {}, self.problems)
@@ -147,7 +147,7 @@ class _Shelf:
 
 
 def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
-    """The file's own name, else that of what it extends with the file's own behind it."""
+    """The name that the file gives, else the extended matrix's name and the file's stem."""
     if file.name:
         return file.name
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem)

@@ -56,7 +56,7 @@ ConditionField = Annotated[Any, PlainValidator(_check_mapping), WithJsonSchema(_
 
 
 class DocumentFile(FileModel):
-    """Where the rows of a matrix come from."""
+    """The document that the rows of a matrix come from."""
 
     title: str | None = Field(default=None, description="Title of the document.")
     publisher: str | None = Field(default=None, description="Who publishes the document.")
@@ -173,8 +173,8 @@ _WAIVER = '"REASON, until 2027-01-31"'
 def split_waiver(value: object) -> object:
     """``"reason, until 2027-01-31"`` as reason and date.
 
-    "until" with a word that is no attempt at a date ("until Monday we wait") stays a reason,
-    unless a comma says that it was meant as the end of the waiver. A date elsewhere behind "until"
+    "until" before a word without digits ("until Monday we wait") stays a reason, unless a comma
+    shows that it was meant as the end of the waiver. A date elsewhere behind "until"
     is refused: read as a part of the reason it would make a waiver that never ends.
     """
     if isinstance(value, dict):

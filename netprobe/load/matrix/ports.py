@@ -16,7 +16,7 @@ from netprobe.model.ports import MAX_PORT, MIN_PORT
 _RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})\Z", re.ASCII)
 _PORT = re.compile(r"\d{1,9}\Z", re.ASCII)
 
-# People look for these by name; the number is what stands in the packet.
+# People look for these by name; the packet has the number.
 _PROTOCOLS = {"icmp": 1, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51}
 _PROTOCOLS |= {"icmpv6": 58, "ospf": 89, "vrrp": 112, "sctp": 132}
 # IANA's registry; Linux makes no socket for 0 and takes 255 for "headers included" (raw(7)).

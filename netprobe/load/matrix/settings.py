@@ -11,7 +11,7 @@ from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.wording import listed, quoted, what_it_is
 from netprobe.model.matrix import Setting, SettingType, SettingValue
 
-# What the settings of a file are known as. None: it is there, but not well enough to check values.
+# The settings of a file by name. None: its declaration is broken, so values cannot be checked.
 Known = Mapping[str, Setting | None]
 
 
@@ -28,7 +28,7 @@ def read_settings(document: Document, base: Mapping[str, Setting], out: list[Pro
 
 
 class _SettingReader:
-    """One setting on its way from the file; what pydantic already refuses is passed over."""
+    """Reads the declaration of one setting; pydantic reports problems of its shape."""
 
     def __init__(
         self, document: Document, path: Path, body: Mapping[str, object], out: list[Problem]

@@ -84,7 +84,7 @@ def problem_at(place: str, text: str) -> Problem:
 
 
 def kind_of(schema: object) -> str | None:
-    """``matrix``, ``inventory``, another kind of ours, or None."""
+    """The kind that the ``schema:`` line names (``matrix``, ``inventory`` ...), or None."""
     match = _SCHEMA.match(schema) if isinstance(schema, str) else None
     return match[1] if match else None
 

@@ -27,7 +27,7 @@ def check_name(text: str) -> str:
 
 
 def check_not_empty(text: str) -> str:
-    """A text that says something."""
+    """A text that is not blank."""
     if not text.strip():
         raise refuse("the text is empty, expected some words")
     return text

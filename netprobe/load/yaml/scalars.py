@@ -1,7 +1,7 @@
-"""What a plain YAML scalar means: the core schema of YAML 1.2, section 10.3, nothing of YAML 1.1.
+"""Plain YAML scalars by the core schema of YAML 1.2, section 10.3, without YAML 1.1.
 
 In YAML 1.1 ``on`` is true, ``22:30`` is 1350, ``010`` is 8 and ``1_000`` is 1000. Files about ports
-and hosts are full of such words: only the short list of 1.2 is understood, all else is text.
+and hosts are full of such words, so only the short list of 1.2 has a meaning; all else is text.
 """
 
 from __future__ import annotations

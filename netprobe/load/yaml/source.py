@@ -36,9 +36,9 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # the C class has no annotati
 
 
 def read_document(path: str, problems: list[Problem], name: str | None = None) -> Document | None:
-    """Read a file; whatever is wrong with it goes to ``problems`` and gives None.
+    """Read a file; None where it cannot be parsed. All problems go to ``problems``.
 
-    ``name`` is what the file is called in problems, ``path`` where nothing else is said.
+    ``name`` stands for the file in problems; the default is ``path``.
     """
     name = name or path
     raw = read_bytes(path, problems, name)
@@ -60,7 +60,7 @@ def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
 
 
 def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
-    """Parse bytes; None and at least one new problem where they are no YAML of ours."""
+    """Parse bytes; None and at least one new problem where they are not a YAML mapping."""
     text = _decode_text(raw, problems, name)
     if text is None or not _characters_are_fine(text, problems, name):
         return None
@@ -150,7 +150,7 @@ def _characters_are_fine(text: str, problems: list[Problem], name: str) -> bool:
 
 
 class _Parser:
-    """One text on its way to a document."""
+    """Parses one text into a document."""
 
     def __init__(self, name: str, text: str, problems: list[Problem]) -> None:
         self.name = name
@@ -312,8 +312,8 @@ def _word_reserved(error: yaml.MarkedYAMLError) -> str:
     return "a value cannot begin with this character, expected it in quotes"
 
 
-# What a syntax error means is told from the character at its place: the parsers' own words differ
-# between the C and the Python version.
+# The character at the place of a syntax error decides its words: the messages of PyYAML's C and
+# Python parsers differ.
 _AT: dict[str, Callable[[yaml.MarkedYAMLError], str]] = {
     "\t": lambda error: "a tab stands in the indentation, expected spaces",
     ":": lambda error: (

@@ -24,7 +24,7 @@ Model = TypeVar("Model", bound=FileModel)
 
 
 def refuse(text: str) -> PydanticCustomError:
-    """The error that a validator of ours raises; its text is the sentence that the user reads."""
+    """The error that validators raise; its text is the sentence that the user reads."""
     return PydanticCustomError("netprobe", "{text}", {"text": text})
 
 

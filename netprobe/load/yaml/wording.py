@@ -1,4 +1,4 @@
-"""How problems are worded: values in quotes, lists of names, and the nearest known name."""
+"""Words of problems: values in quotes, lists of names, and the nearest known name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quoted(value: object) -> str:
 
 
 def what_it_is(value: object) -> str:
-    """What stands in the file, for "X, expected Y": ``5 is a number``, ``this is a list`` ..."""
+    """The value in the file, for "X, expected Y": ``5 is a number``, ``this is a list`` ..."""
     if value is None:
         return "nothing stands here"
     if isinstance(value, bool):
@@ -51,7 +51,7 @@ def unknown(kind: str, name: str, known: Collection[str]) -> str:
 
 
 def instead_of(name: str, known: Collection[str]) -> str:
-    """What was probably meant, else all that could have been."""
+    """The names that were probably meant, else all known names."""
     near = nearest(name, known)
     if not known:
         return "expected none: there are none here"
