@@ -11,18 +11,24 @@ A network that misbehaves never raises: silence, a reset or an ICMP error is an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+# The exit status of a command that could not do its job; model/exit.py has the others.
+REQUEST: Final = 2
+FAILED: Final = 4
+INTERRUPTED: Final = 130
 
 
 class NetprobeError(Exception):
     """netprobe could not do its own job; the text is one clear line for the user."""
 
-    exit_status = 4
+    exit_status: int = FAILED
 
 
 class RequestError(NetprobeError):
     """The request was wrong: usage, a name that nobody knows, a file that does not parse."""
 
-    exit_status = 2
+    exit_status = REQUEST
 
 
 class Problem:

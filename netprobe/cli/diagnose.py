@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
-from netprobe.cli.options import TUNNEL_FORMATS
-from netprobe.errors import RequestError
-from netprobe.konnectivity.request import Options as TunnelOptions
-from netprobe.konnectivity.request import make_tunnel
+from netprobe.cli.options import TUNNEL_FORMATS, VerbOptions
+from netprobe.errors import FAILED, RequestError
+from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
-from netprobe.model.exit import BLOCKED, FAILED, PASS, UNKNOWN
+from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
-from netprobe.report.konnectivity import write_konnectivity_text
-from netprobe.report.konnectivity_json import write_konnectivity_json
+from netprobe.report.konnectivity_report import (
+    write_konnectivity_json,
+    write_konnectivity_text,
+)
 from netprobe.report.outputs import parse_outputs, write_outputs
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher
 
-Options = Mapping[str, Any]  # Any: what click made of each option
-
 WRITERS = {"text": write_konnectivity_text, "json": write_konnectivity_json}
 
 
-def konnectivity_verb(options: Options) -> int:
+def konnectivity_verb(options: VerbOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
     outputs = parse_outputs(options["outputs"], TUNNEL_FORMATS, "text")
     tunnel = make_tunnel(
@@ -57,7 +55,7 @@ def konnectivity_verb(options: Options) -> int:
     return FAILED if problems else _status(report)
 
 
-def _hosts(options: Options) -> tuple[Host, ...]:
+def _hosts(options: VerbOptions) -> tuple[Host, ...]:
     if options["inventories"]:
         return choose_hosts(load_inventory(options["inventories"]), options["from_"])
     if options["from_"]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 from functools import partial
-from typing import Any
 
-from netprobe.cli.options import EXPLAIN_FORMATS
+from netprobe.cli.options import EXPLAIN_FORMATS, VerbOptions
 from netprobe.cli.run import password_of, raise_problems
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
@@ -19,15 +18,13 @@ from netprobe.model.explanation import Explanation
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.pipeline import Probing, until_signal
-from netprobe.report.explain_page import write_explain_json, write_explain_text
+from netprobe.report.explain_report import write_explain_json, write_explain_text
 from netprobe.report.outputs import parse_outputs, write_outputs
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher
 
-Options = Mapping[str, Any]  # Any: what click made of each option
 
-
-def explain_verb(options: Options) -> int:
+def explain_verb(options: VerbOptions) -> int:
     """Probe one flow and print its page; the exit status is that of a run of this flow."""
     outputs = parse_outputs(options["outputs"], EXPLAIN_FORMATS, "text")
     request = FlowRequest(

@@ -27,7 +27,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
     from netprobe.load.matrix.file import load_matrices
     from netprobe.model.inventory import Inventory
     from netprobe.plan.conditions import why_not
-    from netprobe.report.matrix_page import (
+    from netprobe.report.matrix_report import (
         matrix_parts,
         write_matrix_json,
         write_matrix_yaml,
@@ -54,8 +54,8 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
 
 def init_verb(matrices: Sequence[str]) -> int:
     """Print an inventory to start from."""
-    from netprobe.load.inventory.starter import starter_inventory
     from netprobe.load.matrix.file import load_matrices
+    from netprobe.load.starter import starter_inventory
 
     if not matrices:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""Arguments and exit status; what a verb does is in ``cli_*.py``, imported when it is called."""
+"""Arguments and exit status; each verb is a module, imported when it is called."""
 
 from __future__ import annotations
 
@@ -30,11 +30,9 @@ from netprobe.cli.options import (
     tunnel_options,
 )
 from netprobe.cli.streams import guard_streams
-from netprobe.errors import FileErrors, NetprobeError
+from netprobe.errors import FAILED, INTERRUPTED, REQUEST, FileErrors, NetprobeError
 
 SHELLS = ("bash", "zsh", "fish")
-FAILED = 4
-INTERRUPTED = 130
 # What a shell reports of a program whose reader went away (128 + SIGPIPE).
 NO_READER = 141
 
@@ -265,7 +263,7 @@ def status_of(arguments: Sequence[str]) -> int:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return 2
+        return REQUEST
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -27,6 +27,7 @@ PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
 # Any: click's decorators take and give whatever they stand on.
 Decorator = Callable[[Any], Any]
+VerbOptions = Mapping[str, Any]  # Any: what click made of each option
 
 
 def option(*names: str, **attributes: Any) -> Decorator:

@@ -9,14 +9,15 @@ from typing import TextIO
 import click
 
 from netprobe.cli.options import RUN_FORMATS
+from netprobe.errors import FAILED
 from netprobe.judge.findings import fold
-from netprobe.model.exit import FAILED, exit_status
+from netprobe.model.exit import exit_status
 from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
 from netprobe.report.collector import Collector, Report
 from netprobe.report.diff import compare, write_diff
 from netprobe.report.headline import totals
-from netprobe.report.outputs import Output, parse_outputs, write_outputs
+from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
 
 
@@ -31,7 +32,7 @@ def report_verb(file: str, outputs: Sequence[str]) -> int:
 
 
 def finish(
-    info: RunInfo, collector: Collector, outputs: Sequence[Output], problems: Sequence[str]
+    info: RunInfo, collector: Collector, outputs: Sequence[OutputTarget], problems: Sequence[str]
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
     report = Report(info, collector, fold(collector.failures()))

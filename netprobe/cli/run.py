@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from netprobe import pipeline
-from netprobe.cli.options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS
+from netprobe.cli.options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS, VerbOptions
 from netprobe.cli.report import finish
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.exit import PASS, UNKNOWN
@@ -27,27 +27,25 @@ from netprobe.model.sink import Sink
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.report.collector import Collector
-from netprobe.report.hosts_page import write_hosts_json, write_hosts_text
+from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_outputs
-from netprobe.report.plan_page import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import (
     Earlier,
-    Key,
     Recorded,
     RecordWriter,
+    ResultKey,
     done_ports,
     header_of,
     kept,
 )
 from netprobe.report.terminal_safe import clean
 
-Options = Mapping[str, Any]  # Any: what click made of each option
 
-
-def run_verb(options: Options) -> int:
+def run_verb(options: VerbOptions) -> int:
     """Plan, probe, report."""
     outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
     if options["record"]:
@@ -75,7 +73,7 @@ class _Run:
     plan: Plan
     collector: Collector
     writer: RecordWriter | None
-    done: Mapping[Key, Ports]
+    done: Mapping[ResultKey, Ports]
     note: str | None
 
     def probe(self, probing: pipeline.Probing) -> RunInfo:
@@ -129,7 +127,7 @@ def _refuse_to_overwrite(path: str, earlier: Earlier | None) -> None:
 
 def _start(plan: Plan, collector: Collector, earlier: Earlier | None, path: str | None) -> _Run:
     """Take over what an earlier run left, then begin the new record: they may be one file."""
-    done: Mapping[Key, Ports] = {}
+    done: Mapping[ResultKey, Ports] = {}
     note = None
     if earlier is not None:
         for result in kept(earlier, plan):
@@ -145,7 +143,7 @@ def _start(plan: Plan, collector: Collector, earlier: Earlier | None, path: str 
     return _Run(plan, collector, writer, done, note)
 
 
-def plan_verb(options: Options) -> int:
+def plan_verb(options: VerbOptions) -> int:
     """Print the plan."""
     outputs = parse_outputs(options["outputs"], PLAN_FORMATS, "text")
     plan = pipeline.make_plan(request_of(options))
@@ -175,7 +173,7 @@ def _tell_note(note: str) -> None:
     click.echo(f"netprobe: note: {note}", err=True)
 
 
-def check_hosts_verb(options: Options) -> int:
+def check_hosts_verb(options: VerbOptions) -> int:
     """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
     outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
     plan = pipeline.make_plan(request_of(options))
@@ -198,7 +196,7 @@ def raise_problems(problems: list[str]) -> None:
         raise NetprobeError("\n".join(problems))
 
 
-def request_of(options: Options) -> pipeline.Request:
+def request_of(options: VerbOptions) -> pipeline.Request:
     """What the user asked for. Raises RequestError where no matrix is named."""
     if not options["matrices"]:
         raise RequestError(
@@ -218,7 +216,7 @@ def request_of(options: Options) -> pipeline.Request:
     )
 
 
-def _probing(options: Options) -> pipeline.Probing:
+def _probing(options: VerbOptions) -> pipeline.Probing:
     return pipeline.Probing(
         timeout_s=options["timeout"],
         retries=options["retries"],
@@ -233,7 +231,7 @@ def _probing(options: Options) -> pipeline.Probing:
     )
 
 
-def password_of(options: Options) -> str | None:
+def password_of(options: VerbOptions) -> str | None:
     """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
     given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
     if not options["ask_become_pass"]:

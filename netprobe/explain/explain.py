@@ -31,17 +31,17 @@ from netprobe.explain.steps import (
 from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
-from netprobe.model.explanation import Explanation, FlowStory, Step
-from netprobe.model.plan import Block, Plan
+from netprobe.model.explanation import Explanation, FlowStory
+from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
-from netprobe.plan.path_mtu import PATH_MTU
+from netprobe.model.trail import TrailEntry
 from netprobe.probe.flows.work import Order
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
 Found = Mapping[Order, list[Evidence]]
 
-_STEPS: tuple[Callable[[View], Step], ...] = (
+_STEPS: tuple[Callable[[View], TrailEntry], ...] = (
     agents_step,
     name_step,
     route_step,
@@ -103,7 +103,6 @@ def _views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
             yield View(
                 evidence,
                 result,
-                watched.exchanges,
                 further,
                 watched.reports,
                 mtus.get(evidence.address),

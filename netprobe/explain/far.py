@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.explain.looks import outcome_words
 from netprobe.explain.steps import route_facts, route_words, unasked
 from netprobe.explain.view import View
-from netprobe.explain.words import outcome_words
 from netprobe.model.evidence import Outcome, PathMtu, Witness
-from netprobe.model.explanation import Step, StepStatus
+from netprobe.model.trail import TrailEntry, TrailStatus
 
 
-def arrival_step(view: View) -> Step:
+def arrival_step(view: View) -> TrailEntry:
     """What the destination's listener and a capture there saw of the requests."""
     witness = view.witness
     name = view.destination.name
     if not view.has_agent(view.destination):
-        return Step("arrival", "not-possible", (view.no_agent(view.destination),))
+        return TrailEntry("arrival", "not-possible", (view.no_agent(view.destination),))
     if witness is None:
         said = f"{name}'s agent noted nothing: {_why_unwitnessed(view)}"
-        return Step("arrival", "not-possible", (said,))
+        return TrailEntry("arrival", "not-possible", (said,))
     facts = {"socket": witness.socket, "capture": witness.capture, "seen_from": witness.seen_from}
     words = [*_socket_words(view, witness), *_capture_words(view, witness)]
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
-    return Step("arrival", _arrival_status(view, witness), tuple(words), facts)
+    return TrailEntry("arrival", _arrival_status(view, witness), tuple(words), facts)
 
 
 def _why_unwitnessed(view: View) -> str:
@@ -36,7 +36,7 @@ def _why_unwitnessed(view: View) -> str:
     return "no probe was sent"
 
 
-def _arrival_status(view: View, witness: Witness) -> StepStatus:
+def _arrival_status(view: View, witness: Witness) -> TrailStatus:
     if witness.socket or view.result.verdict == "pass":
         return "ok"
     if witness.capture is None and view.evidence.listener.state != "ours":
@@ -51,7 +51,7 @@ def _socket_words(view: View, witness: Witness) -> Iterator[str]:
         return
     got = "received the probe" if witness.socket else "never got the probe"
     yield f"netprobe's listener on {view.destination.name} {got}"
-    if view.protocol == "tcp" and view.port_probes(of_flow=True):
+    if view.entry("half-open") is not None:
         left = "a" if witness.socket else "no"
         yield f"right after one more SYN {left} half-open connection was found there"
 
@@ -65,21 +65,21 @@ def _capture_words(view: View, witness: Witness) -> Iterator[str]:
         yield f"no capture on {name}: its agent has no right to (give it root: become: sudo)"
 
 
-def way_back_step(view: View) -> Step:
+def way_back_step(view: View) -> TrailEntry:
     """The destination's route to the source, and what became of its answers."""
     if not view.has_agent(view.destination):
-        return Step("way-back", "not-possible", (view.no_agent(view.destination),))
+        return TrailEntry("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
     facts = {"route": None if back is None else route_facts(back), **_witness_facts(view.witness)}
     routed, way = _route_back(view)
     answered, answers = _answers(view)
     if not way and not answers:
-        return Step("way-back", "not-possible", (unasked(view),), facts)
-    status: StepStatus = "bad" if "bad" in (routed, answered) else "ok"
-    return Step("way-back", status, (*way, *answers), facts)
+        return TrailEntry("way-back", "not-possible", (unasked(view),), facts)
+    status: TrailStatus = "bad" if "bad" in (routed, answered) else "ok"
+    return TrailEntry("way-back", status, (*way, *answers), facts)
 
 
-def _route_back(view: View) -> tuple[StepStatus, tuple[str, ...]]:
+def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
     """The destination's own routing table, asked from the address that was probed."""
     back = view.further.back
     if back is None:
@@ -88,11 +88,12 @@ def _route_back(view: View) -> tuple[StepStatus, tuple[str, ...]]:
         # Asked about an address that it does not have, a kernel answers as for a blackhole.
         words = f"{view.destination.name} lacks {view.address}, so its way back is not known"
         return "ok", (words,)
-    sender = (view.further.route or {}).get("source") or view.source.name
+    route = view.further.route
+    sender = (route.source if route is not None else None) or view.source.name
     return route_words(view.destination, sender, back)
 
 
-def _witness_facts(witness: Witness | None) -> Frame:
+def _witness_facts(witness: Witness | None) -> dict[str, Any]:
     known = witness or Witness()
     return {
         "answer_left": known.answer_left,
@@ -101,7 +102,7 @@ def _witness_facts(witness: Witness | None) -> Frame:
     }
 
 
-def _answers(view: View) -> tuple[StepStatus, list[str]]:
+def _answers(view: View) -> tuple[TrailStatus, list[str]]:
     """What captures and the listener's own errno say of the answers."""
     witness = view.witness or Witness()
     words: list[str] = []
@@ -118,19 +119,19 @@ def _answers(view: View) -> tuple[StepStatus, list[str]]:
     return ("bad" if failed and view.result.reason == "no-response" else "ok"), words
 
 
-def control_step(view: View) -> Step:
+def control_step(view: View) -> TrailEntry:
     """What the same address says to echo requests and on ports that nobody uses."""
     controls = view.further.controls
     if not controls:
-        return Step("control", "not-possible", (unasked(view),))
+        return TrailEntry("control", "not-possible", (unasked(view),))
     words = [f"{_control_name(name)}: {outcome_words(one)}" for name, one in controls.items()]
     facts = {name: _outcome_facts(one) for name, one in controls.items()}
-    status: StepStatus = "ok" if lives(view) else "doubt"
+    status: TrailStatus = "ok" if lives(view) else "doubt"
     opened = [name for name, one in controls.items() if name != "icmp" and one.answer is not None]
     if opened or _is_intercepted(view):
         status = "doubt"
     false_open = {"false_open": _is_intercepted(view)}
-    return Step("control", status, (*words, *_open_checks(view)), facts | false_open)
+    return TrailEntry("control", status, (*words, *_open_checks(view)), facts | false_open)
 
 
 def _control_name(name: str) -> str:
@@ -138,8 +139,7 @@ def _control_name(name: str) -> str:
 
 
 def _is_intercepted(view: View) -> bool:
-    outcome = view.evidence.outcome
-    return outcome is not None and outcome.answer == "intercepted"
+    return view.evidence.interceptor is not None
 
 
 def lives(view: View) -> bool:
@@ -154,23 +154,20 @@ def _from_destination(outcome: Outcome) -> bool:
 
 
 def _open_checks(view: View) -> Iterator[str]:
-    """The probe stage's own checks of a port that opened without our listener's word."""
-    for one in view.port_probes(of_flow=False):
-        ports = ", ".join(str(first) for first, _ in one.order["blocks"][0]["ports"])
-        opened = "accept connections too" if _opened(one) else "do not accept connections"
-        yield f"tcp {ports}, asked because {view.wire} opened: they {opened}"
-    for one in view.checks("probe"):
-        if "ttl" in one.order:
-            opened = "opens too" if _opened(one) else "does not open"
-            yield f"a connection whose packets only live for {one.order['ttl']} hops {opened}"
+    """The run's own checks of a port that opened without our listener's word."""
+    entry = view.entry("intercepted")
+    if entry is None:
+        return
+    ports = ", ".join(str(port) for port in entry.facts["control_ports"])
+    opened = entry.facts["control_opened"]
+    words = "accept connections too" if opened else "do not accept connections"
+    yield f"tcp {ports}, asked because {view.wire} opened: they {words}"
+    if "ttl" in entry.facts:
+        opened = "opens too" if entry.facts["opened"] else "does not open"
+        yield f"a connection whose packets only live for {entry.facts['ttl']} hops {opened}"
 
 
-def _opened(one: Exchange) -> bool:
-    kinds = [kind for frame in one.frames for kind in frame["kinds"]]
-    return bool(kinds) and all(kind.get("answer") is not None for kind in kinds)
-
-
-def _outcome_facts(outcome: Outcome) -> Frame:
+def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
     icmp = outcome.icmp
     return {
         "answer": outcome.answer,
@@ -181,12 +178,12 @@ def _outcome_facts(outcome: Outcome) -> Frame:
     }
 
 
-def path_mtu_step(view: View) -> Step:
+def path_mtu_step(view: View) -> TrailEntry:
     """How large a packet the path carries unfragmented."""
     if view.source.name == view.destination.name:
-        return Step("path-mtu", "not-needed", ("source and destination are one host",))
+        return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
-        return Step("path-mtu", "not-possible", (_unmeasured(view),))
+        return TrailEntry("path-mtu", "not-possible", (_unmeasured(view),))
     evidence, result = view.mtu
     mtu = evidence.mtu
     assert mtu is not None
@@ -197,9 +194,9 @@ def path_mtu_step(view: View) -> Step:
         "limit": mtu.limit,
         "how": mtu.how or None,
     }
-    by_verdict: dict[str, StepStatus] = {"pass": "ok", "blocked": "bad"}
+    by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
     status = by_verdict.get(result.verdict, "not-possible")
-    return Step("path-mtu", status, (_mtu_words(mtu),), facts)
+    return TrailEntry("path-mtu", status, (_mtu_words(mtu),), facts)
 
 
 def _mtu_words(mtu: PathMtu) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.explain.extra_checks import Frame
+from netprobe.agent.wire.answers import Walked
 from netprobe.explain.far import lives
 from netprobe.explain.steps import nearer_hop
 from netprobe.explain.view import View
-from netprobe.explain.words import heard
+from netprobe.explain.walks import heard
 from netprobe.judge.findings import fold
 
 
@@ -55,7 +55,7 @@ def _hop(view: View, ttl: int) -> str | None:
     return own or _hop_of(view.further.other_walk, ttl)
 
 
-def _hop_of(walk: Frame | None, ttl: int) -> str | None:
+def _hop_of(walk: Walked | None, ttl: int) -> str | None:
     found = [address for number, address in heard(walk) if number == ttl] if walk else []
     return found[0] if found else None
 
@@ -68,7 +68,7 @@ def _lost_between(view: View) -> Iterator[str]:
     hops = heard(flow)
     last, address = hops[-1] if hops else (0, view.source.name)
     following = _hop(view, last + 1)
-    if following is not None and address is not None and not flow.get("reached"):
+    if following is not None and address is not None and not flow.reached:
         yield (
             f"{view.wire} is lost between {address} (itself included) and {following}, the next "
             f"hop that {view.further.other} shows"

@@ -14,9 +14,8 @@ from netprobe.load.request import load_request
 from netprobe.load.yaml.wording import nearest, unknown
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
-from netprobe.model.plan import Block, Plan
+from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import make_plan
-from netprobe.plan.path_mtu import PATH_MTU
 
 # What a flow that no matrix is asked about belongs to.
 EXPLAIN = "explain"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from netprobe.explain.extra_checks import Exchange, Frame
+from netprobe.agent.wire.answers import Resolved, Routed, TxCounted
 from netprobe.explain.view import View
-from netprobe.explain.words import distance, walk_facts, walk_words
-from netprobe.model.explanation import Step, StepStatus
+from netprobe.explain.walks import distance, walk_facts, walk_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict
+from netprobe.model.trail import TrailEntry, TrailStatus
 
-_BY_VERDICT: dict[Verdict, StepStatus] = {
+_BY_VERDICT: dict[Verdict, TrailStatus] = {
     "pass": "ok",
     "blocked": "bad",
     "exposed": "bad",
@@ -20,17 +21,17 @@ _BY_VERDICT: dict[Verdict, StepStatus] = {
 }
 
 
-def agents_step(view: View) -> Step:
+def agents_step(view: View) -> TrailEntry:
     """Who looks at each end, and with which rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
     states = {name: _state(view, name) for name in hosts}
-    status: StepStatus = "ok"
+    status: TrailStatus = "ok"
     if states[view.source.name] != "agent":
         status = "bad"
     elif "failed" in states.values() or "lost" in states.values():
         status = "doubt"
-    return Step("agents", status, words, {"states": states})
+    return TrailEntry("agents", status, words, {"states": states})
 
 
 def _state(view: View, name: str) -> str:
@@ -50,32 +51,32 @@ def _agent_words(view: View, name: str) -> str:
     return f"{name}: Linux {kernel}, Python {report.python}, user {report.user}, {rights}{cost}"
 
 
-def name_step(view: View) -> Step:
+def name_step(view: View) -> TrailEntry:
     """The name, as the source resolves it."""
     asked = view.evidence.flow.address
     if asked.family is not None:
-        return Step("name", "not-needed", (f"{asked.text} is an address",))
-    for one in view.exchanges:
-        if one.order["t"] == "resolve" and one.order["name"] == asked.text:
-            return _resolved(view, one.frames[0], asked.text)
-    return Step("name", "not-possible", (view.no_agent(view.source),))
-
-
-def _resolved(view: View, reply: Frame, name: str) -> Step:
-    facts = {key: reply.get(key) for key in ("addresses", "failure", "words")}
+        return TrailEntry("name", "not-needed", (f"{asked.text} is an address",))
+    entry = view.entry("name")
+    if entry is None:
+        return TrailEntry("name", "not-possible", (view.no_agent(view.source),))
+    answer: Resolved = entry.facts["answer"]
+    facts = {key: getattr(answer, key) for key in ("addresses", "failure", "words")}
     source = view.source.name
-    if not reply["addresses"]:
-        return Step("name", "bad", (f"{source} cannot resolve {name}: {reply['words']}",), facts)
-    found = ", ".join(reply["addresses"])
-    return Step("name", "ok", (f"{source} resolves {name} to {found}",), facts)
+    if not answer.addresses:
+        words = f"{source} cannot resolve {asked.text}: {answer.words}"
+        return TrailEntry("name", "bad", (words,), facts)
+    words = f"{source} resolves {asked.text} to {', '.join(answer.addresses)}"
+    return TrailEntry("name", "ok", (words,), facts)
 
 
-def route_step(view: View) -> Step:
+def route_step(view: View) -> TrailEntry:
     """The source's own route, and the address that it sends from."""
     route = view.further.route
     if route is None:
-        return Step("route", "not-possible", (unasked(view),))
-    return Step("route", *route_words(view.source, view.address, route), facts=route_facts(route))
+        return TrailEntry("route", "not-possible", (unasked(view),))
+    return TrailEntry(
+        "route", *route_words(view.source, view.address, route), facts=route_facts(route)
+    )
 
 
 def unasked(view: View) -> str:
@@ -85,37 +86,37 @@ def unasked(view: View) -> str:
     return "there is no address to ask about"
 
 
-def route_words(host: Host, address: str, route: Frame) -> tuple[StepStatus, tuple[str, ...]]:
+def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, tuple[str, ...]]:
     """What a host's kernel says of the way to an address."""
-    if route.get("failure") is not None:
-        return "bad", (f"{host.name}'s kernel has no way to {address} ({route['failure']})",)
-    via = f"through {route['gateway']} on" if route.get("gateway") else "directly on"
-    mtu = f", MTU {route['mtu']}" if route.get("mtu") else ""
-    sender = f", from {route['source']}" if route.get("source") else ""
-    return "ok", (f"{host.name} sends to {address} {via} {route['dev']}{sender}{mtu}",)
+    if route.failure is not None:
+        return "bad", (f"{host.name}'s kernel has no way to {address} ({route.failure})",)
+    via = f"through {route.gateway} on" if route.gateway else "directly on"
+    mtu = f", MTU {route.mtu}" if route.mtu else ""
+    sender = f", from {route.source}" if route.source else ""
+    return "ok", (f"{host.name} sends to {address} {via} {route.dev}{sender}{mtu}",)
 
 
-def route_facts(route: Frame) -> Frame:
-    """A ``routed`` frame without the wire's own keys."""
-    return {key: value for key, value in route.items() if key not in ("t", "id")}
+def route_facts(route: Routed) -> dict[str, Any]:
+    """A route for programs, without the wire's own number."""
+    return {key: value for key, value in route._asdict().items() if key != "id"}
 
 
-def listener_step(view: View) -> Step:
+def listener_step(view: View) -> TrailEntry:
     """Who holds the port at the destination while it is probed."""
     listener = view.evidence.listener
     name, wire = view.destination.name, view.wire
     facts = {"state": listener.state, "owner": listener.owner, "nat": listener.nat,
              "note": listener.note}  # fmt: skip
     if view.protocol == "icmp":
-        return Step("listener", "not-needed", ("the kernel itself answers echo requests",))
+        return TrailEntry("listener", "not-needed", ("the kernel itself answers echo requests",))
     if listener.state == "unknown" and view.result.expect == "denied":
         words = f"{wire} must not answer, so no listener is opened on {name}"
-        return Step("listener", "not-needed", (words,), facts)
+        return TrailEntry("listener", "not-needed", (words,), facts)
     if listener.state in ("unknown", "lost"):
         words = f"who holds {wire} cannot be known: {_why_unknown(view)}"
-        return Step("listener", "not-possible", (words,), facts)
+        return TrailEntry("listener", "not-possible", (words,), facts)
     status, words = _held(view)
-    return Step("listener", status, (words, *_nat(view)), facts)
+    return TrailEntry("listener", status, (words, *_nat(view)), facts)
 
 
 def _why_unknown(view: View) -> str:
@@ -126,7 +127,7 @@ def _why_unknown(view: View) -> str:
     return view.no_agent(view.destination)
 
 
-def _held(view: View) -> tuple[StepStatus, str]:
+def _held(view: View) -> tuple[TrailStatus, str]:
     listener, name, wire = view.evidence.listener, view.destination.name, view.wire
     if listener.state == "live":
         return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
@@ -155,58 +156,53 @@ def _nat(view: View) -> Iterator[str]:
         )
 
 
-def probe_step(view: View) -> Step:
+def probe_step(view: View) -> TrailEntry:
     """What was sent, how often, and what came back, the error queue's words included."""
     outcome = view.evidence.outcome
     looks = view.looks()
     if outcome is None:
         reason, words = view.evidence.untested or ("not-tested", "nobody looked")
-        return Step("probe", "not-possible", (words,), {"reason": reason, "looks": []})
+        return TrailEntry("probe", "not-possible", (words,), {"reason": reason, "looks": []})
     if outcome.operation == "resolve":
         words = f"nothing was sent: {outcome.said or outcome.failure}"
-        return Step("probe", "not-possible", (words,), {"looks": []})
+        return TrailEntry("probe", "not-possible", (words,), {"looks": []})
     if not looks:
         # Asked over a stream of its own, which leaves no probe order.
-        return Step("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
+        return TrailEntry("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
     packet = view.evidence.flow.block.requirement.probe
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
     facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}
-    return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
+    return TrailEntry("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
 
 
-def reset_step(view: View) -> Step:
+def reset_step(view: View) -> TrailEntry:
     """Whether a reset is the destination's: by its TTL, and by what leaves the source."""
     outcome = view.evidence.outcome
     reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
     if outcome is None or not reset or view.protocol != "tcp":
-        return Step("reset", "not-needed", ("no reset came back",))
+        return TrailEntry("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
-        return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
-    checks = [one for one in view.checks("probe") if one.order.get("min_ttl") is not None]
-    facts: Frame = {"forged": outcome.forged, "left_host": outcome.left_host}
-    if not checks:
+        return TrailEntry("reset", "not-needed", ("any refusal will do where nothing must answer",))
+    entry = view.entry("forged-resets")
+    seen = entry.facts if entry is not None else {}
+    facts: dict[str, Any] = {"forged": outcome.forged, "left_host": outcome.left_host}
+    if "min_ttl" not in seen:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
-        return Step("reset", "not-possible", (why,), facts)
-    first = checks[0]
-    min_ttl = int(first.order["min_ttl"])
-    facts |= {"min_ttl": min_ttl, "refused_again": _refused(first)}
+        return TrailEntry("reset", "not-possible", (why,), facts)
+    facts |= {key: seen[key] for key in ("min_ttl", "refused_again", "answer_ttl") if key in seen}
     if outcome.full_ttl is None:
-        facts |= {"answer_ttl": min_ttl - 1}
-        words = [_min_ttl_words(view, min_ttl, _refused(first))]
-        words += [_higher_words(one) for one in checks[1:]]
+        words = [_min_ttl_words(view, seen["min_ttl"], seen["refused_again"])]
+        if "higher" in seen:
+            words.append(_higher_words(**seen["higher"]))
     else:
         facts |= {"full_ttl": outcome.full_ttl}
-        words = list(_full_ttl_words(view, outcome.full_ttl))
-    words += [_departed_words(view, one.frames[0]) for one in view.checks("departures")]
+        words = list(_full_ttl_words(view, outcome.full_ttl, seen.get("dies_at_first_hop")))
+    if "sent" in seen:
+        words.append(_sent_words(view, seen["sent"]))
     words.append(_conclusion(view, outcome.forged, outcome.left_host))
-    status: StepStatus = "ok" if outcome.forged is False else "bad" if outcome.forged else "doubt"
-    return Step("reset", status, tuple(words), facts)
-
-
-def _refused(one: Exchange) -> bool:
-    kinds = (kind for frame in one.frames for kind in frame["kinds"])
-    return any(kind["failure"] == "refused" and kind.get("icmp") is None for kind in kinds)
+    by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
+    return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
 
 
 def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
@@ -217,28 +213,27 @@ def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
     )
 
 
-def _full_ttl_words(view: View, full: bool) -> Iterator[str]:
+def _full_ttl_words(view: View, full: bool, dies: bool | None) -> Iterator[str]:
     yield f"no TTL of a genuine answer of {view.address} is known"
     if not full:
         yield "the reset's TTL was lowered on its way, so the first hop did not make it"
         return
     yield "the reset's TTL was not lowered by any router, though the route goes through a gateway"
-    for one in view.checks("walk"):
-        if one.order["max_ttl"] == 1:
-            dies = any(hop for _, hop in one.frames[0].get("hops", ()))
-            yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
+    if dies is not None:
+        yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
 
 
-def _higher_words(one: Exchange) -> str:
-    again = "is refused too: these resets start higher" if _refused(one) else "is not refused"
-    return f"one that ignores every packet with a TTL below {one.order['min_ttl']} {again}"
+def _higher_words(min_ttl: int, refused: bool) -> str:
+    again = "is refused too: these resets start higher" if refused else "is not refused"
+    return f"one that ignores every packet with a TTL below {min_ttl} {again}"
 
 
-def _departed_words(view: View, reply: Frame) -> str:
-    sent, counted = reply.get("connects"), reply.get("packets")
-    if counted is None:
+def _sent_words(view: View, sent: TxCounted) -> str:
+    if sent.packets is None:
         return f"{view.source.name}'s interface does not count what it sends"
-    return f"{sent} connects raised the count of packets sent on {reply.get('dev')} by {counted}"
+    return (
+        f"{sent.connects} connects raised the count of packets sent on {sent.dev} by {sent.packets}"
+    )
 
 
 def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
@@ -251,21 +246,21 @@ def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
     return f"so the reset came from nearer than {view.address}: something on the way forged it"
 
 
-def hops_step(view: View) -> Step:
+def hops_step(view: View) -> TrailEntry:
     """How far the flow's own packets come, hop by hop, and another protocol's beside them."""
     flow, other = view.further.flow_walk, view.further.other_walk
     facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
     if flow is None and other is None:
-        return Step("hops", "not-possible", (unasked(view),), facts)
+        return TrailEntry("hops", "not-possible", (unasked(view),), facts)
     walks = ((flow, view.wire), (other, view.further.other))
     words = [walk_words(walk, what) for walk, what in walks if walk is not None]
     nearer = _nearer(view)
     if nearer is not None:
-        return Step("hops", "doubt", (*words, nearer), facts)
-    return Step("hops", _hops_status(view), (*words, *_compared(view)), facts)
+        return TrailEntry("hops", "doubt", (*words, nearer), facts)
+    return TrailEntry("hops", _hops_status(view), (*words, *_compared(view)), facts)
 
 
-def _hops_status(view: View) -> StepStatus:
+def _hops_status(view: View) -> TrailStatus:
     if view.result.verdict == "pass" or distance(view.further.flow_walk) is not None:
         return "ok"
     return _BY_VERDICT[view.result.verdict]

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netprobe.explain.extra_checks import Exchange, Further, is_probe_of
-from netprobe.explain.words import Ends, Look, ends_of, looks_of
+from netprobe.explain.extra_checks import Further
+from netprobe.explain.looks import Ends, Look, ends_of, looks_of
 from netprobe.model.evidence import Evidence, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
+from netprobe.model.trail import TrailEntry
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One address: its evidence, the judge's result, what was said, and the looks beside it.
+    """One address: its evidence with the trail, the judge's result, and the looks beside it.
 
     ``mtu`` is the path's evidence with its result; None where nobody measured.
     """
 
     evidence: Evidence
     result: Result
-    exchanges: tuple[Exchange, ...]
     further: Further
     reports: Mapping[str, HostReport]
     mtu: tuple[Evidence, Result] | None = None
@@ -85,26 +85,9 @@ class View:
 
     def looks(self) -> list[Look]:
         """The flow's own probes, in the order in which they were sent."""
-        mine = [
-            one for one in self.exchanges if is_probe_of(one.order, self.address, self.protocol)
-        ]
-        return list(looks_of(mine, self.ends))
+        return list(looks_of(self.evidence.trail, self.ends))
 
-    def port_probes(self, *, of_flow: bool) -> list[Exchange]:
-        """Bare TCP connects beside the flow's own probes: to its port, or to other ones."""
-        return [
-            one
-            for one in self.checks("probe")
-            if one.order["proto"] == "tcp"
-            and not {"host", "size", "ttl"} & set(one.order)
-            and one.order.get("min_ttl") is None
-            and (one.order["blocks"][0]["ports"] == [[self.port, self.port]]) == of_flow
-        ]
-
-    def checks(self, kind: str) -> list[Exchange]:
-        """Orders of one kind (``probe``, ``departures`` ...) to this address."""
-        return [
-            one
-            for one in self.exchanges
-            if one.order["t"] == kind and one.order.get("dst") == self.address
-        ]
+    def entry(self, check: str) -> TrailEntry | None:
+        """What a check left in the trail; None where it did not look."""
+        found = [entry for entry in self.evidence.trail if entry.name == check]
+        return found[-1] if found else None

@@ -9,7 +9,7 @@ from netprobe.model.result import Finding, Result
 
 # What one port between one pair of hosts is: the requirement does not matter to a firewall.
 PortKey = tuple[str, int | None, int | None]
-Pair = tuple[str, str, str]
+SourcePair = tuple[str, str, str]
 
 
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
@@ -63,10 +63,10 @@ def _parts(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
     if members[0].where in (("host",), ("source",)):
         return [list(members)]
-    pairs: dict[PortKey, set[Pair]] = {}
+    pairs: dict[PortKey, set[SourcePair]] = {}
     for member in members:
         pairs.setdefault(_port(member), set()).add(_pair(member))
-    groups: dict[frozenset[Pair], list[Result]] = {}
+    groups: dict[frozenset[SourcePair], list[Result]] = {}
     for member in members:
         groups.setdefault(frozenset(pairs[_port(member)]), []).append(member)
     return list(groups.values())
@@ -76,7 +76,7 @@ def _port(result: Result) -> PortKey:
     return (result.protocol, result.port, result.end_port)
 
 
-def _pair(result: Result) -> Pair:
+def _pair(result: Result) -> SourcePair:
     return (result.source, result.destination, result.address)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
+from netprobe.model.decision import Patterns, patterns
 from netprobe.model.result import Place, Proof, State, Verdict
 
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
@@ -23,20 +24,15 @@ WITNESSES: Final = (
     "answer-arrived",
 )  # fmt: skip
 
-_ANY: Final = ("*",)
-
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a verdict table; ``*`` matches everything.
+class VerdictRow:
+    """One line of a verdict table, by (symptom, protocol, listener, witness).
 
     ``because`` may use the names of ``judge.words``; ``{icmp}`` in ``reason`` is the ICMP word.
     """
 
-    sights: tuple[str, ...]
-    protocols: tuple[str, ...]
-    listeners: tuple[str, ...]
-    witnesses: tuple[str, ...]
+    patterns: Patterns
     verdict: Verdict
     state: State
     reason: str
@@ -44,31 +40,20 @@ class Row:
     where: tuple[Place, ...]
     because: str
 
-    def matches(self, key: tuple[str, str, str, str]) -> bool:
-        """Whether the row is about this (sight, protocol, listener, witness)."""
-        wanted = (self.sights, self.protocols, self.listeners, self.witnesses)
-        return all("*" in some or one in some for one, some in zip(key, wanted, strict=True))
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-def _row(key: str, conclusion: str, where: str, because: str) -> Row:
-    """A row of ``sights | protocols | listeners | witnesses``, ``verdict state reason proof``."""
-    sights, protocols, listeners, witnesses = (_words(part) for part in key.split("|"))
+def _row(key: str, conclusion: str, where: str, because: str) -> VerdictRow:
+    """A row of ``symptoms | protocols | listeners | witnesses``, ``verdict state reason proof``."""
     verdict, state, reason, proof = conclusion.split()
     # The tables are literals, and tests/judge checks every word of them against the model's.
-    return Row(
-        sights, protocols, listeners, witnesses,
-        cast(Verdict, verdict), cast(State, state), reason, cast(Proof, proof),
-        cast(tuple[Place, ...], tuple(sorted(_words(where)))), because,
+    return VerdictRow(
+        patterns(key), cast(Verdict, verdict), cast(State, state), reason, cast(Proof, proof),
+        cast(tuple[Place, ...], tuple(sorted(where.split()))), because,
     )  # fmt: skip
 
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 
-ALLOWED: Final[tuple[Row, ...]] = (
+ALLOWED: Final[tuple[VerdictRow, ...]] = (
     # --- answers -----------------------------------------------------------------------------
     _row(
         "nonce | * | * | *",
@@ -630,7 +615,7 @@ ALLOWED: Final[tuple[Row, ...]] = (
     ),
 )  # fmt: skip
 
-DENIED: Final[tuple[Row, ...]] = (
+DENIED: Final[tuple[VerdictRow, ...]] = (
     _row(
         "nonce foreign reflected service other silent closed reset-after-open unasked "
         "intercepted tls plaintext tunnel | "

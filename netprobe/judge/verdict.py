@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from netprobe.judge import mtu
-from netprobe.judge.rows import ALLOWED, DENIED, Row
-from netprobe.judge.sight import Sight, sight
+from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
+from netprobe.judge.symptom import Symptom, symptom
 from netprobe.judge.words import fill, fill_reason
+from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
 
@@ -107,31 +108,29 @@ def _judged(base: Result, evidence: Evidence, rules: Rules) -> Result:
     return _by_rules(result, rules)
 
 
-def find_row(evidence: Evidence, outcome: Outcome) -> Row:
+def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
     """The first row of the flow's table that matches; a test walks them all: there is one."""
     block = evidence.flow.block
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
-    word = _sight(evidence, outcome)
+    word = _symptom(evidence, outcome)
     seen = _denied_witness(evidence) if denied else witness_word(evidence, word)
     key = (word, protocol, state, seen)
-    for row in DENIED if denied else ALLOWED:
-        if row.matches(key):
-            return row
-    raise LookupError(f"no verdict row for {key}")
+    return first_match(DENIED if denied else ALLOWED, key)
 
 
-def _sight(evidence: Evidence, outcome: Outcome) -> Sight:
-    return sight(
+def _symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
+    return symptom(
         outcome,
         evidence.flow.block.protocol,
         host_down=evidence.host_down,
         host_up=evidence.host_up,
+        facts=evidence,
     )
 
 
-def witness_word(evidence: Evidence, word: Sight) -> str:
+def witness_word(evidence: Evidence, word: Symptom) -> str:
     """What the agents at both ends saw, as the tables' word."""
     witness = evidence.witness
     if witness is None:
@@ -153,7 +152,7 @@ def _denied_witness(evidence: Evidence) -> str:
     return "answered" if evidence.control_answered else "none"
 
 
-def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
+def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     """The row's places, less those that further facts exclude."""
     places = row.where
     if evidence.control_answered or evidence.has_address:
@@ -165,7 +164,7 @@ def narrowed(row: Row, evidence: Evidence) -> tuple[Place, ...]:
     return places
 
 
-def _left_the_source(row: Row, evidence: Evidence) -> bool:
+def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     """Whether silence that no capture saw arrive is known not to be the source's own firewall.
 
     A hop that answered a walk proves it. So does IPv4 echo without an error: an OUTPUT chain that
@@ -200,7 +199,7 @@ def _less(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
     return tuple(place for place in places if place not in excluded) or places
 
 
-def _rejected_by(row: Row, outcome: Outcome) -> str | None:
+def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
     if row.verdict not in ("blocked", "inconclusive"):
         return None
     if outcome.operation == "proxy" and outcome.failure is not None:
@@ -209,7 +208,7 @@ def _rejected_by(row: Row, outcome: Outcome) -> str | None:
         return None
     if row.where == ("service",):
         return None  # a port that nobody holds there
-    if "host" in row.where or row.sights == ("no-neighbour",):
+    if "host" in row.where or row.patterns[0] == ("no-neighbour",):
         return None  # who reports that nobody answers rejects nothing
     return outcome.icmp.offender
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.judge.sight import icmp_word
+from netprobe.judge.symptom import icmp_word
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 
 
@@ -22,6 +22,13 @@ def fill_reason(template: str, outcome: Outcome) -> str:
     return template.format_map({"icmp": icmp, "failure": outcome.failure or "unknown"})
 
 
+# How it is known that something nearer than the destination answers.
+_INTERCEPTED = {
+    "control": "ports that nobody uses accept connections too",
+    "nearer": "the connection opens even with a TTL too small to reach the destination",
+}
+
+
 def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
     icmp = outcome.icmp
     listener = evidence.listener
@@ -31,7 +38,10 @@ def _words(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "address": evidence.address,
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
-        "said": outcome.said or "no words",
+        "said": _INTERCEPTED.get(evidence.interceptor or "")
+        or evidence.no_room
+        or outcome.said
+        or "no words",
         "icmp": icmp_word(icmp) if icmp else (outcome.failure or "no ICMP"),
         "offender": icmp.offender if icmp else "an unknown host",
         "failure": outcome.failure or "no failure",

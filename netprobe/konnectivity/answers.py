@@ -7,35 +7,18 @@ from dataclasses import replace
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.fanout import unsteady
-from netprobe.konnectivity.findings import Found, Log, facts_of, found
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
-from netprobe.konnectivity.sights import hello_sight
-from netprobe.konnectivity.tables import decide_identity
+from netprobe.konnectivity.symptoms import hello_symptom
+from netprobe.konnectivity.tables import CALLS, IDENTITY
+from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt, Patience
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
-_H2_AFTER = "the client certificate is accepted; "
-# What the call of the unknown method got, where a client certificate was given.
-CALLS = {
-    "agent-service": (
-        "KONN_H2_OK",
-        "the client certificate is accepted, and the call of an unknown method is answered by "
-        "AgentService itself: {grpc_message}",
-    ),
-    "alert": (
-        "KONN_CLIENT_CERT_REJECTED",
-        "with the client certificate the server ends the handshake by alert {alert}; without one "
-        "it asks for a certificate of {authorities}",
-    ),
-    "http": ("H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
-    "withheld": ("H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
-    "other-grpc": ("NOT_KONNECTIVITY", _H2_AFTER + "another gRPC service answers: {grpc_message}"),
-    "ended": ("H2_ENDED", "after the handshake with the client certificate: {ended}"),
-}
 
 
-async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Found:
+async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Conclusion:
     """Who it is; codes of ``REACHED`` and ``KONN_H2_OK`` mean that going on makes sense."""
     control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _trust(reach, log)
@@ -44,7 +27,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
         other = await _other_certificate(reach, log, who, large)
         if other is not None:
             return other
-    row = decide_identity(who.who, who.request, who.alpn, who.reply)
+    row = first_match(IDENTITY, (who.who, who.request, who.alpn, who.reply))
     evidence = reach.where() | identity.evidence_of(who, reach)
     evidence["control"] = _control_phrase(small, control)
     what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
@@ -57,7 +40,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
         if not all(identity.same_certificate(small, one) for one in tries if one.seen.chain):
             return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
-    log.add("identity", "ok" if good else "fail", what.because, evidence, fine)
+    log.add("identity", "ok" if good else "bad", what.because, evidence, fine)
     if control is not None:
         said = str(evidence["control"]).lstrip("; ") + _nameless_phrase(control, nameless)
         facts = {"other_name": facts_of(control), "no_name": facts_of(nameless or control)}
@@ -88,7 +71,7 @@ async def _trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
     return seen.distrust is None and bool(seen.chain), seen.distrust
 
 
-async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Found | None:
+async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Conclusion | None:
     """The two hellos got different certificates: by their size, or by chance?"""
     hello = identity.small_hello(reach.tunnel.sni)
     again = await asyncio.gather(
@@ -105,11 +88,13 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
         "the right certificate answers a small ClientHello, twice; another "
         f"({_subject(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
     )
-    log.add("identity", "fail", said, facts_of(large))
-    return Found("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
+    log.add("identity", "bad", said, facts_of(large))
+    return Conclusion("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
 
 
-def _certificate_fault(reach: Reach, who: Who, what: Found, distrust: int | None) -> Found | None:
+def _certificate_fault(
+    reach: Reach, who: Who, what: Conclusion, distrust: int | None
+) -> Conclusion | None:
     """Right service, wrong certificate: no fault of the network, and none that agents accept."""
     certificate = who.certificate
     if what.code not in REACHED or certificate is None:
@@ -125,13 +110,13 @@ def _certificate_fault(reach: Reach, who: Who, what: Found, distrust: int | None
     return None
 
 
-async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found:
+async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> Conclusion:
     """The call was made where no certificate is asked for; with one it is made now."""
     if who.call is not None:
         log.add("http2", "ok", what.because, {}, "HTTP/2 and gRPC pass end to end")
         return what
     if reach.tunnel.identity is None:
-        log.add("http2", "skipped", "needs --client-cert and --client-key")
+        log.add("http2", "not-possible", "needs --client-cert and --client-key")
         log.open.append("HTTP/2 behind TLS: no client certificate was given")
         return what
     hello = identity.small_hello(reach.tunnel.sni)
@@ -144,11 +129,12 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Found) -> Found
         "ended": call.ended,
     }
     word = "alert" if call.alert is not None else identity.call_word(call)
-    code, because = CALLS[word]
-    result = found(code, because, {**what.evidence, **answer})
-    good = code == "KONN_H2_OK"
+    row = first_match(CALLS, (word,))
+    assert row.verdict is not None
+    result = found(row.verdict, row.because, {**what.evidence, **answer})
+    good = row.verdict == "KONN_H2_OK"
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
-    log.add("http2", "ok" if good else "fail", result.because, answer, fine)
+    log.add("http2", "ok" if good else "bad", result.because, answer, fine)
     return result
 
 
@@ -162,11 +148,11 @@ def _nameless_phrase(control: Attempt, nameless: Attempt | None) -> str:
         return ""
     if (
         identity.same_certificate(control, nameless)
-        or hello_sight(control) == hello_sight(nameless) != "answered"
+        or hello_symptom(control) == hello_symptom(nameless) != "answered"
     ):
         return ", and so does a ClientHello without a name"
-    sight = hello_sight(nameless)
-    words = _subject(nameless) if sight == "answered" else sight
+    symptom = hello_symptom(nameless)
+    words = _subject(nameless) if symptom == "answered" else symptom
     return f"; without a name: {words}"
 
 
@@ -175,5 +161,6 @@ def _control_phrase(small: Attempt, control: Attempt | None) -> str:
         return ""
     if identity.same_certificate(small, control):
         return "; a name that nobody routes gets the same certificate"
-    sight = hello_sight(control)
-    return f"; a name that nobody routes gets {_subject(control) if sight == 'answered' else sight}"
+    symptom = hello_symptom(control)
+    words = _subject(control) if symptom == "answered" else symptom
+    return f"; a name that nobody routes gets {words}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import STAGES, Diagnosis, Stage, Status
+from netprobe.model.konnectivity import STAGES, Diagnosis
+from netprobe.model.trail import TrailEntry, TrailStatus
 
-Results = Sequence[tuple[Reach, tuple[Log, Found]]]
+Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
 
-_WORST: tuple[Status, ...] = ("fail", "warn", "ok", "skipped")
+_WORST: tuple[TrailStatus, ...] = ("bad", "doubt", "ok", "not-possible", "not-needed")
 
 
 def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results) -> Diagnosis:
@@ -33,11 +34,11 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     what = usable[0][1][1] if not bad else bad[0][1][1]
     if len(codes) > 1 and bad:
         others = {reach.address: one.code for reach, (_, one) in usable}
-        what = Found(what.code, what.because, {**what.evidence, "addresses": others})
+        what = Conclusion(what.code, what.because, {**what.evidence, "addresses": others})
     return diagnosis(worker, via, log, what)
 
 
-def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
+def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
     evidence = {
         "host": tunnel.host,
         "count": len(usable),
@@ -46,17 +47,17 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Found:
         "to": usable[0][0].to,
     }
     said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in bad)
-    return Found("FANOUT_ADDRESS_FAILS", said, evidence)
+    return Conclusion("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
-def _stages(results: Results) -> list[Stage]:
+def _stages(results: Results) -> list[TrailEntry]:
     """Every stage once; where there are several addresses, each says its own."""
     if len(results) == 1:
         return results[0][1][0].stages
     return [_joined(name, results) for name in STAGES[1:]]
 
 
-def _joined(name: str, results: Results) -> Stage:
+def _joined(name: str, results: Results) -> TrailEntry:
     found = [
         (reach.address, stage)
         for reach, (log, _) in results
@@ -65,18 +66,19 @@ def _joined(name: str, results: Results) -> Stage:
     ]
     statuses = {stage.status for _, stage in found}
     status = next(each for each in _WORST if each in statuses)
-    telling = [(address, stage) for address, stage in found if stage.status != "skipped"]
+    telling = [(address, stage) for address, stage in found if not stage.is_skipped]
     said = _said(telling)
     facts = {address: dict(stage.facts) for address, stage in telling}
     elapsed_ms = max(stage.elapsed_ms for _, stage in found)
-    return Stage(name, status, said or found[0][1].said, facts, elapsed_ms)
+    words = (said,) if said else found[0][1].words
+    return TrailEntry(name, status, words, facts, elapsed_ms)
 
 
-def _said(telling: Sequence[tuple[str, Stage]]) -> str:
+def _said(telling: Sequence[tuple[str, TrailEntry]]) -> str:
     """What each address says; addresses that say the same say it once."""
     words: dict[str, list[str]] = {}
     for address, stage in telling:
-        words.setdefault(stage.said, []).append(address)
+        words.setdefault(stage.words[0], []).append(address)
     return "; ".join(f"{', '.join(addresses)}: {said}" for said, addresses in words.items())
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from netprobe.konnectivity.findings import Found, Log, found, icmp_words
+from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_words
 from netprobe.konnectivity.reach import Reach
-from netprobe.konnectivity.sights import TcpSight, tcp_sight
-from netprobe.konnectivity.tables import decide_tcp, fill
+from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
+from netprobe.konnectivity.tables import TCP, fill
+from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
 
@@ -17,7 +18,7 @@ _AUTHENTICATE = 407
 _FORBIDDEN = 403
 
 
-async def look_at_route(reach: Reach, log: Log) -> Found | None:
+async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
     """What the worker's routing table says; no packet is sent."""
     reply = await reach.agent.route(reach.address, reach.source)
     facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
@@ -28,33 +29,33 @@ async def look_at_route(reach: Reach, log: Log) -> Found | None:
         return None
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
     because = "the worker's routing table gives no way to {address}: {failure}"
-    log.add("route", "fail", fill(because, evidence), evidence)
+    log.add("route", "bad", fill(because, evidence), evidence)
     return found("NO_ROUTE", because, evidence)
 
 
-async def look_at_tcp(reach: Reach, log: Log) -> Found | None:
+async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     """Three connects at once. Where only some fail, the stage is a warning and the run goes on."""
     opened = await asyncio.gather(*(_connect(reach) for _ in range(CONNECTS)))
-    sights = [tcp_sight(one) for one in opened]
+    symptoms = [tcp_symptom(one) for one in opened]
     good = [one for one in opened if one.failure is None]
     if good and len(good) < len(opened):
-        bad = next(sight for sight in sights if sight != "opened")
+        bad = next(symptom for symptom in symptoms if symptom != "opened")
         words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
-        log.add("tcp", "warn", words, {"sights": sights})
+        log.add("tcp", "doubt", words, {"sights": symptoms})
         return None
     # A refusal is more than silence, and ICMP errors are limited to one a second.
-    told = set(sights) - {"silent"} or {"silent"}
-    sight = told.pop() if len(told) == 1 else "other"
-    evidence = _evidence(reach, sight, opened)
-    row = decide_tcp(sight)
+    told = set(symptoms) - {"silent"} or {"silent"}
+    symptom = told.pop() if len(told) == 1 else "other"
+    evidence = _evidence(reach, symptom, opened)
+    row = first_match(TCP, (symptom,))
     said = fill(row.because, evidence)
     if row.verdict is None:
         log.add("tcp", "ok", said, evidence, said)
         return None
-    log.add("tcp", "fail", said, evidence)
+    log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
-        return Found("PROXY_UNREACHABLE", said, evidence)
-    return Found(row.verdict, said, evidence)
+        return Conclusion("PROXY_UNREACHABLE", said, evidence)
+    return Conclusion(row.verdict, said, evidence)
 
 
 async def _connect(reach: Reach) -> Opened:
@@ -62,15 +63,15 @@ async def _connect(reach: Reach) -> Opened:
         return stream.opened
 
 
-def _evidence(reach: Reach, sight: TcpSight, opened: list[Opened]) -> dict[str, Any]:
-    one = next((each for each in opened if tcp_sight(each) == sight), opened[0])
+def _evidence(reach: Reach, symptom: TcpSymptom, opened: list[Opened]) -> dict[str, Any]:
+    one = next((each for each in opened if tcp_symptom(each) == symptom), opened[0])
     times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
     evidence: dict[str, Any] = {
         "address": reach.address,
         "port": reach.port,
         "to": place_of(reach),
         "tries": len(opened),
-        "sight": sight,
+        "sight": symptom,
         "rtt": round(times[len(times) // 2], 1),
         "failure": one.failure,
         "syns": sum(each.syns or 0 for each in opened),
@@ -78,7 +79,7 @@ def _evidence(reach: Reach, sight: TcpSight, opened: list[Opened]) -> dict[str, 
         "offender": "a host on the way",
         "icmp": f"an ICMP error ({one.failure})",
     }
-    if one.tcp and sight == "opened":
+    if one.tcp and symptom == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     return evidence | icmp_words(one.icmp)
 
@@ -88,7 +89,7 @@ def place_of(reach: Reach) -> str:
     return reach.to.rpartition(" through ")[2]
 
 
-async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
+async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
     """CONNECT through the proxy, if there is one."""
     if reach.proxy is None:
         return None
@@ -105,8 +106,8 @@ async def look_at_proxy(reach: Reach, log: Log) -> Found | None:
         fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
         log.add("proxy", "ok", said, evidence, fine)
         return None
-    log.add("proxy", "fail", said, evidence)
-    return Found(code, said, evidence)
+    log.add("proxy", "bad", said, evidence)
+    return Conclusion(code, said, evidence)
 
 
 def _proxy_code(answer: Answer) -> str | None:

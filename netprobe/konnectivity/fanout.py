@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netprobe.konnectivity.findings import Found, Log, facts_of
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of
 from netprobe.konnectivity.reach import Reach, repeat
-from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import fill
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import Attempt
@@ -23,7 +23,9 @@ _SERVERS = (
 Expected = tuple[bytes, ...]
 
 
-async def look_at_fan_out(reach: Reach, log: Log, hello: Hello, expected: Expected) -> Found | None:
+async def look_at_fan_out(
+    reach: Reach, log: Log, hello: Hello, expected: Expected
+) -> Conclusion | None:
     """Try again as often as asked for; where one fails, often enough to give a fraction."""
     count = reach.tunnel.repeat
     tries = await repeat(reach, hello, count)
@@ -38,14 +40,14 @@ async def look_at_fan_out(reach: Reach, log: Log, hello: Hello, expected: Expect
 
 async def unsteady(
     reach: Reach, log: Log, hello: Hello, tries: Sequence[Attempt], expected: Expected = ()
-) -> Found:
+) -> Conclusion:
     """Tries that do not agree: ask again, often."""
     count = max(reach.tunnel.repeat, UNSTEADY_TRIES)
     more = await repeat(reach, hello, count)
     return fraction(reach, log, (*tries, *more), expected)
 
 
-def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Found:
+def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Conclusion:
     """How many failed, and how; one failure alone may be loss."""
     failures = [(one, _failure(one, expected)) for one in tries]
     bad = [(one, how) for one, how in failures if how is not None]
@@ -59,13 +61,13 @@ def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expecte
     }
     enough = LEAST_FAILURES <= len(bad) < len(tries)
     said = fill("{failed} of {tries} connections to {to} fail ({kinds}, after {times} s)", evidence)
-    log.add("fan-out", "fail" if enough else "warn", said, evidence)
-    return Found("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
+    log.add("fan-out", "bad" if enough else "doubt", said, evidence)
+    return Conclusion("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
 
 
 def _failure(one: Attempt, expected: Expected) -> str | None:
     """How a connection failed; None where it was answered as the first was."""
-    sight = hello_sight(one)
-    if sight != "answered":
-        return sight
+    symptom = hello_symptom(one)
+    if symptom != "answered":
+        return symptom
     return "another certificate" if expected and one.seen.chain[:1] != expected else None

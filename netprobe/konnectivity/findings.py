@@ -10,7 +10,8 @@ from typing import Any
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import Diagnosis, Stage, Status
+from netprobe.model.konnectivity import Diagnosis
+from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.protocols.tls_talk import Attempt
 
 # The words of ICMP errors by family, type and code (RFC 792, 1812, 4443).
@@ -36,7 +37,7 @@ _TCP_SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Conclusion:
     """A verdict with its evidence; ``because`` is filled from it already."""
 
     code: str
@@ -44,16 +45,16 @@ class Found:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def found(code: str, because: str, evidence: Mapping[str, Any]) -> Found:
+def found(code: str, because: str, evidence: Mapping[str, Any]) -> Conclusion:
     """A verdict whose sentence still has its words in braces."""
-    return Found(code, fill(because, evidence), evidence)
+    return Conclusion(code, fill(because, evidence), evidence)
 
 
 class Log:
     """The stages of one address, in order, and what they prove."""
 
     def __init__(self) -> None:
-        self.stages: list[Stage] = []
+        self.stages: list[TrailEntry] = []
         self.fine: list[str] = []
         self.open: list[str] = []
         self._began = _now()
@@ -61,29 +62,29 @@ class Log:
     def add(
         self,
         name: str,
-        status: Status,
+        status: TrailStatus,
         said: str,
         facts: Mapping[str, Any] | None = None,
         fine: str = "",
     ) -> None:
         """Write a stage down; ``fine`` is what it proves, if it proves something."""
         elapsed_ms = round((_now() - self._began) * 1000)
-        self.stages.append(Stage(name, status, said, dict(facts or {}), elapsed_ms))
+        self.stages.append(TrailEntry(name, status, (said,), dict(facts or {}), elapsed_ms))
         self._began = _now()
         if fine:
             self.fine.append(fine)
 
-    def skip(self, why: str, *names: str) -> None:
+    def skip(self, status: TrailStatus, why: str, *names: str) -> None:
         """Stages that are not looked at, and why."""
         done = {stage.name for stage in self.stages}
-        self.stages += [Stage(name, "skipped", why) for name in names if name not in done]
+        self.stages += [TrailEntry(name, status, (why,)) for name in names if name not in done]
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
+def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
     """The verdict with all its words filled."""
     verdict = VERDICTS[what.code]
     words = what.evidence
@@ -109,8 +110,8 @@ def diagnosis(worker: str, via: str, log: Log, what: Found) -> Diagnosis:
     )
 
 
-def _first_failing(stages: list[Stage]) -> str | None:
-    return next((stage.name for stage in stages if stage.status == "fail"), None)
+def _first_failing(stages: list[TrailEntry]) -> str | None:
+    return next((stage.name for stage in stages if stage.status == "bad"), None)
 
 
 def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import Any
 
 from netprobe.konnectivity import identity, mtu
 from netprobe.konnectivity.fanout import unsteady
-from netprobe.konnectivity.findings import Found, Log, facts_of, found, icmp_words
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_words
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, look
-from netprobe.konnectivity.sights import hello_sight
-from netprobe.konnectivity.tables import decide_hello, fill
+from netprobe.konnectivity.symptoms import hello_symptom
+from netprobe.konnectivity.tables import HELLO, fill
+from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt
 
 # Where the name in the hello may be what decides, the same address is asked with another one.
@@ -17,19 +18,19 @@ _BY_NAME = ("reset", "closed", "lost")
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 
 
-async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Found:
+async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Conclusion:
     """The two answers, the small hello's first; or why there is none."""
     small_hello = identity.small_hello(reach.tunnel.sni)
     small = await look(reach, small_hello)
-    if small.sight is None:
+    if small.symptom is None:
         return await _unsteady(reach, log, "tls-small", small)
-    if small.sight != "answered":
+    if small.symptom != "answered":
         return await _failed(reach, log, small, None)
     _answered(log, "tls-small", small.first)
     large = await look(reach, identity.agent_size_hello(reach.tunnel.sni))
-    if large.sight is None:
+    if large.symptom is None:
         return await _unsteady(reach, log, "tls-agent-size", large)
-    if large.sight != "answered":
+    if large.symptom != "answered":
         return await _failed(reach, log, small, large)
     _answered(log, "tls-agent-size", large.first)
     _whole(log, large.first)
@@ -38,7 +39,7 @@ async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Fo
 
 def control_stage(log: Log, control: Attempt) -> None:
     """Write down what another name got."""
-    said = f"a name that nobody routes: {hello_sight(control)}"
+    said = f"a name that nobody routes: {hello_symptom(control)}"
     log.add("control-sni", "ok", said, facts_of(control))
 
 
@@ -55,30 +56,30 @@ def _whole(log: Log, one: Attempt) -> None:
     log.add("mtu", "ok", said, numbers, fine)
 
 
-async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Found:
-    log.add(name, "warn", "tries do not agree", facts_of(tries.first))
+async def _unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Conclusion:
+    log.add(name, "doubt", "tries do not agree", facts_of(tries.first))
     return await unsteady(reach, log, tries.first.hello, tries.tries)
 
 
-async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> Found:
+async def _failed(reach: Reach, log: Log, small: Tries, large: Tries | None) -> Conclusion:
     """The verdict of the table, with the numbers that it wants."""
     tries = small if large is None else large
-    sight = "none" if large is None else large.sight or "none"
-    row = decide_hello(small.sight or "none", sight, tries.segmented_sight)
+    symptom = "none" if large is None else large.symptom or "none"
+    row = first_match(HELLO, (small.symptom or "none", symptom, tries.segmented_symptom))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
     evidence = _evidence(reach, small, tries)
-    if small.sight in _BY_NAME:
+    if small.symptom in _BY_NAME:
         control = await identity.ask_control(reach, identity.CONTROL_NAME)
         evidence["control"] = _control_words(control)
     else:
         control = None
     if code.startswith("PMTU_"):
-        log.add(name, "fail", fill(_FAILED, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(_FAILED, evidence), facts_of(tries.first))
         evidence |= await _bounds(reach, tries.first)
-        log.add("mtu", "fail", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
+        log.add("mtu", "bad", str(evidence["bounds"]), {"largest": evidence["largest_bytes"]})
     else:
-        log.add(name, "fail", fill(row.because, evidence), facts_of(tries.first))
+        log.add(name, "bad", fill(row.because, evidence), facts_of(tries.first))
     if control is not None:
         control_stage(log, control)
     return found(code, row.because, evidence)
@@ -100,8 +101,8 @@ def _evidence(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
     evidence = reach.where() | {
         "small_bytes": small.first.seen.hello_bytes,
         "large_bytes": one.seen.hello_bytes,
-        "large": tries.sight,
-        "segmented": tries.segmented_sight,
+        "large": tries.symptom,
+        "segmented": tries.segmented_symptom,
         "segment": LEAST_MSS,
         "first_ms": round(one.first_ms, 1),
         "first_s": round(one.first_ms / 1000),
@@ -120,6 +121,6 @@ def _evidence(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
 
 
 def _control_words(control: Attempt) -> str:
-    if hello_sight(control) == "answered":
+    if hello_symptom(control) == "answered":
         return "; another server name is answered at the same address: the name decides"
     return "; another server name fares no better: the name does not decide"

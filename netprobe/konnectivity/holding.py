@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.reach import Reach
 from netprobe.model.stream import Event, IdleClock
 from netprobe.protocols.connect import connect
@@ -47,11 +47,11 @@ VERDICT_OF = {
 _HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
 
 
-async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Found | None:
+async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Conclusion | None:
     """Hold if it was asked for; None where the connections still work, or nothing can be said."""
     seconds = reach.tunnel.hold_s
     if not seconds:
-        log.add("hold", "skipped", "asked for by --hold SECONDS")
+        log.add("hold", "not-needed", "asked for by --hold SECONDS")
         log.open.append("idle timers on the way: --hold was not given")
         return None
     held = await hold(reach, replace(hello, identity=reach.tunnel.identity), http2)
@@ -64,7 +64,7 @@ async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Fou
         "how": ", ".join(ways),
     }
     if len(ways) > 1 or ways == ["unheld"]:
-        log.add("hold", "warn", f"two holds do not agree: {', '.join(ways)}", evidence)
+        log.add("hold", "doubt", f"two holds do not agree: {', '.join(ways)}", evidence)
         log.open.append("idle timers on the way: two holds do not agree")
         return None
     if ways == ["alive"]:
@@ -73,7 +73,7 @@ async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Fou
         log.add("hold", "ok", said, evidence, said)
         return None
     what = found(VERDICT_OF[one.how], _HELD, evidence)
-    log.add("hold", "fail", what.because, evidence)
+    log.add("hold", "bad", what.because, evidence)
     return what
 
 

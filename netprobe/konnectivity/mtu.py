@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, attempt
-from netprobe.konnectivity.sights import hello_sight
+from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import BRIEF, Attempt
 
@@ -72,7 +72,7 @@ async def _passes(reach: Reach, hello: Hello, mss: int) -> bool:
     tries = [asyncio.create_task(attempt(reach, hello, BRIEF, mss)) for _ in range(TRIES)]
     try:
         for done in asyncio.as_completed(tries):
-            if hello_sight(await done) == "answered":
+            if hello_symptom(await done) == "answered":
                 return True
         return False
     finally:

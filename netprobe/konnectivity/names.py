@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.konnectivity.findings import Found, Log, found
+from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.request import is_address
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.settings import Timing
@@ -20,7 +20,7 @@ PRIVATE_ZONE = ".hypershift.local"
 
 async def look_up(
     agent: AgentMethods, host: str, log: Log, *, proxy: bool = False
-) -> tuple[tuple[str, ...], Found | None]:
+) -> tuple[tuple[str, ...], Conclusion | None]:
     """The addresses, or why there are none. ``proxy``: the name is that of the worker's proxy."""
     if is_address(host):
         log.add("names", "ok", f"{host} is an address")
@@ -38,11 +38,11 @@ async def look_up(
         )
         return addresses, None
     what = await _why(agent, host, answer.words, proxy)
-    log.add("names", "fail", what.because, what.evidence)
+    log.add("names", "bad", what.because, what.evidence)
     return (), what
 
 
-async def _why(agent: AgentMethods, host: str, words: str, proxy: bool) -> Found:
+async def _why(agent: AgentMethods, host: str, words: str, proxy: bool) -> Conclusion:
     reply = await agent.nameservers()
     servers = reply.servers[:MOST_SERVERS]
     asked = await asyncio.gather(*(_ask_server(agent, server, host) for server in servers))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.request import Tunnel
-from netprobe.konnectivity.sights import HelloSight, hello_sight
+from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.protocols.connect import ProxyUrl, connect
 from netprobe.protocols.tls import Hello, Seen
@@ -73,18 +73,20 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """Tries of one hello. ``sight`` None: they do not agree. ``segmented`` are those with small
+    """Tries of one hello. ``symptom`` None: they do not agree. ``segmented`` are those with small
     segments, made only where silence needs them."""
 
     tries: tuple[Attempt, ...]
-    sight: HelloSight | None
+    symptom: HelloSymptom | None
     segmented: tuple[Attempt, ...] = ()
-    segmented_sight: HelloSight = "none"
+    segmented_symptom: HelloSymptom = "none"
 
     @property
     def first(self) -> Attempt:
         """A try that stands for all: the first that looks as the verdict says."""
-        return next((one for one in self.tries if hello_sight(one) == self.sight), self.tries[0])
+        return next(
+            (one for one in self.tries if hello_symptom(one) == self.symptom), self.tries[0]
+        )
 
 
 def place(host: str, port: int) -> str:
@@ -140,12 +142,12 @@ async def look(reach: Reach, hello: Hello) -> Tries:
         found = await tries
     finally:
         tries.cancel()
-    sight = agree(found)
-    asked = sight in SILENT or (hello.padding > 0 and sight not in ("answered", "unopened"))
-    if sight is None or not asked:
-        return Tries(found, sight)
+    symptom = agree(found)
+    asked = symptom in SILENT or (hello.padding > 0 and symptom not in ("answered", "unopened"))
+    if symptom is None or not asked:
+        return Tries(found, symptom)
     segmented = early or await _pair(reach, hello, SEGMENTED, LEAST_MSS)
-    return Tries(found, sight, segmented, agree(segmented) or "unopened")
+    return Tries(found, symptom, segmented, agree(segmented) or "unopened")
 
 
 async def repeat(reach: Reach, hello: Hello, count: int) -> tuple[Attempt, ...]:
@@ -158,7 +160,7 @@ async def _agreeing(reach: Reach, hello: Hello, patience: Patience) -> tuple[Att
     first = asyncio.create_task(attempt(reach, hello, patience))
     try:
         await asyncio.wait({first}, timeout=SECOND_AFTER_S)
-        if first.done() and hello_sight(first.result()) == "answered":
+        if first.done() and hello_symptom(first.result()) == "answered":
             return (first.result(),)
         more = await asyncio.gather(
             *(attempt(reach, hello, patience) for _ in range(FURTHER_TRIES))
@@ -173,10 +175,10 @@ async def _pair(reach: Reach, hello: Hello, patience: Patience, mss: int) -> tup
     return tuple(await asyncio.gather(*tries))
 
 
-def agree(tries: Sequence[Attempt]) -> HelloSight | None:
+def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:
     """What all tries look like, or most where none was answered; None where they do not agree."""
-    sights = [hello_sight(one) for one in tries]
-    most = max(sights, key=sights.count)
-    if sights.count(most) == len(sights):
+    symptoms = [hello_symptom(one) for one in tries]
+    most = max(symptoms, key=symptoms.count)
+    if symptoms.count(most) == len(symptoms):
         return most
-    return most if "answered" not in sights and sights.count(most) * 2 > len(sights) else None
+    return most if "answered" not in symptoms and symptoms.count(most) * 2 > len(symptoms) else None

@@ -33,7 +33,7 @@ _SERVER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Via:
+class ProxyRoute:
     """How one worker gets there: ``proxy`` None is directly; ``said`` names what decided."""
 
     proxy: ProxyUrl | None
@@ -66,7 +66,7 @@ class Tunnel:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TunnelOptions:
     """The options as they were given."""
 
     server: str
@@ -80,7 +80,7 @@ class Options:
     hold_s: float = 0.0
 
 
-def make_tunnel(options: Options) -> Tunnel:
+def make_tunnel(options: TunnelOptions) -> Tunnel:
     """Check the options. Raises RequestError with the reason."""
     host, port = split_server(options.server)
     identity = _identity(options)
@@ -132,14 +132,13 @@ def is_address(text: str) -> bool:
     return True
 
 
-def _port(port: int | None, options: Options) -> int:
+def _port(port: int | None, options: TunnelOptions) -> int:
     if port is not None:
         return port
     if options.publishing == "nodeport":
         raise RequestError(
             f"--server {options.server}: --publishing nodeport needs HOST:PORT. 8091 is the port "
-            f"of "
-            "the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
+            "of the pod, which no worker dials; give the nodePort (30000-32767) of the Service "
             "konnectivity-server, or --proxy-server-port of the DaemonSet konnectivity-agent"
         )
     if options.publishing == "route":
@@ -147,7 +146,7 @@ def _port(port: int | None, options: Options) -> int:
     return AGENT_PORTS.get(options.flavour or "", AGENT_PORT)
 
 
-def _identity(options: Options) -> Identity | None:
+def _identity(options: TunnelOptions) -> Identity | None:
     if options.client_cert is None and options.client_key is None:
         return None
     if options.client_cert is None or options.client_key is None:
@@ -155,7 +154,7 @@ def _identity(options: Options) -> Identity | None:
     return Identity(options.client_cert, options.client_key)
 
 
-def _hold_s(options: Options, identity: Identity | None) -> float:
+def _hold_s(options: TunnelOptions, identity: Identity | None) -> float:
     if identity is None and options.flavour != "k0s" and options.hold_s > MOST_HOLD_S:
         raise RequestError(
             f"--hold {options.hold_s:g}: without a client certificate the hold happens in the "
@@ -167,34 +166,36 @@ def _hold_s(options: Options, identity: Identity | None) -> float:
     return options.hold_s
 
 
-def choose_via(tunnel: Tunnel, wanted: str, host: Host, environment: Mapping[str, str]) -> Via:
+def choose_via(
+    tunnel: Tunnel, wanted: str, host: Host, environment: Mapping[str, str]
+) -> ProxyRoute:
     """How a worker gets there, by Go's rules: HTTPS_PROXY and NO_PROXY only.
 
     ``wanted`` is ``none``, ``env`` or a URL. ``env``: for a host of the inventory its ``proxy:``,
     for this machine the environment of this process.
     """
     if wanted == "none":
-        return Via(None, "direct (--proxy none)")
+        return ProxyRoute(None, "direct (--proxy none)")
     if wanted != "env":
         proxy = parse_proxy(wanted, "--proxy")
         return _decided(tunnel, proxy, (), "--proxy")
     if host.proxy is not None:
         given = host.proxy.https_proxy
         if not given:
-            return Via(None, "direct (the inventory's proxy has no https_proxy)")
+            return ProxyRoute(None, "direct (the inventory's proxy has no https_proxy)")
         proxy = parse_proxy(given, f"{host.name}: proxy.https_proxy")
         return _decided(tunnel, proxy, host.proxy.no_proxy, "https_proxy of the inventory")
     if host.vantage.kind != "local":
-        return Via(None, "direct (the inventory names no proxy)")
+        return ProxyRoute(None, "direct (the inventory names no proxy)")
     given = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
     if not given:
-        return Via(None, "direct (HTTPS_PROXY is not set)")
+        return ProxyRoute(None, "direct (HTTPS_PROXY is not set)")
     entries = split(environment.get("NO_PROXY") or environment.get("no_proxy") or "")
     return _decided(tunnel, parse_proxy(given, "HTTPS_PROXY"), entries, "HTTPS_PROXY")
 
 
-def _decided(tunnel: Tunnel, proxy: ProxyUrl, entries: tuple[str, ...], what: str) -> Via:
+def _decided(tunnel: Tunnel, proxy: ProxyUrl, entries: tuple[str, ...], what: str) -> ProxyRoute:
     decision = decide(tunnel.host, tunnel.port, entries)
     if decision.proxied:
-        return Via(proxy, f"proxy {proxy} ({what})")
-    return Via(None, f"direct (NO_PROXY: {decision.entry})")
+        return ProxyRoute(proxy, f"proxy {proxy} ({what})")
+    return ProxyRoute(None, f"direct (NO_PROXY: {decision.entry})")

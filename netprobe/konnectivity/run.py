@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from netprobe.errors import AgentError, RequestError
 from netprobe.konnectivity.causes import causes
-from netprobe.konnectivity.findings import Found, Log, diagnosis
-from netprobe.konnectivity.request import Tunnel, Via, choose_via
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
+from netprobe.konnectivity.request import ProxyRoute, Tunnel, choose_via
 from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
@@ -54,8 +54,7 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     if not hosts:
         raise RequestError(
             f"the inventory has no host of role {WORKER}: say from where with --from ROLE or "
-            f"--from "
-            f"HOST; roles: {', '.join(roles) or 'none'}"
+            f"--from HOST; roles: {', '.join(roles) or 'none'}"
         )
     return hosts
 
@@ -82,7 +81,7 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
 
 
 async def _until_signal(
-    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, Via]
+    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
 ) -> tuple[Diagnosis, ...]:
     task = asyncio.ensure_future(_all(job, launcher, events, vias))
     loop = asyncio.get_running_loop()
@@ -98,7 +97,7 @@ async def _until_signal(
 
 
 async def _all(
-    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, Via]
+    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
 ) -> tuple[Diagnosis, ...]:
     slots = asyncio.Semaphore(job.forks)
 
@@ -116,7 +115,7 @@ async def _all(
             await fleet.close()
 
 
-async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis:
+async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: ProxyRoute) -> Diagnosis:
     sources = tuple(address.text for address in host.source_addresses)
     try:
         agent = fleet.agent(host)
@@ -126,9 +125,9 @@ async def _from(fleet: Fleet, host: Host, tunnel: Tunnel, via: Via) -> Diagnosis
         return _not_tested(host, via, error)
 
 
-def _not_tested(host: Host, via: Via, error: AgentError) -> Diagnosis:
+def _not_tested(host: Host, via: ProxyRoute, error: AgentError) -> Diagnosis:
     log = Log()
-    log.skip("no agent", *STAGES)
+    log.skip("not-possible", "no agent", *STAGES)
     words = str(error).removeprefix(f"{host.name}: ")
     fix = "repair the way onto the worker (`netprobe check --hosts` tries it), then run again"
-    return diagnosis(host.name, via.said, log, Found("NOT_TESTED", words, {"fix": fix}))
+    return diagnosis(host.name, via.said, log, Conclusion("NOT_TESTED", words, {"fix": fix}))

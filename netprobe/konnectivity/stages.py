@@ -11,12 +11,12 @@ from netprobe.konnectivity import dialling, identity
 from netprobe.konnectivity.answers import REACHED, look_at_answers
 from netprobe.konnectivity.combining import combine
 from netprobe.konnectivity.fanout import look_at_fan_out
-from netprobe.konnectivity.findings import Found, Log, diagnosis
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.hellos import look_at_hellos
 from netprobe.konnectivity.holding import look_at_hold
 from netprobe.konnectivity.names import look_up
 from netprobe.konnectivity.reach import Reach
-from netprobe.konnectivity.request import Tunnel, Via
+from netprobe.konnectivity.request import ProxyRoute, Tunnel
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.probe.agents.agent import AgentMethods
 
@@ -24,14 +24,14 @@ MOST_ADDRESSES = 8
 
 
 async def diagnose(
-    worker: str, agent: AgentMethods, tunnel: Tunnel, via: Via, sources: tuple[str, ...]
+    worker: str, agent: AgentMethods, tunnel: Tunnel, via: ProxyRoute, sources: tuple[str, ...]
 ) -> Diagnosis:
     """Look from one worker. Raises AgentError where its agent is lost."""
     log = Log()
     first = tunnel.host if via.proxy is None else via.proxy.host
     addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)
     if what is not None:
-        log.skip("stopped: names failed", *STAGES)
+        log.skip("not-possible", "stopped: names failed", *STAGES)
         return diagnosis(worker, via.said, log, what)
     port = tunnel.port if via.proxy is None else via.proxy.port
     reaches = [
@@ -47,7 +47,7 @@ def _source(sources: tuple[str, ...], address: str) -> str | None:
     return next((each for each in sources if (":" in each) == (":" in address)), None)
 
 
-async def look_at(reach: Reach) -> tuple[Log, Found]:
+async def look_at(reach: Reach) -> tuple[Log, Conclusion]:
     """Every stage after the name, for one address."""
     log = Log()
     what = (
@@ -56,17 +56,17 @@ async def look_at(reach: Reach) -> tuple[Log, Found]:
         or await dialling.look_at_proxy(reach, log)
         or await _look_behind_tcp(reach, log)
     )
-    failed = [stage.name for stage in log.stages if stage.status == "fail"]
+    failed = [stage.name for stage in log.stages if stage.status == "bad"]
     if failed:
-        log.skip(f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
-    log.skip("not needed", *STAGES[1:])
+        log.skip("not-possible", f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
+    log.skip("not-needed", "not needed", *STAGES[1:])
     log.stages.sort(key=lambda stage: STAGES.index(stage.name))
     return log, what
 
 
-async def _look_behind_tcp(reach: Reach, log: Log) -> Found:
+async def _look_behind_tcp(reach: Reach, log: Log) -> Conclusion:
     hellos = await look_at_hellos(reach, log)
-    if isinstance(hellos, Found):
+    if isinstance(hellos, Conclusion):
         return hellos
     small, large = hellos
     what = await look_at_answers(reach, log, small, large)

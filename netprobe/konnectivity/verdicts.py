@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netprobe.model.konnectivity import Kind, Outcome
+from netprobe.model.konnectivity import FaultKind, TunnelOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TunnelVerdict:
     """One verdict. ``stage`` is where it is found, None for a tunnel that is fine."""
 
-    outcome: Outcome
-    kind: Kind
+    outcome: TunnelOutcome
+    kind: FaultKind
     stage: str | None
     title: str
     remedy: str
@@ -27,9 +27,9 @@ _DEADLINE = "authentication handshake failed: context deadline exceeded"
 _EOF = "authentication handshake failed: EOF"
 _UNKNOWN_CA = "x509: certificate signed by unknown authority"
 
-VERDICTS: dict[str, Verdict] = {
+VERDICTS: dict[str, TunnelVerdict] = {
     # The tunnel is fine, as far as it could be seen.
-    "KONN_REACHED_MTLS": Verdict(
+    "KONN_REACHED_MTLS": TunnelVerdict(
         "ok",
         "none",
         None,
@@ -38,14 +38,14 @@ VERDICTS: dict[str, Verdict] = {
         "(secret konnectivity-agent): it is missing, expired or of another signer",
         "error reading server preface: remote error: tls: certificate required",
     ),
-    "KONN_H2_OK": Verdict(
+    "KONN_H2_OK": TunnelVerdict(
         "ok",
         "none",
         None,
         "the Konnectivity server takes the client certificate and answers gRPC",
         "nothing to do",
     ),
-    "KONN_REACHED_TOKEN": Verdict(
+    "KONN_REACHED_TOKEN": TunnelVerdict(
         "ok",
         "none",
         None,
@@ -53,7 +53,7 @@ VERDICTS: dict[str, Verdict] = {
         "nothing to do in the network",
     ),
     # Names.
-    "NAME_NOT_FOUND": Verdict(
+    "NAME_NOT_FOUND": TunnelVerdict(
         "fault",
         "names",
         "names",
@@ -62,7 +62,7 @@ VERDICTS: dict[str, Verdict] = {
         "below .hypershift.local exists only in the private zone of the hosted cluster",
         "dial tcp: lookup {host}: no such host",
     ),
-    "NAME_SERVER_FAILURE": Verdict(
+    "NAME_SERVER_FAILURE": TunnelVerdict(
         "fault",
         "names",
         "names",
@@ -70,7 +70,7 @@ VERDICTS: dict[str, Verdict] = {
         "repair the resolver or its upstream: it answers, and says that it cannot",
         "dial tcp: lookup {host}: server misbehaving",
     ),
-    "NAME_SERVERS_SILENT": Verdict(
+    "NAME_SERVERS_SILENT": TunnelVerdict(
         "fault",
         "names",
         "names",
@@ -79,7 +79,7 @@ VERDICTS: dict[str, Verdict] = {
         "/etc/resolv.conf",
         "dial tcp: lookup {host}: i/o timeout",
     ),
-    "NAME_NOT_RESOLVED": Verdict(
+    "NAME_NOT_RESOLVED": TunnelVerdict(
         "fault",
         "names",
         "names",
@@ -88,7 +88,7 @@ VERDICTS: dict[str, Verdict] = {
         "dial tcp: lookup {host}: no such host",
     ),
     # The way there.
-    "NO_ROUTE": Verdict(
+    "NO_ROUTE": TunnelVerdict(
         "fault",
         "routing",
         "route",
@@ -96,7 +96,7 @@ VERDICTS: dict[str, Verdict] = {
         "add a route (or a default route) for {address} on the worker",
         "connect: network is unreachable",
     ),
-    "LOCAL_FIREWALL": Verdict(
+    "LOCAL_FIREWALL": TunnelVerdict(
         "fault",
         "firewall",
         "tcp",
@@ -104,7 +104,7 @@ VERDICTS: dict[str, Verdict] = {
         "allow TCP to {to} in the worker's own OUTPUT rules (nft list ruleset)",
         "dial tcp {to}: i/o timeout",
     ),
-    "TCP_FILTERED": Verdict(
+    "TCP_FILTERED": TunnelVerdict(
         "fault",
         "firewall",
         "tcp",
@@ -113,17 +113,16 @@ VERDICTS: dict[str, Verdict] = {
         "NodePort the port is the nodePort, not 8091",
         "dial tcp {to}: i/o timeout",
     ),
-    "TCP_REFUSED": Verdict(
+    "TCP_REFUSED": TunnelVerdict(
         "fault",
         "server",
         "tcp",
         "{to} refuses connections: nothing listens there, or a firewall answers for it",
-        "look at the endpoints of the Service, at the nodePort, and whether the load balancer has "
-        "a "
-        "healthy target",
+        "look at the endpoints of the Service, at the nodePort, and whether the load balancer "
+        "has a healthy target",
         "dial tcp {to}: connect: connection refused",
     ),
-    "ICMP_REJECT": Verdict(
+    "ICMP_REJECT": TunnelVerdict(
         "fault",
         "firewall",
         "tcp",
@@ -132,7 +131,7 @@ VERDICTS: dict[str, Verdict] = {
         "like this)",
         "dial tcp {to}: connect: no route to host",
     ),
-    "ROUTER_HAS_NO_ROUTE": Verdict(
+    "ROUTER_HAS_NO_ROUTE": TunnelVerdict(
         "fault",
         "routing",
         "tcp",
@@ -140,7 +139,7 @@ VERDICTS: dict[str, Verdict] = {
         "add the route there, or correct the address; some firewalls reject with the same words",
         "dial tcp {to}: connect: network is unreachable",
     ),
-    "HOST_UNREACHABLE": Verdict(
+    "HOST_UNREACHABLE": TunnelVerdict(
         "fault",
         "routing",
         "tcp",
@@ -149,7 +148,7 @@ VERDICTS: dict[str, Verdict] = {
         "dial tcp {to}: connect: no route to host",
     ),
     # Between the worker and its proxy.
-    "PROXY_NAME_NOT_RESOLVED": Verdict(
+    "PROXY_NAME_NOT_RESOLVED": TunnelVerdict(
         "fault",
         "proxy",
         "names",
@@ -157,7 +156,7 @@ VERDICTS: dict[str, Verdict] = {
         "correct the proxy URL or the worker's DNS",
         "dial tcp: lookup {host}: no such host",
     ),
-    "PROXY_UNREACHABLE": Verdict(
+    "PROXY_UNREACHABLE": TunnelVerdict(
         "fault",
         "proxy",
         "tcp",
@@ -166,7 +165,7 @@ VERDICTS: dict[str, Verdict] = {
         "was not looked at",
         "dial tcp {to}: (the address in the log is the proxy's)",
     ),
-    "PROXY_407": Verdict(
+    "PROXY_407": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
@@ -175,17 +174,16 @@ VERDICTS: dict[str, Verdict] = {
         "nor Negotiate), or add {host} to NO_PROXY",
         'failed to do connect handshake, response: "HTTP/1.1 407',
     ),
-    "PROXY_403": Verdict(
+    "PROXY_403": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
         "the proxy does not allow CONNECT to {host}:{port} (HTTP 403)",
         "allow CONNECT to port {port} in the proxy (SSL_ports, ConnectPort), publish the server "
-        "by a "
-        "route on 443, or add {host} to NO_PROXY",
+        "by a route on 443, or add {host} to NO_PROXY",
         'failed to do connect handshake, response: "HTTP/1.1 403',
     ),
-    "PROXY_5XX": Verdict(
+    "PROXY_5XX": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
@@ -194,7 +192,7 @@ VERDICTS: dict[str, Verdict] = {
         "(.hypershift.local) belongs into NO_PROXY",
         'failed to do connect handshake, response: "HTTP/1.1 {status}',
     ),
-    "PROXY_REFUSED": Verdict(
+    "PROXY_REFUSED": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
@@ -202,16 +200,15 @@ VERDICTS: dict[str, Verdict] = {
         "is this address a proxy? It answers HTTP, but does not open a tunnel",
         'failed to do connect handshake, response: "HTTP/1.1 {status}',
     ),
-    "PROXY_NOT_HTTP": Verdict(
+    "PROXY_NOT_HTTP": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
         "what listens at the proxy's address does not speak HTTP",
         "correct the proxy's port; a port that takes TLS only cannot be used: the agent sends a "
-        "plain "
-        "CONNECT even where the URL says https://",
+        "plain CONNECT even where the URL says https://",
     ),
-    "PROXY_SILENT": Verdict(
+    "PROXY_SILENT": TunnelVerdict(
         "fault",
         "proxy",
         "proxy",
@@ -220,7 +217,7 @@ VERDICTS: dict[str, Verdict] = {
         "{host}:{port}; a private name belongs into NO_PROXY",
     ),
     # The ClientHello.
-    "RST_AFTER_CLIENTHELLO": Verdict(
+    "RST_AFTER_CLIENTHELLO": TunnelVerdict(
         "fault",
         "inspection",
         "tls-small",
@@ -229,7 +226,7 @@ VERDICTS: dict[str, Verdict] = {
         "from inspection",
         "authentication handshake failed: read: connection reset by peer",
     ),
-    "CLIENTHELLO_DROPPED": Verdict(
+    "CLIENTHELLO_DROPPED": TunnelVerdict(
         "fault",
         "inspection",
         "tls-small",
@@ -238,7 +235,7 @@ VERDICTS: dict[str, Verdict] = {
         "it is no MTU problem, small segments are lost too",
         _DEADLINE,
     ),
-    "REJECTED_AFTER_OPEN": Verdict(
+    "REJECTED_AFTER_OPEN": TunnelVerdict(
         "fault",
         "firewall",
         "tls-small",
@@ -247,7 +244,7 @@ VERDICTS: dict[str, Verdict] = {
         "follows",
         _DEADLINE,
     ),
-    "PMTU_BLACKHOLE_IN": Verdict(
+    "PMTU_BLACKHOLE_IN": TunnelVerdict(
         "fault",
         "mtu",
         "mtu",
@@ -256,7 +253,7 @@ VERDICTS: dict[str, Verdict] = {
         "ICMP fragmentation-needed (IPv6: packet-too-big), or lower the MTU to {largest}",
         _DEADLINE,
     ),
-    "PMTU_BLACKHOLE_OUT": Verdict(
+    "PMTU_BLACKHOLE_OUT": TunnelVerdict(
         "fault",
         "mtu",
         "mtu",
@@ -265,7 +262,7 @@ VERDICTS: dict[str, Verdict] = {
         "(nft: tcp option maxseg size set rt mtu), or lower the worker's MTU to {largest}",
         _DEADLINE,
     ),
-    "LARGE_CLIENTHELLO_FAILS": Verdict(
+    "LARGE_CLIENTHELLO_FAILS": TunnelVerdict(
         "fault",
         "inspection",
         "tls-agent-size",
@@ -274,7 +271,7 @@ VERDICTS: dict[str, Verdict] = {
         "key): update it, or start the agent with GODEBUG=tlsmlkem=0 (Go 1.23: tlskyber=0)",
         _DEADLINE,
     ),
-    "SNI_LOST_FRAGMENTED_HELLO": Verdict(
+    "SNI_LOST_FRAGMENTED_HELLO": TunnelVerdict(
         "fault",
         "edge",
         "tls-agent-size",
@@ -283,7 +280,7 @@ VERDICTS: dict[str, Verdict] = {
         "record: repair loss and MTU on the way, or raise ROUTER_INSPECT_DELAY",
         f"{_UNKNOWN_CA} (now and then)",
     ),
-    "ANSWER_LOST": Verdict(
+    "ANSWER_LOST": TunnelVerdict(
         "fault",
         "firewall",
         "tls-small",
@@ -291,17 +288,16 @@ VERDICTS: dict[str, Verdict] = {
         "something between drops packets of the answer: look at loss on the way back",
         _DEADLINE,
     ),
-    "SERVER_SILENT": Verdict(
+    "SERVER_SILENT": TunnelVerdict(
         "fault",
         "edge",
         "tls-small",
         "{to} takes the ClientHello and never answers",
         "the host in front is alive (it acknowledges) and what is behind it is not: look at the "
-        "load "
-        "balancer's back ends and their health checks",
+        "load balancer's back ends and their health checks",
         _DEADLINE,
     ),
-    "NOT_TLS": Verdict(
+    "NOT_TLS": TunnelVerdict(
         "fault",
         "server",
         "tls-small",
@@ -309,7 +305,7 @@ VERDICTS: dict[str, Verdict] = {
         "correct host and port: the agent port speaks TLS with HTTP/2",
         "authentication handshake failed: tls: first record does not look like a TLS handshake",
     ),
-    "EDGE_CLOSED_IMMEDIATELY": Verdict(
+    "EDGE_CLOSED_IMMEDIATELY": TunnelVerdict(
         "fault",
         "edge",
         "tls-small",
@@ -319,7 +315,7 @@ VERDICTS: dict[str, Verdict] = {
         "AllowedCIDRBlocks",
         _EOF,
     ),
-    "EDGE_BACKEND_REFUSED": Verdict(
+    "EDGE_BACKEND_REFUSED": TunnelVerdict(
         "fault",
         "edge",
         "tls-small",
@@ -327,7 +323,7 @@ VERDICTS: dict[str, Verdict] = {
         "repair the load balancer's pool: the target port, the nodePort, the health check",
         _EOF,
     ),
-    "EDGE_BACKEND_TIMEOUT": Verdict(
+    "EDGE_BACKEND_TIMEOUT": TunnelVerdict(
         "fault",
         "edge",
         "tls-small",
@@ -337,17 +333,16 @@ VERDICTS: dict[str, Verdict] = {
         _EOF,
     ),
     # Who answered.
-    "SNI_NOT_ROUTED_DEFAULT_CERT": Verdict(
+    "SNI_NOT_ROUTED_DEFAULT_CERT": TunnelVerdict(
         "fault",
         "edge",
         "identity",
         "the router does not know {sni}: it answers with its default certificate",
-        "create the route, correct the host name, or give the right one; an IP address as server "
-        "can "
-        "never be routed",
+        "create the route, correct the host name, or give the right one; an IP address as "
+        "server can never be routed",
         _UNKNOWN_CA,
     ),
-    "SNI_FELL_THROUGH_TO_KAS": Verdict(
+    "SNI_FELL_THROUGH_TO_KAS": TunnelVerdict(
         "fault",
         "edge",
         "identity",
@@ -356,18 +351,17 @@ VERDICTS: dict[str, Verdict] = {
         "--proxy-server-host is wrong",
         "x509: certificate is valid for kubernetes, ..., not {sni}",
     ),
-    "TLS_INTERCEPTED": Verdict(
+    "TLS_INTERCEPTED": TunnelVerdict(
         "fault",
         "inspection",
         "identity",
         "somebody else's certificate answers for {sni}: TLS is intercepted, or ends before the "
         "server",
         "exempt {sni} from TLS inspection, or use passthrough; the agent's certificate cannot "
-        "survive "
-        "interception, even where the CA is trusted",
+        "survive interception, even where the CA is trusted",
         _UNKNOWN_CA,
     ),
-    "ALPN_H2_REFUSED": Verdict(
+    "ALPN_H2_REFUSED": TunnelVerdict(
         "fault",
         "edge",
         "identity",
@@ -375,7 +369,7 @@ VERDICTS: dict[str, Verdict] = {
         "use a passthrough or TCP listener, or enable h2 where TLS ends",
         "cannot check peer: missing selected ALPN property",
     ),
-    "KONN_WRONG_PORT_FRONTEND": Verdict(
+    "KONN_WRONG_PORT_FRONTEND": TunnelVerdict(
         "fault",
         "request",
         "identity",
@@ -383,14 +377,14 @@ VERDICTS: dict[str, Verdict] = {
         "point the Service, route or load balancer at the agent port: 8091",
         "cannot check peer: missing selected ALPN property",
     ),
-    "WRONG_SERVICE": Verdict(
+    "WRONG_SERVICE": TunnelVerdict(
         "fault",
         "request",
         "identity",
         "another service answers at {to}: {who}",
         "correct host name and port; for a route look at which Service it points to",
     ),
-    "CERT_WRONG_NAME": Verdict(
+    "CERT_WRONG_NAME": TunnelVerdict(
         "fault",
         "certificate",
         "identity",
@@ -399,7 +393,7 @@ VERDICTS: dict[str, Verdict] = {
         "hosted cluster; the certificate names {names}",
         "x509: certificate is valid for konnectivity-server, ..., not {sni}",
     ),
-    "CERT_EXPIRED": Verdict(
+    "CERT_EXPIRED": TunnelVerdict(
         "fault",
         "certificate",
         "identity",
@@ -408,7 +402,7 @@ VERDICTS: dict[str, Verdict] = {
         "{not_after}",
         "x509: certificate has expired or is not yet valid",
     ),
-    "CERT_UNTRUSTED": Verdict(
+    "CERT_UNTRUSTED": TunnelVerdict(
         "fault",
         "certificate",
         "identity",
@@ -417,17 +411,16 @@ VERDICTS: dict[str, Verdict] = {
         "agent",
         _UNKNOWN_CA,
     ),
-    "KONN_CLIENT_CERT_REJECTED": Verdict(
+    "KONN_CLIENT_CERT_REJECTED": TunnelVerdict(
         "fault",
         "credentials",
         "http2",
         "the Konnectivity server rejects the client certificate",
-        "the network is fine; renew the agent's certificate: it must be signed by the signer that "
-        "the "
-        "server asks for ({authorities})",
+        "the network is fine; renew the agent's certificate: it must be signed by the signer "
+        "that the server asks for ({authorities})",
         "error reading server preface: remote error: tls: certificate required",
     ),
-    "TLS_REFUSED": Verdict(
+    "TLS_REFUSED": TunnelVerdict(
         "fault",
         "server",
         "identity",
@@ -436,7 +429,7 @@ VERDICTS: dict[str, Verdict] = {
         "authentication handshake failed: remote error: tls",
     ),
     # Behind TLS.
-    "H2_ENDS_AT_PROXY": Verdict(
+    "H2_ENDS_AT_PROXY": TunnelVerdict(
         "fault",
         "edge",
         "http2",
@@ -444,7 +437,7 @@ VERDICTS: dict[str, Verdict] = {
         "use passthrough: a proxy that ends TLS and HTTP/2 cannot carry the agent's certificate",
         'cannot connect once err="expected one server ID in the context, got []"',
     ),
-    "H2_ANSWER_WITHHELD": Verdict(
+    "H2_ANSWER_WITHHELD": TunnelVerdict(
         "fault",
         "edge",
         "http2",
@@ -453,14 +446,14 @@ VERDICTS: dict[str, Verdict] = {
         "for ever",
         "(nothing more is logged)",
     ),
-    "NOT_KONNECTIVITY": Verdict(
+    "NOT_KONNECTIVITY": TunnelVerdict(
         "fault",
         "request",
         "http2",
         "a gRPC server that is not Konnectivity answers at {to}",
         "correct host name and port",
     ),
-    "H2_ENDED": Verdict(
+    "H2_ENDED": TunnelVerdict(
         "fault",
         "server",
         "http2",
@@ -468,7 +461,7 @@ VERDICTS: dict[str, Verdict] = {
         "look at what ends TLS at {to}: it agreed on h2 and does not speak it",
     ),
     # Several tries, several addresses.
-    "FANOUT_SOME_FAIL": Verdict(
+    "FANOUT_SOME_FAIL": TunnelVerdict(
         "fault",
         "edge",
         "fan-out",
@@ -477,14 +470,14 @@ VERDICTS: dict[str, Verdict] = {
         "load balancer and compare its pool with the ready kube-apiserver pods",
         "cannot connect once ... EOF, in turn with 'duplicate server'",
     ),
-    "FANOUT_ADDRESS_FAILS": Verdict(
+    "FANOUT_ADDRESS_FAILS": TunnelVerdict(
         "fault",
         "edge",
         "fan-out",
         "{host} has {count} addresses, and not all of them work: {bad}",
         "repair or withdraw {bad}; agents that pick it do not connect",
     ),
-    "UNSTEADY": Verdict(
+    "UNSTEADY": TunnelVerdict(
         "unsure",
         "edge",
         "fan-out",
@@ -492,37 +485,34 @@ VERDICTS: dict[str, Verdict] = {
         "run again with --repeat 30: loss and a dead back end look alike in few tries",
     ),
     # Hold.
-    "HOLD_CUT_FIN": Verdict(
+    "HOLD_CUT_FIN": TunnelVerdict(
         "fault",
         "edge",
         "hold",
         "an idle connection to {to} is closed after {held} s",
         "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's "
-        "keepalive "
-        "(HyperShift 30 s, k0s 1 h), or lower the keepalive",
+        "keepalive (HyperShift 30 s, k0s 1 h), or lower the keepalive",
         "could not read stream ... error reading from server: EOF",
     ),
-    "HOLD_CUT_RESET": Verdict(
+    "HOLD_CUT_RESET": TunnelVerdict(
         "fault",
         "edge",
         "hold",
         "an idle connection to {to} is reset after {held} s",
         "a load balancer or a stateful firewall ends idle connections: raise its idle timeout "
-        "above "
-        "the agent's keepalive (HyperShift 30 s, k0s 1 h)",
+        "above the agent's keepalive (HyperShift 30 s, k0s 1 h)",
         "could not read stream ... connection reset by peer",
     ),
-    "HOLD_CUT_SILENTLY": Verdict(
+    "HOLD_CUT_SILENTLY": TunnelVerdict(
         "fault",
         "firewall",
         "hold",
         "a connection to {to} that was idle for {held} s is dead, and nobody said so",
         "a stateful firewall, NAT or load balancer forgot the connection: raise its state "
-        "timeout, or "
-        "turn on its reset for idle connections; a new connection works",
+        "timeout, or turn on its reset for idle connections; a new connection works",
         "keepalive ping failed to receive ACK within timeout",
     ),
-    "HOLD_GOAWAY": Verdict(
+    "HOLD_GOAWAY": TunnelVerdict(
         "fault",
         "server",
         "hold",
@@ -532,21 +522,21 @@ VERDICTS: dict[str, Verdict] = {
         "received prior goaway",
     ),
     # What cannot be said.
-    "INCONSISTENT": Verdict(
+    "INCONSISTENT": TunnelVerdict(
         "unsure",
         "server",
         "tls-small",
         "tries at {to} fail in different ways",
         "run again with --repeat 30; what was seen is in the evidence",
     ),
-    "UNEXPLAINED": Verdict(
+    "UNEXPLAINED": TunnelVerdict(
         "unsure",
         "server",
         "identity",
         "what answers at {to} fits no known picture",
         "the evidence holds what was seen; give --flavour and --ca for a narrower answer",
     ),
-    "NOT_TESTED": Verdict(
+    "NOT_TESTED": TunnelVerdict(
         "not-tested",
         "none",
         None,

@@ -10,7 +10,7 @@ from netprobe.load.inventory.discover import check_loopback, is_ansible, read_on
 from netprobe.load.inventory.loopback import loopback_notes
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
 from netprobe.load.matrix.file import read_matrices
-from netprobe.load.yaml.header import KINDS, kind_of
+from netprobe.load.yaml.document import KINDS, kind_of
 from netprobe.load.yaml.source import read_bytes, top_keys
 
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}

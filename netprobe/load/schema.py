@@ -9,6 +9,7 @@ from typing import Any
 from netprobe.errors import RequestError
 from netprobe.load.inventory.models import InventoryFile
 from netprobe.load.matrix.models import MatrixFile
+from netprobe.load.yaml.document import VERSION
 from netprobe.load.yaml.validation import FileModel
 from netprobe.load.yaml.wording import unknown
 
@@ -24,7 +25,12 @@ def json_schema(kind: str) -> Schema:
     made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")
     _tidy(made)
     title = f"netprobe {kind} file"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": title}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:netprobe:schema:{kind}:{VERSION}",
+        **made,
+        "title": title,
+    }
 
 
 def schema_text(kind: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
+from netprobe.agent.wire import failures
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
+from netprobe.model.trail import TrailEntry
 
 # What came back on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
@@ -16,7 +18,6 @@ from netprobe.model.result import Proof
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent;
 #              UDP: it answered, and ``probe:`` asks for nothing
-#   intercepted  it opened, and something nearer than the destination is what opened it
 #   tls        TLS where plaintext is expected        plaintext  the reverse
 #   tunnel     a proxy says that it opened a tunnel, and nothing came through it
 Answer = Literal[
@@ -30,7 +31,6 @@ Answer = Literal[
     "reset",
     "echo",
     "unasked",
-    "intercepted",
     "tls",
     "plaintext",
     "tunnel",
@@ -101,7 +101,7 @@ class Listener:
 
 
 # The source's kernel had no room for the packet (ENOBUFS).
-NO_BUFFERS = "no-buffers"
+NO_BUFFERS = failures.NO_BUFFERS
 # A failure of the way back that is no errno: nobody answers for the answer's next hop.
 NO_NEIGHBOUR = "no-neighbour"
 
@@ -161,31 +161,57 @@ class PathMtu:
     limit: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFacts:
+    """What the agents saw of one flow, and what follow-up checks concluded from further looks.
+
+    No check changes what was measured (``outcome``, ``listener``): conclusions are fields of their
+    own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
+
+    ``limited``: new connections are limited a second, and these ports were not asked slowly enough
+    to tell. ``host_word``: a router's "host unreachable" is that of a ``dead`` host, or it is
+    ``refusing``, as a firewall does. ``interceptor``: the connection opened, and ``control`` ports
+    that nobody uses open too, or something ``nearer`` than the destination opened it. ``no_room``:
+    why the source's kernel had no room for the packets. ``trail``: every look, in order.
+    """
+
+    outcome: Outcome | None
+    listener: Listener = Listener("unknown")
+    witness: Witness | None = None
+    trace: Trace | None = None
+    mtu: PathMtu | None = None
+    untested: tuple[str, str] | None = None
+    warnings: tuple[str, ...] = ()
+    limited: bool = False
+    host_word: Literal["dead", "refusing"] | None = None
+    interceptor: Literal["control", "nearer"] | None = None
+    no_room: str | None = None
+    trail: tuple[TrailEntry, ...] = ()
+
+
+_FACTS = tuple(one.name for one in fields(FlowFacts))
+
+
+def facts_of(flow: FlowFacts) -> dict[str, Any]:
+    """The facts alone, as keyword arguments of another class that has them."""
+    return {name: getattr(flow, name) for name in _FACTS}
+
+
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(FlowFacts):
     """Everything seen of one flow on these ports; all of them share it.
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
     name resolved). ``control_answered``: the address answered this source something in this
     run; ``host_down``: it never did, and other probes were told that nobody answers for it;
     ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
-    ``untested`` is (reason, words) where nobody could look; then outcome is None. ``limited``: new
-    connections are limited a second, and these ports were not asked slowly enough to tell.
     ``has_address``: the destination's agent is up, and the address is one of its host.
     """
 
     flow: Flow
     address: str
     ports: Ports
-    outcome: Outcome | None
-    listener: Listener = Listener("unknown")
-    witness: Witness | None = None
-    trace: Trace | None = None
     control_answered: bool = False
     host_down: bool = False
     host_up: bool = False
-    mtu: PathMtu | None = None
-    untested: tuple[str, str] | None = None
-    warnings: tuple[str, ...] = ()
-    limited: bool = False
     has_address: bool = False

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from netprobe.errors import INTERRUPTED
 from netprobe.model.result import VERDICTS, Summary
 
 PASS: Final = 0
 BLOCKED: Final = 1
-REQUEST: Final = 2
 UNKNOWN: Final = 3
-FAILED: Final = 4
-INTERRUPTED: Final = 130
 
 
 def exit_status(summary: Summary, interrupted: bool) -> int:

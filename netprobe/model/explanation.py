@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
 from netprobe.model.result import HostReport, Result
+from netprobe.model.trail import TrailEntry
 
 # Every explanation has all of them, in this order.
 STEPS = (
@@ -23,22 +22,6 @@ STEPS = (
     "path-mtu",
 )
 
-# ``ok``: nothing against the flow · ``bad``: here the flow fails · ``doubt``: something is odd ·
-# ``not-needed``: nothing to ask here · ``not-possible``: nobody could look, the words say why
-StepStatus = Literal["ok", "bad", "doubt", "not-needed", "not-possible"]
-
-Facts = Mapping[str, Any]  # Any: JSON values, as the agents gave them
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step: ``words`` are sentences for people, ``facts`` the same for programs."""
-
-    name: str
-    status: StepStatus
-    words: tuple[str, ...]
-    facts: Facts = field(default_factory=dict)
-
 
 @dataclass(frozen=True, slots=True)
 class FlowStory:
@@ -47,7 +30,7 @@ class FlowStory:
     ``where`` and ``advice`` are sentences; ``remarks`` what the steps show beside the verdict.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[TrailEntry, ...]
     result: Result
     advice: str = ""
     remarks: tuple[str, ...] = ()

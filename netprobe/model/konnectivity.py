@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
+
+from netprobe.model.trail import Facts, TrailEntry
 
 # In the order in which they are looked at; the columns of the table over several workers.
 STAGES = (
@@ -22,11 +23,10 @@ STAGES = (
     "hold",
 )
 
-Status = Literal["ok", "warn", "fail", "skipped"]
 # ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
-Outcome = Literal["ok", "fault", "unsure", "not-tested"]
+TunnelOutcome = Literal["ok", "fault", "unsure", "not-tested"]
 # Whose business a fault is. ``credentials`` and ``certificate`` are no faults of the network.
-Kind = Literal[
+FaultKind = Literal[
     "none",
     "names",
     "routing",
@@ -41,19 +41,6 @@ Kind = Literal[
     "request",
 ]
 
-Facts = Mapping[str, Any]  # Any: JSON values, as the agents gave them
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One stage: ``said`` is one sentence with the evidence, ``facts`` the same for programs."""
-
-    name: str
-    status: Status
-    said: str
-    facts: Facts = field(default_factory=dict)
-    elapsed_ms: int = 0
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -66,8 +53,8 @@ class Diagnosis:
 
     worker: str
     code: str
-    outcome: Outcome
-    kind: Kind
+    outcome: TunnelOutcome
+    kind: FaultKind
     stage: str | None
     title: str
     because: str
@@ -77,15 +64,15 @@ class Diagnosis:
     evidence: Facts = field(default_factory=dict)
     fine: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[TrailEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class CommonCause:
     """Workers that share one cause, of how many."""
 
     code: str
-    outcome: Outcome
+    outcome: TunnelOutcome
     title: str
     remedy: str
     workers: tuple[str, ...]
@@ -104,5 +91,5 @@ class TunnelReport:
     started_at: str
     elapsed_s: float
     diagnoses: tuple[Diagnosis, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[CommonCause, ...]
     interrupted: bool = False

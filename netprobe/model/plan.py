@@ -14,6 +14,9 @@ from netprobe.model.matrix import Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 
+# The ``probe`` of requirements that ask whether full-size packets get through.
+PATH_MTU = "path-mtu"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -97,7 +100,7 @@ class Skipped:
 
     matrix: str
     requirement: str
-    reason: str
+    reason: str = ""
     source: str | None = None
     destination: str | None = None
 
@@ -107,7 +110,7 @@ class PlannedMatrix:
     """A matrix of the plan with the settings it was planned with."""
 
     name: str
-    settings: Mapping[str, SettingValue]
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ def normalise(ranges: Iterable[PortRange]) -> Ports:
     return tuple(joined)
 
 
+def union(parts: Iterable[Ports]) -> Ports:
+    """All ports of several sets."""
+    return normalise(entry for ports in parts for entry in ports)
+
+
 def count(ports: Ports) -> int:
     """How many ports these ranges hold."""
     return sum(last - first + 1 for first, last in ports)

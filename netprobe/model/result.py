@@ -23,7 +23,8 @@ class Result:
     """What is known of one flow, or of a run of neighbouring ports that share one fate.
 
     ``order`` is the place in the plan (block, source, destination, address): results are sorted by
-    it and by port, so that the same input gives the same report. ``rtt_ms`` is a median over the
+    it and by port, so that the same input gives the same report. Fields stand in the order of the
+    JSON keys. ``rtt_ms`` is a median over the
     ports, ``attempts`` the most that any port took. ``path_mtu_bytes``: what the path carries, and
     ``needed_mtu_bytes`` what the overlay is built on; None where no sizes were tried.
     """
@@ -47,9 +48,9 @@ class Result:
     reason: str
     proof: Proof
     where: tuple[Place, ...]
-    because: str
     rejected_by: str | None = None
     last_hop: str | None = None
+    because: str = field(kw_only=True)
     warnings: tuple[str, ...] = ()
     rtt_ms: float | None = None
     attempts: int = 0
@@ -82,9 +83,9 @@ class Finding:
     title: str
     advice: str
     where: tuple[Place, ...]
-    members: tuple[Result, ...]
     rejected_by: str | None = None
     last_hop: str | None = None
+    members: tuple[Result, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class HostReport:
     """
 
     name: str
+    addresses: tuple[str, ...] = field(default=(), kw_only=True)
     state: Literal["agent", "none", "failed", "lost"]
     words: str = ""
     python: str | None = None
@@ -120,4 +122,3 @@ class HostReport:
     privileged: bool = False
     cost: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
-    addresses: tuple[str, ...] = ()

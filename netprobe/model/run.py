@@ -8,7 +8,7 @@ from netprobe.model.plan import PlannedMatrix, Skipped
 from netprobe.model.result import HostReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
     """Everything about a run that is not a result.
 
@@ -18,14 +18,14 @@ class RunInfo:
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     """
 
-    started_at: str
-    elapsed_s: float
-    complete: bool
-    matrices: tuple[PlannedMatrix, ...]
-    hosts: tuple[HostReport, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    notes: tuple[str, ...] = ()
-    planned_flows: int = 0
+    started_at: str = ""
+    elapsed_s: float = 0.0
+    complete: bool = False
     interrupted: bool = False
-    sample: str | None = None
+    planned_flows: int = 0
     selection: str | None = None
+    sample: str | None = None
+    matrices: tuple[PlannedMatrix, ...] = ()
+    hosts: tuple[HostReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from netprobe.model.matrix import Condition, Requirement
-from netprobe.model.plan import Block
+from netprobe.model.plan import PATH_MTU, Block
 from netprobe.model.ports import each, intersect
 
-PATH_MTU = "path-mtu"
 OVERLAYS = ("vxlan", "geneve", "ipip", "wireguard")
 # Calico's for IPv4 and IPv6, and Cilium's. WireGuard answers nobody without keys: no probe.
 WIREGUARD_PORTS = ((51820, 51821), (51871, 51871))

@@ -10,8 +10,8 @@ from itertools import groupby
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.model.plan import Block, Plan
-from netprobe.plan.path_mtu import PATH_MTU, path_mtu_blocks
+from netprobe.model.plan import PATH_MTU, Block, Plan
+from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.roles import hosts_by_role
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")

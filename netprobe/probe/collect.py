@@ -136,4 +136,4 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
 def _stopped(want: Want) -> Evidence:
     flow = want.flow
     address = flow.address.text
-    return Evidence(flow, address, want.left(address) or (), None, untested=STOPPED)
+    return Evidence(flow, address, want.left(address) or (), outcome=None, untested=STOPPED)

@@ -8,26 +8,28 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Evidence, Listener
+from netprobe.model.evidence import Evidence, Listener, facts_of
 from netprobe.model.inventory import Host
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.checks.dead_hosts import DeadHosts
-from netprobe.probe.checks.egress import with_room
-from netprobe.probe.checks.late_refusals import LateRefusals
-from netprobe.probe.checks.one_way import with_one_way
-from netprobe.probe.checks.path_mtu import PATH_MTU, PathMtus
+from netprobe.probe.checks import CHECKS
+from netprobe.probe.checks.check import Scene, run_checks
+from netprobe.probe.checks.path_mtu import unmeasured
 from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
-from netprobe.probe.checks.rate_limits import RateLimits
-from netprobe.probe.checks.services import Services
-from netprobe.probe.checks.suspects import Suspects
-from netprobe.probe.checks.traceroute import Localiser
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.batches import Part
-from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
-from netprobe.probe.flows.names import Resolved, resolve
+from netprobe.probe.flows.listeners import (
+    CLOSED,
+    UNKNOWN,
+    Listeners,
+    Round,
+    Spot,
+    rounds,
+    spots,
+)
+from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.prober import Prober, Sighting
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
@@ -69,13 +71,6 @@ class Destination:
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
         self._origins = Origins(fleet.hosts())
-        self._localiser = Localiser(fleet, self._agent, self._prober, self._origins)
-        self._suspects = Suspects(fleet, self._prober)
-        self._late_refusals = LateRefusals(fleet, self._prober)
-        self._dead_hosts = DeadHosts(fleet, self._prober)
-        self._path_mtus = PathMtus(fleet, self._prober)
-        self._services = Services(fleet)
-        self._rate_limits = RateLimits(self._prober, self._suspects, fleet.slowly)
         self._proxied = Proxied(fleet)
         self._holders = Holders(fleet, self._agent)
         self._own: set[str] = set()
@@ -83,7 +78,7 @@ class Destination:
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once."""
         by_way = [one for want in wants for one in ways(want)]
-        resolved = await resolve(by_way, self._fleet)
+        resolved = await resolve_names(by_way, self._fleet)
         tasks = join(by_way, resolved.addresses)
         try:
             async with self._alone.at(task.address for task in tasks):
@@ -97,7 +92,7 @@ class Destination:
         for sighting in sightings:
             if sighting.outcome is not None and sighting.task.via is None:
                 source, address = sighting.task.source.name, sighting.task.address
-                self._answered.note(source, address, sighting.outcome)
+                self._answered.note(source, address, sighting.outcome, sighting.host_word)
         on_final()
         self._emit_all(wants, by_way, sightings, resolved)
 
@@ -116,7 +111,7 @@ class Destination:
 
     async def _addressed(self, tasks: list[Task]) -> list[Sighting]:
         if not await self._agent_is_ready():
-            return await self._without_agent(tasks, Listeners(UNKNOWN))
+            return await self._probe_and_check(tasks, Listeners(UNKNOWN), None)
         wanted = spots(tasks)
         hello = self._agent.hello
         descriptors = hello.nofile if hello is not None else 0
@@ -165,47 +160,33 @@ class Destination:
             return False
         return True
 
-    async def _without_agent(self, tasks: list[Task], listeners: Listeners) -> list[Sighting]:
-        flows, proxied, mtus = _apart(tasks)
-        sightings, through = await asyncio.gather(
-            self._prober.probe(flows, listeners, self._fleet.templates),
-            self._proxied.probe(proxied, listeners),
-        )
-        sightings = await self._late_refusals.check(sightings)
-        sightings = await self._dead_hosts.check(await self._suspects.check(sightings))
-        sightings = await self._services.check(sightings)
-        sightings = await self._rate_limits.check(sightings, None)
-        sightings = await with_room(sightings, self._fleet)
-        sightings = await self._localiser.localise(sightings, None)
-        sightings += await self._path_mtus.measure(mtus, sightings, None)
-        return sightings + through
-
     async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
         number = next(self._fleet.order_ids)
         round_ = Round(self._agent, self._fleet.templates, number, self._origins)
         self._origins.expect(tasks)
         try:
-            flows, proxied, mtus = _apart(tasks)
-            listeners = await self._open(round_, wanted)
-            sightings, through = await asyncio.gather(
-                self._prober.probe(flows, listeners, self._fleet.templates),
-                self._proxied.probe(proxied, listeners),
-            )
-            sightings = await with_witnesses(sightings, round_)
-            sightings = await with_one_way(sightings, self._prober, round_)
-            sightings = await self._late_refusals.check(sightings)
-            sightings = await self._suspects.check(sightings)
-            sightings = await self._services.check(sightings)
-            sightings = await self._rate_limits.check(sightings, round_)
-            sightings = await with_room(sightings, self._fleet)
-            sightings = await self._localiser.localise(sightings, round_)
-            sightings += await self._path_mtus.measure(mtus, sightings, round_)
+            return await self._probe_and_check(tasks, await self._open(round_, wanted), round_)
         except AgentError:
-            return await self._without_agent(tasks, Listeners(LOST))
+            return await self._probe_and_check(tasks, Listeners(LOST), None)
         finally:
             await round_.close()
-        return sightings + through
+
+    async def _probe_and_check(
+        self, tasks: list[Task], listeners: Listeners, round_: Round | None
+    ) -> list[Sighting]:
+        """Probe everything once, then run the checks; ``round_`` is None without an agent here.
+
+        Raises AgentError where this destination's agent is lost meanwhile.
+        """
+        flows, proxied, paths = _sort_by_way(tasks)
+        seen, through = await asyncio.gather(
+            self._prober.probe(flows, listeners, self._fleet.templates),
+            self._proxied.probe(proxied, listeners),
+        )
+        scene = Scene(self._fleet, self._agent, self._prober, self._origins, round_)
+        seen += [unmeasured(task) for task in paths]
+        return await run_checks(CHECKS, seen, scene) + through
 
     async def _open(self, round_: Round, wanted: list[Spot]) -> Listeners:
         if not wanted:
@@ -219,12 +200,12 @@ class Destination:
         wants: Iterable[Want],
         by_way: Iterable[Want],
         sightings: Iterable[Sighting],
-        resolved: Resolved,
+        resolved: ResolvedNames,
     ) -> None:
         by_want: dict[tuple[int, int, int], list[Evidence]] = {}
         for sighting in sightings:
             for want in sighting.task.wants:
-                evidence = self._evidence(want, sighting)
+                evidence = self._evidence(want, sighting, resolved)
                 if evidence is not None:
                     by_want.setdefault(want.order, []).append(evidence)
         for want in by_way:
@@ -232,29 +213,25 @@ class Destination:
         for want in wants:
             self._emit(want, by_want[want.order])
 
-    def _evidence(self, want: Want, sighting: Sighting) -> Evidence | None:
+    def _evidence(self, want: Want, sighting: Sighting, resolved: ResolvedNames) -> Evidence | None:
         entries = want.left(sighting.task.address) or ()
         ports: Ports = port_sets.intersect(sighting.ports, entries) if entries else ()
         if entries and not ports:
             return None
         pair = (want.flow.source.name, sighting.task.address)
         has_address = self._has_address(sighting)
+        facts = facts_of(sighting)
+        facts["warnings"] = want.notes + sighting.warnings
+        facts["trail"] = (*resolved.entries(want), *sighting.trail)
         return Evidence(
             want.flow,
             sighting.task.address,
             ports,
-            sighting.outcome,
-            sighting.listener,
-            sighting.witness,
-            sighting.trace,
-            self._answered.has(*pair),
-            self._answered.is_down(*pair) and not has_address,
-            self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
-            sighting.mtu,
-            sighting.untested,
-            want.notes + sighting.warnings,
-            sighting.limited,
-            has_address,
+            control_answered=self._answered.has(*pair),
+            host_down=self._answered.is_down(*pair) and not has_address,
+            host_up=self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
+            has_address=has_address,
+            **facts,
         )
 
     def _has_address(self, sighting: Sighting) -> bool:
@@ -280,7 +257,9 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sig
         rest = port_sets.subtract(task.ports, known)
         if rest or not (task.ports or mine):
             part = Part(task, rest, ((rest, UNKNOWN),), protocol_for(None), "connect", 0, False)
-            found.append(Sighting(task, part, rest, 0, None, UNKNOWN, untested=STOPPED))
+            found.append(
+                Sighting(task, part, rest, 0, outcome=None, listener=UNKNOWN, untested=STOPPED)
+            )
     return found
 
 
@@ -289,7 +268,7 @@ def _same(task: Task) -> tuple[str, ...]:
     return (task.source.name, task.address, task.protocol, task.probe or "")
 
 
-def _apart(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:
+def _sort_by_way(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:
     """The flows, those that go through a proxy, and the tasks that measure a path instead."""
     mtus = [task for task in tasks if task.probe == PATH_MTU]
     flows = [task for task in tasks if task.probe != PATH_MTU]

@@ -28,6 +28,11 @@ SPARE_DESCRIPTORS = 512
 
 MAX_TTL = 16
 
+# How long a check's look waits: two SYNs, because the kernel sends the second after 1 s.
+CHECK_MS = 1500
+# Ports that no matrix names; the first that the flows do not need must be closed.
+CONTROL_PORTS = (64999, 61113, 59387)
+
 
 class Timing(NamedTuple):
     """How long the first look waits (None: learned), how long every later one, and how many."""

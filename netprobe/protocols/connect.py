@@ -126,7 +126,7 @@ async def _exchange(
     request = http.send(h11.Request(method=method, target=target, headers=headers))
     await send((request or b"") + (http.send(h11.EndOfMessage()) or b""))
     answer = Answer()
-    reader = _Reader(http, answer)
+    reader = _AnswerReader(http, answer)
     while not reader.done:
         data, event = await receive(ANSWER_S)
         if data and answer.first_ms is None:
@@ -139,7 +139,7 @@ async def _exchange(
     return answer
 
 
-class _Reader:
+class _AnswerReader:
     """Takes bytes and fills an answer until it is complete."""
 
     def __init__(self, http: object, answer: Answer) -> None:

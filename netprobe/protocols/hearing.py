@@ -31,7 +31,7 @@ ROUTER_PAGE = "Application is not available"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ServiceRequest:
     """What to say. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
@@ -47,7 +47,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Heard:
+class ServiceReply:
     """What came. ``seen`` None: no TLS was spoken; ``answer`` None: nothing was asked by HTTP.
 
     ``end`` is how it stood at last: ``fin``, ``reset``, ``failed`` or ``silent``.
@@ -105,11 +105,11 @@ class Heard:
         return read_certificate(self.seen.chain[0])
 
 
-async def hear_tls(pipe: Pipe, request: Request) -> Heard:
+async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     """Shake hands, ask where there is a path, and keep what came within the time."""
     listen_s = None if request.path is None else NO_GREETING_S
     talk = TlsTalk(pipe, Hello(request.server_name, alpn=request.alpn), listen_s)
-    heard = Heard(seen=talk.attempt.seen)
+    heard = ServiceReply(seen=talk.attempt.seen)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LISTEN_S):
             await talk.shake(BRIEF)
@@ -121,7 +121,7 @@ async def hear_tls(pipe: Pipe, request: Request) -> Heard:
     return heard
 
 
-async def _call(talk: TlsTalk, request: Request, heard: Heard) -> None:
+async def _call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply) -> None:
     seen = talk.attempt.seen
     if seen.alpn == "h2" and seen.authorities is None:
         http = Http2Talk(talk)
@@ -130,9 +130,9 @@ async def _call(talk: TlsTalk, request: Request, heard: Heard) -> None:
             await http.call(request.host)
 
 
-async def hear_plain(pipe: Pipe, request: Request) -> Heard:
+async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     """Ask without TLS, and keep what came within the time."""
-    heard = Heard()
+    heard = ServiceReply()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LISTEN_S):
             path = request.path or "/"
@@ -146,12 +146,12 @@ def _end(end: str | None, answer: Answer | None) -> str:
     return "silent" if found in (None, "timeout") else str(found)
 
 
-def is_router(heard: Heard) -> bool:
+def is_router(heard: ServiceReply) -> bool:
     """Whether OpenShift's router answered for a name that it does not route."""
     return _is_router_page(heard) or has_router_certificate(heard)
 
 
-def has_router_certificate(heard: Heard) -> bool:
+def has_router_certificate(heard: ServiceReply) -> bool:
     """Whether this is the default certificate, which no passthrough route ever shows."""
     certificate = heard.certificate
     return (
@@ -161,11 +161,11 @@ def has_router_certificate(heard: Heard) -> bool:
     )
 
 
-def _is_router_page(heard: Heard) -> bool:
+def _is_router_page(heard: ServiceReply) -> bool:
     return heard.status == 503 and ROUTER_PAGE in heard.body
 
 
-def describe(heard: Heard, name: str | None) -> str:
+def describe(heard: ServiceReply, name: str | None) -> str:
     """What answered, for a reader who expected something else."""
     parts = []
     if is_router(heard):
@@ -186,7 +186,7 @@ def _text(body: str) -> str:
     return " ".join(_TAG.sub(" ", body).split())[:SHOWN_TEXT]
 
 
-def _router_words(heard: Heard, name: str | None) -> str:
+def _router_words(heard: ServiceReply, name: str | None) -> str:
     what = "the router's page for names without a route"
     if has_router_certificate(heard):
         certificate = heard.certificate
@@ -196,7 +196,7 @@ def _router_words(heard: Heard, name: str | None) -> str:
     return f"{what}: it has no route for {name}" if name else f"{what}; no name was asked for"
 
 
-def _tls_words(heard: Heard) -> str:
+def _tls_words(heard: ServiceReply) -> str:
     seen = heard.seen
     assert seen is not None
     if not seen.chain:
@@ -209,7 +209,7 @@ def _tls_words(heard: Heard) -> str:
     return ", ".join(parts)
 
 
-def certificate_words(heard: Heard) -> str:
+def certificate_words(heard: ServiceReply) -> str:
     """Whose certificate it is, and whose word says so."""
     certificate = heard.certificate
     if certificate is None:
@@ -217,6 +217,6 @@ def certificate_words(heard: Heard) -> str:
     return f"a certificate of {certificate.subject}, issued by {certificate.issuer}"
 
 
-def authority_words(heard: Heard) -> str:
+def authority_words(heard: ServiceReply) -> str:
     """Whose certificates the server asks for."""
     return "; ".join((heard.authorities or ())[:2]) or "anybody"

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNumber = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def decide(host: str, port: int, entries: Sequence[str]) -> Decision:
     return Decision(True)
 
 
-def _matches(entry: str, host: str, port: int, address: Address | None) -> bool:
+def _matches(entry: str, host: str, port: int, address: IpNumber | None) -> bool:
     if not entry:
         return False
     if entry == "*":
@@ -88,7 +88,7 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
         return None
 
 
-def _address(text: str) -> Address | None:
+def _address(text: str) -> IpNumber | None:
     if "%" in text:
         return None  # Go's ParseIP takes no zone
     try:

@@ -15,8 +15,8 @@ from typing import Literal
 from netprobe.model.stream import Pipe
 from netprobe.protocols.connect import ProxyUrl
 from netprobe.protocols.hearing import (
-    Heard,
-    Request,
+    ServiceReply,
+    ServiceRequest,
     authority_words,
     certificate_words,
     describe,
@@ -34,7 +34,7 @@ Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "rese
 # Opens a connection to the service; None where it does not open (any more).
 Dial = Callable[[], AbstractAsyncContextManager[Pipe | None]]
 
-Recognise = Callable[[Heard], str | None]
+Recognise = Callable[[ServiceReply], str | None]
 
 SIGNER = "CN=konnectivity-signer"
 H2_FIRST = ("h2", "http/1.1")
@@ -123,7 +123,7 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
     return _second(service, asked, heard, second)
 
 
-def _certificate_note(heard: Heard, asked: Asked) -> str | None:
+def _certificate_note(heard: ServiceReply, asked: Asked) -> str | None:
     certificate = heard.certificate
     if certificate is None:
         return None
@@ -136,7 +136,7 @@ def _certificate_note(heard: Heard, asked: Asked) -> str | None:
     return None
 
 
-def _settled(heard: Heard, tls: bool) -> bool:
+def _settled(heard: ServiceReply, tls: bool) -> bool:
     """Whether the answer is of the kind that was asked for, so that the other is no question."""
     if tls:
         return heard.spoke_tls
@@ -144,7 +144,9 @@ def _settled(heard: Heard, tls: bool) -> bool:
     return heard.status is not None and heard.status != 400
 
 
-def _second(service: Service, asked: Asked, first: Heard, second: Heard | None) -> Finding:
+def _second(
+    service: Service, asked: Asked, first: ServiceReply, second: ServiceReply | None
+) -> Finding:
     if second is not None:
         said = service.recognise(second) if service.either else None
         if said is not None:
@@ -157,7 +159,7 @@ def _second(service: Service, asked: Asked, first: Heard, second: Heard | None) 
     return _other(first, asked)
 
 
-def _other(heard: Heard, asked: Asked) -> Finding:
+def _other(heard: ServiceReply, asked: Asked) -> Finding:
     """Another service, or nobody who says a word."""
     if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
         return Finding("other", describe(heard, asked.server_name), heard.status)
@@ -165,11 +167,11 @@ def _other(heard: Heard, asked: Asked) -> Finding:
     return Finding(told.get(heard.end, "silent"), "no answer to what was asked")
 
 
-async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> Heard | None:
+async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> ServiceReply | None:
     heard = None
     for path in service.paths or (None,):
         target = asked.target(path)
-        request = Request(
+        request = ServiceRequest(
             asked.authority,
             asked.server_name,
             service.alpn,
@@ -189,7 +191,7 @@ async def _hear(service: Service, asked: Asked, dial: Dial, tls: bool) -> Heard 
 # --- how each answer is recognised ---------------------------------------------------------------
 
 
-def _kube_apiserver(heard: Heard) -> str | None:
+def _kube_apiserver(heard: ServiceReply) -> str | None:
     if _STATUS.search(heard.body):
         return f"kube-apiserver: {heard.status} Status"
     version = _VERSION.search(heard.body)
@@ -202,7 +204,7 @@ def _kube_apiserver(heard: Heard) -> str | None:
     return None
 
 
-def _konnectivity(heard: Heard) -> str | None:
+def _konnectivity(heard: ServiceReply) -> str | None:
     if heard.call is not None and heard.call.is_agent_service:
         return "konnectivity: an AgentService that wants no client certificate"
     certificate = heard.certificate
@@ -216,7 +218,7 @@ def _konnectivity(heard: Heard) -> str | None:
     return f"konnectivity{names}: asks for a client certificate of {SIGNER}{complaint}"
 
 
-def _ignition(heard: Heard) -> str | None:
+def _ignition(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     names = (certificate.common_name, *certificate.names) if certificate is not None else ()
     mine = any(name.partition(".")[0] == "ignition-server" for name in names)
@@ -225,13 +227,13 @@ def _ignition(heard: Heard) -> str | None:
     return None
 
 
-def _machine_config_server(heard: Heard) -> str | None:
+def _machine_config_server(heard: ServiceReply) -> str | None:
     if _empty_200(heard) and not has_router_certificate(heard) and _ignition(heard) is None:
         return "machine-config-server: /healthz 200"
     return None
 
 
-def _oauth(heard: Heard) -> str | None:
+def _oauth(heard: ServiceReply) -> str | None:
     if heard.status == 200 and heard.body == "ok":
         return "oauth: /healthz ok"
     if heard.status in (401, 403) and _STATUS.search(heard.body):
@@ -239,7 +241,7 @@ def _oauth(heard: Heard) -> str | None:
     return None
 
 
-def _etcd(heard: Heard) -> str | None:
+def _etcd(heard: ServiceReply) -> str | None:
     if any("etcd" in name.lower() for name in heard.authorities or ()):
         return f"etcd: asks for a client certificate of {authority_words(heard)}"
     certificate = heard.certificate
@@ -251,7 +253,7 @@ def _etcd(heard: Heard) -> str | None:
     return None
 
 
-def _kubelet(heard: Heard) -> str | None:
+def _kubelet(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     name = certificate.common_name if certificate is not None else ""
     if heard.status == 401 and heard.body == "Unauthorized":
@@ -265,7 +267,7 @@ def _kubelet(heard: Heard) -> str | None:
     return f"kubelet: a certificate of {name}" if of_node and heard.refuses_strangers else None
 
 
-def _registry(heard: Heard) -> str | None:
+def _registry(heard: ServiceReply) -> str | None:
     headers = heard.answer.headers if heard.answer is not None else {}
     realm = headers.get("www-authenticate", "")
     # The header is the old mark; errors with codes are what the OCI distribution spec asks for.
@@ -277,7 +279,7 @@ def _registry(heard: Heard) -> str | None:
     return None
 
 
-def _http_health(heard: Heard) -> str | None:
+def _http_health(heard: ServiceReply) -> str | None:
     if heard.seen is not None:
         return None
     if heard.status == 200 and not heard.body.lstrip().startswith("<"):
@@ -287,33 +289,33 @@ def _http_health(heard: Heard) -> str | None:
     return None
 
 
-def _https(heard: Heard) -> str | None:
+def _https(heard: ServiceReply) -> str | None:
     if heard.status is None or not heard.spoke_tls or _unrouted(heard):
         return None
     return f"HTTP {heard.status} over {_version(heard)}"
 
 
-def _tls(heard: Heard) -> str | None:
+def _tls(heard: ServiceReply) -> str | None:
     if heard.seen is None or not heard.seen.chain or _unrouted(heard):
         return None
     return f"{_version(heard)} with {certificate_words(heard)}"
 
 
-def _unrouted(heard: Heard) -> bool:
+def _unrouted(heard: ServiceReply) -> bool:
     # Routes whose TLS ends at the router show its default certificate rightly: its page decides.
     return is_router(heard) and heard.status == 503
 
 
-def _empty_200(heard: Heard) -> bool:
+def _empty_200(heard: ServiceReply) -> bool:
     length = heard.answer.headers.get("content-length") if heard.answer is not None else None
     return heard.status == 200 and not heard.body and length in (None, "0")
 
 
-def _status(heard: Heard) -> str:
+def _status(heard: ServiceReply) -> str:
     return "no answer" if heard.status is None else f"HTTP {heard.status}"
 
 
-def _version(heard: Heard) -> str:
+def _version(heard: ServiceReply) -> str:
     return (heard.seen.version if heard.seen is not None else None) or "TLS"
 
 

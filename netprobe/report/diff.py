@@ -10,9 +10,9 @@ from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtrac
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, need
-from netprobe.report.page import Line, Part, Style
+from netprobe.report.page import Line, PagePart, Style
 from netprobe.report.page import field as fields
-from netprobe.report.record import Key, key_of
+from netprobe.report.record import ResultKey, key_of
 from netprobe.report.text_run import write_parts
 from netprobe.report.wording import number, plural
 
@@ -41,7 +41,7 @@ class Changes:
 
 def compare(old: Iterable[Result], new: Iterable[Result]) -> Changes:
     """Compare flow by flow, port by port; a flow is the same if its requirement and ends are."""
-    before: dict[Key, dict[Class, list[PortRange]]] = {}
+    before: dict[ResultKey, dict[Class, list[PortRange]]] = {}
     for result in old:
         ranges = before.setdefault(key_of(result), {}).setdefault(_class(result), [])
         ranges.append(_range(result))
@@ -101,7 +101,7 @@ def write_diff(changes: Changes, runs: tuple[RunInfo, RunInfo], stream: TextIO) 
     write_parts(_parts(changes, runs), stream)
 
 
-def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Part]:
+def _parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[PagePart]:
     sections: tuple[tuple[str, Sequence[Result], Style], ...] = (
         ("NEWLY BLOCKED OR EXPOSED", changes.worse, "bad"),
         ("NO LONGER KNOWN", changes.unknown, "doubt"),
@@ -130,7 +130,7 @@ def _flows(results: Sequence[Result]) -> int:
     return sum(result.port_count for result in results)
 
 
-def _results(results: Sequence[Result], addresses: Addresses) -> Iterator[Part]:
+def _results(results: Sequence[Result], addresses: Addresses) -> Iterator[PagePart]:
     by_need: dict[str, list[Result]] = {}
     for result in results:
         by_need.setdefault(need(result), []).append(result)

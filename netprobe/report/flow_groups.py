@@ -20,7 +20,7 @@ MOST_ADDRESSES = 6
 
 End = tuple[str, str]  # destination and the address that was probed
 Addresses = Mapping[str, Sequence[str]]  # of each host, those that its probes start from
-Wire = tuple[tuple[str, Ports], ...]  # the ports of every protocol
+ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
 def addresses_of(*runs: RunInfo) -> Addresses:
@@ -42,7 +42,7 @@ def flow_lines(
     return [*lines[: most - 1], f"and {len(lines) - most + 1} more groups, see -o wide"]
 
 
-def _by_wire(members: Iterable[Result]) -> Iterator[tuple[Wire, list[tuple[str, End]]]]:
+def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tuple[str, End]]]]:
     """Pairs of hosts by the ports that they have in common, in plan order."""
     ranges: dict[tuple[str, End], dict[str, list[PortRange]]] = {}
     for member in members:
@@ -50,7 +50,7 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[Wire, list[tuple[str, 
         of_pair = ranges.setdefault(pair, {}).setdefault(member.protocol, [])
         if member.port is not None and member.end_port is not None:
             of_pair.append((member.port, member.end_port))
-    wires: dict[Wire, list[tuple[str, End]]] = {}
+    wires: dict[ProtocolPorts, list[tuple[str, End]]] = {}
     for pair, protocols in ranges.items():
         wire = tuple((name, normalise(parts)) for name, parts in protocols.items())
         wires.setdefault(wire, []).append(pair)

@@ -9,12 +9,12 @@ from typing import Any, TextIO
 import netprobe
 from netprobe.model.codec import (
     RUN_SCHEMA,
-    Json,
     finding_to_json,
     info_to_json,
     result_to_json,
     summary_to_json,
 )
+from netprobe.model.dataclass_json import Json
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import End, Survey
 from netprobe.report.spool import place

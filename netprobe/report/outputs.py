@@ -17,16 +17,18 @@ Render = Callable[[TextIO], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputTarget:
     """One ``-o``; ``path`` None is standard output."""
 
     format: str
     path: str | None = None
 
 
-def parse_outputs(texts: Sequence[str], formats: Sequence[str], default: str) -> tuple[Output, ...]:
+def parse_outputs(
+    texts: Sequence[str], formats: Sequence[str], default: str
+) -> tuple[OutputTarget, ...]:
     """Read the ``-o`` options. Raises RequestError for what cannot be meant."""
-    outputs = tuple(_parse(text, formats) for text in texts) or (Output(default),)
+    outputs = tuple(_parse(text, formats) for text in texts) or (OutputTarget(default),)
     paths = [output.path or "standard output" for output in outputs]
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
@@ -37,13 +39,13 @@ def parse_outputs(texts: Sequence[str], formats: Sequence[str], default: str) ->
     return outputs
 
 
-def _parse(text: str, formats: Sequence[str]) -> Output:
+def _parse(text: str, formats: Sequence[str]) -> OutputTarget:
     name, equals, path = text.partition("=")
     if name not in formats:
         raise RequestError(f"-o {text}: no such format, expected one of {', '.join(formats)}")
     if equals and not path:
         raise RequestError(f"-o {text}: the file's name is missing after '='")
-    return Output(name, None if path in ("", "-") else path)
+    return OutputTarget(name, None if path in ("", "-") else path)
 
 
 def check_file(option: str, path: str) -> None:
@@ -55,7 +57,9 @@ def check_file(option: str, path: str) -> None:
         raise RequestError(f"{option}: that is a folder, expected a file")
 
 
-def write_outputs(outputs: Sequence[Output], render: Callable[[str, TextIO], None]) -> list[str]:
+def write_outputs(
+    outputs: Sequence[OutputTarget], render: Callable[[str, TextIO], None]
+) -> list[str]:
     """Write every output, also after one of them failed; give back a line for each that did."""
     problems: list[str] = []
     for output in outputs:

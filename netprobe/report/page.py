@@ -31,7 +31,7 @@ class Field:
     lines: tuple[str, ...]
 
 
-Part = Line | Field
+PagePart = Line | Field
 
 
 def field(label: str, lines: Iterable[str]) -> Iterator[Field]:
@@ -41,14 +41,14 @@ def field(label: str, lines: Iterable[str]) -> Iterator[Field]:
         yield Field(label, texts)
 
 
-def write_plain(parts: Iterable[Part], stream: TextIO) -> None:
+def write_plain(parts: Iterable[PagePart], stream: TextIO) -> None:
     """Write for pipes and files: full width, no colour, one line each."""
     for part in parts:
         for line in _plain_lines(part):
             stream.write(f"{encodable(line.rstrip(), stream)}\n")
 
 
-def _plain_lines(part: Part) -> Iterator[str]:
+def _plain_lines(part: PagePart) -> Iterator[str]:
     if isinstance(part, Line):
         yield clean(part.text)
         return

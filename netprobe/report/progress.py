@@ -23,7 +23,7 @@ PLAIN_STEP_PERCENT = 10
 def progress(stream: TextIO, quiet: bool = False) -> Iterator[Events]:
     """The events of one run, shown as the stream allows; on leaving, the live line is gone."""
     if quiet:
-        yield Quiet()
+        yield QuietProgress()
     elif stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.live import live_progress  # noqa: PLC0415
@@ -31,10 +31,10 @@ def progress(stream: TextIO, quiet: bool = False) -> Iterator[Events]:
         with live_progress(stream) as events:
             yield events
     else:
-        yield Plain(stream)
+        yield PlainProgress(stream)
 
 
-class Quiet:
+class QuietProgress:
     """Shows nothing."""
 
     def host(self, report: HostReport) -> None:
@@ -47,7 +47,7 @@ class Quiet:
         """Show nothing."""
 
 
-class Plain:
+class PlainProgress:
     """Lines for a log: hosts that failed, notes, and progress every 5 s or 10 %."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:

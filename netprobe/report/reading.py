@@ -12,21 +12,20 @@ from netprobe.errors import FileErrors, Problem
 from netprobe.model.codec import (
     RECORD_SCHEMA,
     RUN_SCHEMA,
-    Json,
-    info_from_json,
     result_from_json,
 )
+from netprobe.model.dataclass_json import Json
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
 from netprobe.report.merge import Ranges
-from netprobe.report.record import Earlier, read_record
+from netprobe.report.record import Earlier, read_info, read_record
 
 _FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonReport:
     """A JSON report, whole in memory; its neighbours are merged already."""
 
     path: str
@@ -35,7 +34,7 @@ class Document:
     @property
     def info(self) -> RunInfo:
         """The run's own keys."""
-        return info_from_json(self.data)
+        return read_info(self.path, self.data)
 
     @property
     def results(self) -> Iterable[Result]:
@@ -50,7 +49,7 @@ class Document:
 
 def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    return read_record(path) if _is_record(path) else Document(path, _document(path))
+    return read_record(path) if _is_record(path) else JsonReport(path, _document(path))
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:
@@ -94,6 +93,6 @@ def _results(path: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
             key = tuple(item[name] for name in _FLOW_KEYS)
             place = places.setdefault(key, len(places))
             yield result_from_json(item, (place, 0, 0))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             words = f"element {number} of results is no result ({error!r})"
             raise FileErrors([Problem(path, 0, 0, words)]) from error

@@ -20,14 +20,13 @@ import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
 from netprobe.model.codec import (
     RECORD_SCHEMA,
-    Json,
-    Order,
+    PlanOrder,
     info_from_json,
     info_to_json,
-    planned_matrix_to_json,
     result_from_json,
     result_to_json,
 )
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan, PlannedMatrix
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.result import Result, Verdict
@@ -38,12 +37,12 @@ from netprobe.report.merge import Ranges, ranges_of
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
 # matrix, requirement, source, destination, address, protocol
-Key = tuple[str, str, str, str, str, str]
+ResultKey = tuple[str, str, str, str, str, str]
 # The same of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
 
 
-def key_of(result: Result) -> Key:
+def key_of(result: Result) -> ResultKey:
     """What makes two results results of the same flow, ports apart."""
     return (
         result.matrix,
@@ -102,7 +101,7 @@ def header_of(plan: Plan, started_at: str) -> Json:
         "schema": RECORD_SCHEMA,
         "netprobe_version": netprobe.__version__,
         "started_at": started_at,
-        "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "matrices": to_json(plan.matrices),
         "planned_flows": plan.flow_count(),
         "selection": plan.selection,
         "ranges": [
@@ -219,8 +218,16 @@ def read_record(path: str) -> Recorded:
     if not header:
         raise FileErrors([Problem(path, 0, 0, "is empty, expected a record of netprobe")])
     end = last.get("end") if last else None
-    info = info_from_json(end if isinstance(end, dict) else header)
+    info = read_info(path, end if isinstance(end, dict) else header)
     return Recorded(header, RecordedResults(path), end is not None, info)
+
+
+def read_info(path: str, data: Json) -> RunInfo:
+    """A run's own keys in this file. Raises FileErrors where a value is of another type."""
+    try:
+        return info_from_json(data)
+    except ValueError as error:
+        raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from error
 
 
 def _header(path: str, line: bytes) -> Json:
@@ -259,16 +266,15 @@ def _parse(path: str, number: int, line: bytes) -> Json | None:
 
 def _result(path: str, number: int, data: Json) -> Result:
     try:
-        block, source, destination = data["order"]
-        return result_from_json(data, (block, source, destination))
-    except (KeyError, TypeError, ValueError) as error:
-        words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error!r})"
+        return result_from_json(data, data.get("order", ()))
+    except ValueError as error:
+        words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error})"
         raise FileErrors([Problem(path, number, 1, words)]) from error
 
 
-def done_ports(results: Iterable[Result]) -> dict[Key, Ports]:
+def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     """What need not be probed again: for every flow its final ports, () where it has no ports."""
-    done: dict[Key, list[PortRange]] = {}
+    done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
             ranges = done.setdefault(key_of(result), [])
@@ -293,9 +299,9 @@ def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
             yield replace(result, order=order)
 
 
-def _places(plan: Plan) -> dict[_FlowKey, Order]:
+def _places(plan: Plan) -> dict[_FlowKey, PlanOrder]:
     """The place of every flow of the plan; only its own plan's places are in an earlier result."""
-    found: dict[_FlowKey, Order] = {}
+    found: dict[_FlowKey, PlanOrder] = {}
     for block in plan.blocks:
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):

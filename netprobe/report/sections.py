@@ -10,7 +10,7 @@ from netprobe.model.names import names_text
 from netprobe.model.result import HostReport, Result
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, Survey, addresses_of, needs
-from netprobe.report.page import Line, Part, Style
+from netprobe.report.page import Line, PagePart, Style
 from netprobe.report.page import field as fields
 from netprobe.report.progress import host_text
 from netprobe.report.spool import place
@@ -68,7 +68,7 @@ def _add(surveys: Surveys, key: tuple[object, ...], result: Result) -> None:
     surveys.setdefault(key, Survey(result)).add(result)
 
 
-def failed_parts(rest: Rest) -> Iterator[Part]:
+def failed_parts(rest: Rest) -> Iterator[PagePart]:
     """Failures without a finding; they lead, as findings do."""
     for survey in _some(rest.failed):
         first = survey.first
@@ -78,13 +78,13 @@ def failed_parts(rest: Rest) -> Iterator[Part]:
     yield from _more(rest.failed)
 
 
-def open_parts(rest: Rest) -> Iterator[Part]:
+def open_parts(rest: Rest) -> Iterator[PagePart]:
     """First what the evidence leaves open, then what nobody could look at."""
     yield from _section(rest.inconclusive, rest.addresses, "INCONCLUSIVE: the evidence allows both")
     yield from _section(rest.not_tested, rest.addresses, "NOT TESTED: nobody could look")
 
 
-def _section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[Part]:
+def _section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[PagePart]:
     if not surveys:
         return
     flows = sum(survey.flows for survey in surveys.values())
@@ -97,7 +97,7 @@ def _section(surveys: Surveys, addresses: Addresses, title: str) -> Iterator[Par
     yield from _more(surveys)
 
 
-def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Part]:
+def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[PagePart]:
     first = survey.first
     yield from fields("flows", [survey.text(addresses)])
     yield from fields("purpose", needs(survey.requirements.values()))
@@ -111,13 +111,13 @@ def _some(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _more(surveys: Sized) -> Iterator[Part]:
+def _more(surveys: Sized) -> Iterator[PagePart]:
     rest = len(surveys) - MOST_BLOCKS
     if rest > 0:
         yield Line(f"   and {number(rest)} more groups, see -o wide", "quiet")
 
 
-def refusal_parts(report: Report) -> Iterator[Part]:
+def refusal_parts(report: Report) -> Iterator[PagePart]:
     """Passes that rest on a refusal, by destination: what a rejecting firewall gives, too."""
     refused = report.collector.refused
     if not refused:
@@ -138,7 +138,7 @@ def refusal_parts(report: Report) -> Iterator[Part]:
     yield from _more(refused)
 
 
-def excused_parts(rest: Rest) -> Iterator[Part]:
+def excused_parts(rest: Rest) -> Iterator[PagePart]:
     """Optional and waived flows that did not pass: one line each, they decide nothing."""
     if not rest.excused:
         return
@@ -152,7 +152,7 @@ def excused_parts(rest: Rest) -> Iterator[Part]:
     yield from _more(rest.excused)
 
 
-def warning_parts(report: Report) -> Iterator[Part]:
+def warning_parts(report: Report) -> Iterator[PagePart]:
     """Warnings of results, each sentence once with the first flow that carries it."""
     warned = report.collector.warned
     if not warned:
@@ -173,7 +173,7 @@ def _flow(result: Result) -> str:
     return f"{result.source} → {result.destination} {result.protocol}{ports}"
 
 
-def limit_parts(report: Report, rest: Rest) -> Iterator[Part]:
+def limit_parts(report: Report, rest: Rest) -> Iterator[PagePart]:
     """What missing rights and missing agents cost; hosts told of as not tested are not repeated."""
     told = {source for survey in rest.not_tested.values() for source in survey.sources}
     lines = _costs(report.info.hosts)
@@ -193,7 +193,7 @@ def _costs(hosts: Sequence[HostReport]) -> list[str]:
     return [f"{names_text(who, MOST_NAMES)}: {cost}" for cost, who in names.items()]
 
 
-def skipped_parts(report: Report) -> Iterator[Part]:
+def skipped_parts(report: Report) -> Iterator[PagePart]:
     """How much was skipped on purpose, and the most frequent reasons."""
     skipped = report.info.skipped
     if not skipped:
@@ -206,12 +206,12 @@ def skipped_parts(report: Report) -> Iterator[Part]:
     yield from _list(f"SKIPPED on purpose: {number(len(skipped))}", lines, "quiet")
 
 
-def note_parts(report: Report) -> Iterator[Part]:
+def note_parts(report: Report) -> Iterator[PagePart]:
     """What the plan and the run want the reader to know."""
     yield from _list("NOTES", list(report.info.notes), "plain")
 
 
-def _list(title: str, lines: Sequence[str], style: Style) -> Iterator[Part]:
+def _list(title: str, lines: Sequence[str], style: Style) -> Iterator[PagePart]:
     if lines:
         yield Line()
         yield Line(title, "strong")

@@ -20,9 +20,10 @@ CHUNK_RESULTS = 20_000
 # Results packed together: few enough to merge hundreds of runs, enough to pack well.
 BATCH_RESULTS = 128
 
-_as_tuple = operator.attrgetter(*(field.name for field in fields(Result)))
+_NAMES = tuple(field.name for field in fields(Result))
+_as_tuple = operator.attrgetter(*_NAMES)
 
-Batch = tuple[int, int]  # offset and length in the file
+FileSlice = tuple[int, int]  # offset and length in the file
 
 
 def place(result: Result) -> tuple[tuple[int, int, int], str, int]:
@@ -40,7 +41,7 @@ class Spool:
     def __init__(self, chunk_results: int = CHUNK_RESULTS) -> None:
         self._chunk_results = chunk_results
         self._chunk: list[Result] = []
-        self._runs: list[list[Batch]] = []
+        self._runs: list[list[FileSlice]] = []
         self._file: IO[bytes] | None = None
 
     def add(self, result: Result) -> None:
@@ -75,7 +76,7 @@ class Spool:
             ) from error
         self._chunk = []
 
-    def _write(self, file: IO[bytes], start: int) -> Batch:
+    def _write(self, file: IO[bytes], start: int) -> FileSlice:
         rows = [_as_tuple(result) for result in self._chunk[start : start + BATCH_RESULTS]]
         packed = zlib.compress(marshal.dumps(rows), 1)
         offset = file.seek(0, os.SEEK_END)
@@ -83,9 +84,9 @@ class Spool:
         file.flush()
         return offset, len(packed)
 
-    def _read(self, run: list[Batch]) -> Iterator[Result]:
+    def _read(self, run: list[FileSlice]) -> Iterator[Result]:
         assert self._file is not None
         for offset, length in run:
             packed = os.pread(self._file.fileno(), length, offset)
             for row in marshal.loads(zlib.decompress(packed)):
-                yield Result(*row)
+                yield Result(**dict(zip(_NAMES, row, strict=True)))

@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, Part, Style, encodable
+from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
 from netprobe.report.terminal_safe import clean
 
 _STYLES: dict[Style, str] = {
@@ -21,7 +21,7 @@ _STYLES: dict[Style, str] = {
 }
 
 
-def write_terminal(parts: Iterable[Part], stream: TextIO, width: int | None = None) -> None:
+def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None = None) -> None:
     """Write the parts with rich's Text only: its markup would take ``[fd00::10]`` for a style.
 
     ``width`` None: as wide as the terminal is.

@@ -9,7 +9,7 @@ from netprobe.model.result import Finding, Result
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
-from netprobe.report.page import Field, Line, Part, Style, field, write_plain
+from netprobe.report.page import Field, Line, PagePart, Style, field, write_plain
 from netprobe.report.sections import (
     excused_parts,
     failed_parts,
@@ -32,7 +32,7 @@ def write_text(report: Report, stream: TextIO) -> None:
     write_parts(text_parts(report), stream)
 
 
-def write_parts(parts: Iterable[Part], stream: TextIO) -> None:
+def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
     """Write any page: wrapped and coloured on a terminal, plain anywhere else."""
     if stream.isatty():
         # rich takes 60 ms to import, and pipes do not need it.
@@ -43,7 +43,7 @@ def write_parts(parts: Iterable[Part], stream: TextIO) -> None:
         write_plain(parts, stream)
 
 
-def text_parts(report: Report) -> Iterator[Part]:
+def text_parts(report: Report) -> Iterator[PagePart]:
     """The whole report, from the headline to the line of totals."""
     rest = survey_rest(report)
     told = [finding for finding in report.findings if _decides(finding)]
@@ -73,7 +73,7 @@ def _failed(finding: Finding) -> bool:
     return finding.verdict in ("blocked", "exposed")
 
 
-def _findings(findings: list[Finding], addresses: Addresses) -> Iterator[Part]:
+def _findings(findings: list[Finding], addresses: Addresses) -> Iterator[PagePart]:
     for number, finding in enumerate(findings, 1):
         yield Line()
         style: Style = "bad" if _failed(finding) else "doubt"

@@ -21,7 +21,7 @@ _WORDS = (
 )
 _SENTENCES = ("PURPOSE", "ROW", "WAIVED", "BECAUSE", "WARNINGS")
 
-Row = tuple[str, ...]
+Cells = tuple[str, ...]
 
 
 def write_wide(report: Report, stream: TextIO) -> None:
@@ -38,7 +38,7 @@ def write_wide(report: Report, stream: TextIO) -> None:
         stream.write(f"{encodable(clean(line.text), stream)}\n")
 
 
-def _rows(report: Report) -> Iterator[Row]:
+def _rows(report: Report) -> Iterator[Cells]:
     yield (*_WORDS, *_SENTENCES)
     for result in report.collector.results():
         yield tuple(clean(cell) or "-" for cell in _cells(result))
@@ -46,7 +46,7 @@ def _rows(report: Report) -> Iterator[Row]:
         yield tuple(clean(cell) or "-" for cell in _skipped_cells(skipped))
 
 
-def _cells(result: Result) -> Row:
+def _cells(result: Result) -> Cells:
     return (
         result.verdict,
         result.state,
@@ -74,7 +74,7 @@ def _cells(result: Result) -> Row:
     )
 
 
-def _skipped_cells(skipped: Skipped) -> Row:
+def _skipped_cells(skipped: Skipped) -> Cells:
     empty = ("",) * 3
     ends = (skipped.source or "", skipped.destination or "")
     names = (skipped.matrix, skipped.requirement)

@@ -1,18 +1,12 @@
-"""Writes plain data as YAML 1.2 for people to read and edit; reading YAML is not done here.
-
-The small part of YAML that netprobe's own files need. Texts that any YAML reader, 1.1 or 1.2, could
-take for something else are quoted as JSON strings, which YAML 1.2 contains.
-"""
+"""Writes plain data as YAML 1.2 for people to read and edit: the part of YAML that files need."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()=+-]+)*")
-_NOT_TEXT = re.compile(r"(?i)y|n|yes|no|on|off|true|false|null")
+from netprobe.model.yaml_scalar import yaml_scalar
+
 _SHORT_LIST = 90  # a list of scalars that fits on a line is written on one
 
 
@@ -23,7 +17,7 @@ def to_yaml(data: Mapping[str, Any]) -> str:
 
 def _mapping(data: Mapping[str, Any]) -> Iterator[str]:
     for key, value in data.items():
-        yield from _entry(f"{_scalar(key)}:", value)
+        yield from _entry(f"{yaml_scalar(key)}:", value)
 
 
 def _entry(head: str, value: Any) -> Iterator[str]:
@@ -52,7 +46,7 @@ def _sequence(items: Sequence[Any]) -> Iterator[str]:
 def _flow(value: Any) -> str | None:
     """The value on one line: scalars, and collections of nothing but scalars."""
     if isinstance(value, Mapping):
-        parts = [(_scalar(key), _flow(item)) for key, item in value.items()]
+        parts = [(yaml_scalar(key), _flow(item)) for key, item in value.items()]
         if len(parts) > 1 or any(text is None for _, text in parts):
             return None
         return "{" + ", ".join(f"{key}: {text}" for key, text in parts) + "}"
@@ -60,15 +54,4 @@ def _flow(value: Any) -> str | None:
         texts = [_flow(item) for item in value]
         known = [text for text in texts if text is not None]
         return f"[{', '.join(known)}]" if len(known) == len(texts) else None
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and not _NOT_TEXT.fullmatch(value):
-        return value
-    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
-
-
-def _escaped(char: str) -> str:
-    """JSON leaves characters as they are that YAML refuses or that nobody can see."""
-    return char if char.isprintable() else f"\\U{ord(char):08X}"
+    return yaml_scalar(value)

@@ -14,7 +14,7 @@ from netprobe.agent.wire.answers import Done, EchoOutcomes, ProbeOutcomes, Walke
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.messages import ANSWERS
-from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeKind, ProbeBlock
 from netprobe.agent.wire.templates import Template
 
@@ -101,6 +101,14 @@ def order(
         first_ms=None, look_ms=4000, looks=1, pace=None, min_ttl=None, ttl=None, size=None,
         host=None,
     )  # fmt: skip
+    return usual._replace(**more)
+
+
+def echo_order(ident: int, *addresses: str, **more: Any) -> EchoOrder:
+    """An echo order with the usual fields."""
+    usual = EchoOrder(
+        ident, list(addresses), src=None, first_ms=None, look_ms=4000, looks=1, size=None
+    )
     return usual._replace(**more)
 
 

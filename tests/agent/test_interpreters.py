@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-import glob
-import os
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from netprobe.agent.wire.answers import (
+    Captured,
+    Capturing,
+    Closed,
+    Listening,
+    Resolved,
+    Routed,
+    Seen,
+)
+from netprobe.agent.wire.orders import (
+    CaptureOrder,
+    CloseOrder,
+    HeldOrder,
+    ListenOrder,
+    ResolveOrder,
+    RouteOrder,
+    SeenOrder,
+    StopCaptureOrder,
+)
 from netprobe.vantage.launch import Launcher, start_agent
+from tests.agent.interpreters import INTERPRETERS
 from tests.vantage.support import (
     HOST,
     KEY,
@@ -22,31 +38,6 @@ from tests.vantage.support import (
     with_python,
 )
 
-PLACES = (
-    "/root/.pyenv/versions/*/bin/python3.*",
-    os.path.expanduser("~/.pyenv/versions/*/bin/python3.*"),
-    "/usr/bin/python3.*",
-    "/usr/local/bin/python3.*",
-    "/opt/*/bin/python3.*",
-    "/usr/libexec/platform-python",
-)
-
-
-def _interpreters() -> dict[str, str]:
-    """Version by version, one interpreter each."""
-    found: dict[str, str] = {}
-    for path in sorted({path for place in PLACES for path in glob.glob(place)}):
-        if not re.fullmatch(r"python3\.\d+|platform-python", Path(path).name):
-            continue
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and tuple(map(int, done.stdout.split("."))) >= (3, 6):
-            found.setdefault(done.stdout.strip(), path)
-    return dict(sorted(found.items(), key=lambda item: int(item[0].split(".")[1])))
-
-
-INTERPRETERS = _interpreters()
-
 
 @pytest.mark.parametrize("version", INTERPRETERS)
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
@@ -55,33 +46,31 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
     port = free_port()
     async with Launcher() as launcher:
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
-        assert link.hello["python"].startswith(version + ".")
+        assert link.hello.python.startswith(version + ".")
         link.send(TEMPLATES)
-        ports = [[port, port]]
+        ports = [(port, port)]
         blocks = [block("tcp", "127.0.0.1", ports), block("udp", "127.0.0.1", ports)]
-        listening = await link.request({"t": "listen", "id": 900, "blocks": blocks})
-        for item in listening["blocks"]:
-            assert (item["up"], item["undialled"]) == (ports, [])
+        for item in (await link.request(ListenOrder(900, blocks), Listening)).blocks:
+            assert (item.up, item.undialled) == (ports, [])
 
         for order, proto in ((1, "tcp"), (2, "udp")):
             found = await outcomes(link, probe(order, proto, "127.0.0.1", ports))
             assert found == [(port, port, None, "nonce")]
 
-        seen = await link.request({"t": "seen", "round": 900, "orders": [1, 2]})
-        assert [item["order"] for item in seen["orders"]] == [1, 2]
-        assert all(item["from"] == ["127.0.0.1"] for item in seen["orders"])
-        held = await link.request({"t": "held", "blocks": blocks})
-        assert held["blocks"][0]["held"][0]["pid"] == link.hello["pid"]
-        routed = await link.request({"t": "route", "dst": "127.0.0.1", "src": None})
-        assert (routed["dev"], routed["failure"]) == ("lo", None)
-        resolved = await link.request({"t": "resolve", "name": "localhost"})
-        assert "127.0.0.1" in resolved["addresses"]
-        capturing = await link.request(
-            {"t": "capture", "id": 901, "proto": "tcp", "ports": ports, "number": None}
-        )
-        captured = await link.request({"t": "captured", "id": 901})
-        assert captured["failure"] == capturing["failure"]
-        assert (await link.request({"t": "close", "id": 900}))["t"] == "closed"
+        seen = await link.request(SeenOrder(0, 900, [1, 2]), Seen)
+        assert [item.order for item in seen.orders] == [1, 2]
+        assert all(item.senders == ["127.0.0.1"] for item in seen.orders)
+        held = await link.request(HeldOrder(0, blocks), Listening)
+        assert held.blocks[0].held[0].pid == link.hello.pid
+        routed = await link.request(RouteOrder(0, "127.0.0.1", None), Routed)
+        assert (routed.dev, routed.failure) == ("lo", None)
+        resolved = await link.request(ResolveOrder(0, "localhost"), Resolved)
+        assert "127.0.0.1" in resolved.addresses
+        capture = CaptureOrder(901, "tcp", ports, None, [], answers=False, outgoing=False)
+        capturing = await link.request(capture, Capturing)
+        captured = await link.request(StopCaptureOrder(901), Captured)
+        assert captured.failure == capturing.failure
+        assert await link.request(CloseOrder(900), Closed) == Closed(900)
         assert await outcomes(link, probe(3, "tcp", "127.0.0.1", ports)) == [
             (port, port, "refused", None)
         ]

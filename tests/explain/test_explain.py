@@ -11,14 +11,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.parts import IcmpFact, WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
+from netprobe.explain.looks import Ends, icmp_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
-from netprobe.explain.words import Ends, distance, icmp_words, walk_words
+from netprobe.explain.walks import distance, walk_words
 from netprobe.model.exit import exit_status
-from netprobe.model.explanation import STEPS, Explanation, FlowStory, Step, StepStatus
+from netprobe.model.explanation import STEPS, Explanation, FlowStory
 from netprobe.model.result import Result
-from netprobe.report.explain_page import write_explain_json, write_explain_text
+from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.report.explain_report import write_explain_json, write_explain_text
 
 TODAY = date(2026, 11, 20)
 INVENTORY = {
@@ -188,17 +192,17 @@ def test_a_host_may_be_asked_about_itself(request_of: Callable[..., FlowRequest]
 @pytest.mark.parametrize(
     ("hops", "reached", "words", "far"),
     [
-        ([[1, "10.0.0.1"], [2, "10.0.1.1"]], True, "1 10.0.0.1, 2 10.0.1.1 answers", 2),
-        ([[1, "10.0.0.1"], [2, "10.0.0.1"]], False, "2 10.0.0.1 (which refuses it)", None),
-        ([[1, None], [2, "10.0.0.2"], [3, None]], False, "1 no answer, 2 10.0.0.2, then", None),
-        ([[1, None], [2, None]], False, "no hop answers at all", None),
+        ([(1, "10.0.0.1"), (2, "10.0.1.1")], True, "1 10.0.0.1, 2 10.0.1.1 answers", 2),
+        ([(1, "10.0.0.1"), (2, "10.0.0.1")], False, "2 10.0.0.1 (which refuses it)", None),
+        ([(1, None), (2, "10.0.0.2"), (3, None)], False, "1 no answer, 2 10.0.0.2, then", None),
+        ([(1, None), (2, None)], False, "no hop answers at all", None),
     ],
 )
 def test_a_walk_is_said_in_one_line(
-    hops: list[list[object]], reached: bool, words: str, far: int | None
+    hops: list[tuple[int, str | None]], reached: bool, words: str, far: int | None
 ) -> None:
     """Every hop up to the last that answered, and how it ended."""
-    walk = {"hops": hops, "reached": reached, "failure": None}
+    walk = Walked(1, [WalkHop(*hop) for hop in hops], reached, None)
 
     assert words in walk_words(walk, "tcp/1")
     assert distance(walk) == far
@@ -208,11 +212,13 @@ def test_an_icmp_error_says_who_sent_it() -> None:
     """The offender is an end of the flow or a router."""
     ends = Ends("10.0.2.2", frozenset({"10.0.0.2"}))
 
-    assert ends.icmp([3, 13, "10.0.0.2", None]).origin == "source"
-    assert icmp_words(ends.icmp([3, 13, "10.0.1.1", 63])) == (
+    assert ends.icmp(IcmpFact(3, 13, "10.0.0.2", None)).origin == "source"
+    assert icmp_words(ends.icmp(IcmpFact(3, 13, "10.0.1.1", 63))) == (
         "ICMP 3/13 (admin-prohibited) in the error queue from 10.0.1.1, a router on the way, TTL 63"
     )
-    assert icmp_words(ends.icmp([3, 3, "10.0.2.2", None])).endswith("the destination itself")
+    assert icmp_words(ends.icmp(IcmpFact(3, 3, "10.0.2.2", None))).endswith(
+        "the destination itself"
+    )
 
 
 def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanation:
@@ -225,9 +231,9 @@ def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanat
         state="filtered", reason="admin-prohibited", proof="none", where=("path",),
         because="admin-prohibited from 10.0.0.1", rejected_by="10.0.0.1",
     )  # fmt: skip
-    marks: tuple[StepStatus, ...] = ("ok", "bad", "doubt", "not-needed", "not-possible")
+    marks: tuple[TrailStatus, ...] = ("ok", "bad", "doubt", "not-needed", "not-possible")
     steps = tuple(
-        Step(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
+        TrailEntry(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
         for number, name in enumerate(STEPS)
     )
     story = FlowStory(steps, result, "Allow it.", ("and this",))

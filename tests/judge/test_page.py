@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from netprobe.judge.page import page
+from netprobe.judge.docs_page import page
 
 
 def test_the_page_is_fresh() -> None:
     """Whoever changes a table prints the page again (``make docs``)."""
-    written = Path(__file__).parents[2].joinpath("docs", "verdicts.md").read_text(encoding="utf-8")
+    path = Path(__file__).parents[2] / "docs" / "verdicts.md"
+    if os.environ.get("NETPROBE_REWRITE") == "docs":
+        path.write_text(page(), encoding="utf-8")
 
-    assert written == page()
+    assert path.read_text(encoding="utf-8") == page()

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from netprobe.konnectivity.verdict_page import page
+from netprobe.konnectivity.docs_page import page
 from netprobe.konnectivity.verdicts import VERDICTS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -6,16 +6,19 @@ import io
 import json
 
 from netprobe.konnectivity.causes import causes
-from netprobe.model.konnectivity import STAGES, Diagnosis, Stage, TunnelReport
-from netprobe.report.konnectivity import write_konnectivity_text
-from netprobe.report.konnectivity_json import write_konnectivity_json
+from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
+from netprobe.model.trail import TrailEntry
+from netprobe.report.konnectivity_report import (
+    write_konnectivity_json,
+    write_konnectivity_text,
+)
 
 
 def diagnosis(worker: str, code: str = "KONN_REACHED_MTLS", title: str = "fine") -> Diagnosis:
     """A worker's verdict; its stages fail at TLS where it is not fine."""
     good = code.startswith("KONN")
     stages = tuple(
-        Stage(name, "ok" if good or name != "tls-small" else "fail", f"{name} said")
+        TrailEntry(name, "ok" if good or name != "tls-small" else "bad", (f"{name} said",))
         for name in STAGES
     )
     return Diagnosis(

@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.konnectivity.request import (
-    Options,
+    TunnelOptions,
     choose_via,
     make_tunnel,
     split_server,
@@ -21,9 +21,9 @@ from netprobe.model.inventory import Host, Inventory, Proxy, Vantage
 SECRET = "s3cret"
 
 
-def options(server: str = "konn.example.com", **more: Any) -> Options:
+def options(server: str = "konn.example.com", **more: Any) -> TunnelOptions:
     """Options of a route unless said otherwise."""
-    return Options(server, more.pop("publishing", "route"), **more)
+    return TunnelOptions(server, more.pop("publishing", "route"), **more)
 
 
 @pytest.mark.parametrize(

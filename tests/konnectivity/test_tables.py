@@ -7,23 +7,21 @@ import string
 
 import pytest
 
-from netprobe.konnectivity import tables
-from netprobe.konnectivity.answers import CALLS
 from netprobe.konnectivity.holding import VERDICT_OF
-from netprobe.konnectivity.sights import HELLO_SIGHTS, TCP_SIGHTS
+from netprobe.konnectivity.symptoms import HELLO_SYMPTOMS, TCP_SYMPTOMS
 from netprobe.konnectivity.tables import (
     ALPN,
+    CALLS,
     HELLO,
     IDENTITY,
     REPLY,
     REQUEST,
     TCP,
     WHO,
-    decide_hello,
-    decide_identity,
-    decide_tcp,
+    TunnelRow,
 )
 from netprobe.konnectivity.verdicts import VERDICTS
+from netprobe.model.decision import first_match
 from netprobe.model.konnectivity import STAGES
 
 # Verdicts that no table gives: they are found by a status, a fraction, or a missing agent.
@@ -43,33 +41,42 @@ def words(text: str) -> set[str]:
 
 def test_every_connect_has_one_row() -> None:
     """Whatever connects look like, exactly one row says what it means."""
-    assert sorted(row.sight for row in TCP) == sorted(TCP_SIGHTS)
-    for sight in TCP_SIGHTS:
-        assert decide_tcp(sight).verdict in {*VERDICTS, None}
+    assert sorted(row.patterns for row in TCP) == sorted(((symptom,),) for symptom in TCP_SYMPTOMS)
+    assert {row.verdict for row in TCP} <= {*VERDICTS, None}
 
 
 def test_every_hello_has_a_row_and_every_row_a_hello() -> None:
-    """The full product of sights is decided, and no row is behind others that match all of its."""
-    used = {
-        decide_hello(small, large, segmented)
-        for small, large, segmented in itertools.product(HELLO_SIGHTS, repeat=3)
-    }
+    """Every product of symptoms is decided, and no row is hidden by earlier ones."""
+    used = {first_match(HELLO, key) for key in itertools.product(HELLO_SYMPTOMS, repeat=3)}
     assert used == set(HELLO)
     assert {row.verdict for row in HELLO} <= {*VERDICTS, None}
 
 
 def test_every_identity_has_a_row_and_every_row_an_identity() -> None:
     """The full product of what may answer is decided, without a dead row."""
-    used = {decide_identity(*each) for each in itertools.product(WHO, REQUEST, ALPN, REPLY)}
+    used = {first_match(IDENTITY, key) for key in itertools.product(WHO, REQUEST, ALPN, REPLY)}
     assert used == set(IDENTITY)
     assert {row.verdict for row in IDENTITY} <= set(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [(HELLO, (HELLO_SYMPTOMS,) * 3), (IDENTITY, (WHO, REQUEST, ALPN, REPLY)), (CALLS, (REPLY,))],
+)
+def test_rows_name_only_known_words(
+    rows: tuple[TunnelRow, ...], columns: tuple[tuple[str, ...], ...]
+) -> None:
+    """A misspelt word would never match."""
+    for row in rows:
+        for words_of_row, known in zip(row.patterns, columns, strict=True):
+            assert set(words_of_row) <= {*known, "*"}
 
 
 def test_nothing_is_judged_healthy_by_default() -> None:
     """The rows that pass name all that they rest on: who, request, ALPN and reply."""
     for row in IDENTITY:
         if row.verdict in ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN"):
-            assert tables.ANY not in (row.who, row.request, row.alpn, row.reply)
+            assert ("*",) not in row.patterns
 
 
 @pytest.mark.parametrize(
@@ -91,13 +98,13 @@ def test_the_hellos_that_look_alike_in_the_agent_s_log(
     small: str, large: str, segmented: str, code: str | None
 ) -> None:
     """``context deadline exceeded`` has many causes; the numbers of TCP tell them apart."""
-    assert decide_hello(small, large, segmented).verdict == code  # type: ignore[arg-type]  # words
+    assert first_match(HELLO, (small, large, segmented)).verdict == code
 
 
 def test_every_verdict_is_given_by_something() -> None:
     """No verdict is only text."""
     rows = {row.verdict for row in TCP} | {row.verdict for row in HELLO}
-    given = rows | {row.verdict for row in IDENTITY} | {code for code, _ in CALLS.values()}
+    given = rows | {row.verdict for row in IDENTITY} | {row.verdict for row in CALLS}
     assert set(VERDICTS) == (given - {None}) | OUTSIDE | set(VERDICT_OF.values())
 
 

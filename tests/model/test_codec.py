@@ -14,6 +14,7 @@ from netprobe.model.codec import (
     result_from_json,
     result_to_json,
 )
+from netprobe.model.dataclass_json import from_json, to_json
 from netprobe.model.result import Result
 from tests.report.samples import BLOCKED, INFO, everything
 from tests.report.strategies import results
@@ -50,7 +51,7 @@ def test_unknown_and_missing_keys() -> None:
 
 def test_a_result_without_its_keys_is_none() -> None:
     """What lacks a key that names the flow or its fate is refused."""
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match='the key "requirement" is missing'):
         result_from_json({"matrix": "m"}, (0, 0, 0))
 
 
@@ -62,3 +63,26 @@ def test_info_has_no_secrets() -> None:
             *("selection", "sample", "matrices", "hosts", "notes", "skipped"),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("port", "6443", "port: text, expected a whole number or null"),
+        ("optional", 1, "optional: a whole number, expected true or false"),
+        ("where", "path", "where: text, expected a list"),
+        ("verdict", "fine", "verdict: 'fine', expected one of pass, blocked"),
+        ("order", [1, 2], "order: 2 items, expected 3"),
+    ],
+)
+def test_a_value_of_another_type_is_named(key: str, value: object, words: str) -> None:
+    """The error names the key, what it holds and what was expected."""
+    data = {**to_json(BLOCKED), key: value}
+    with pytest.raises(ValueError, match=f"^{words}"):
+        from_json(Result, data)
+
+
+def test_an_error_inside_an_element_names_both_keys() -> None:
+    """A wrong value deep in a file is found by the keys that lead to it."""
+    with pytest.raises(ValueError, match=r"^hosts: privileged: null, expected true"):
+        info_from_json({"hosts": [{"name": "a", "state": "agent", "privileged": None}]})

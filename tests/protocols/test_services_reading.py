@@ -15,7 +15,7 @@ from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Pr
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.connect import Answer
-from netprobe.protocols.hearing import Heard, describe
+from netprobe.protocols.hearing import ServiceReply, describe
 from netprobe.protocols.http2 import CallFacts
 from netprobe.protocols.services import SERVICES, Asked, Finding, identify
 from netprobe.protocols.tls import Seen
@@ -23,19 +23,23 @@ from netprobe.protocols.tls import Seen
 SIGNER = "OU=kubernetes, CN=konnectivity-signer"
 
 
-def page(status: int, body: str = "", **headers: str) -> Heard:
+def page(status: int, body: str = "", **headers: str) -> ServiceReply:
     """What an HTTP answer over TLS leaves behind."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     seen = Seen(done=True, version="TLSv1.3", chain=(b"no certificate",))
-    return Heard(seen=seen, answer=Answer(status=status, body=body, headers=named), end="fin")
+    return ServiceReply(
+        seen=seen, answer=Answer(status=status, body=body, headers=named), end="fin"
+    )
 
 
 STATUS = json.dumps({"kind": "Status", "apiVersion": "v1", "code": 401})
-MISSING = Heard(seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="h2"))
-FRONT_END = Heard(
+MISSING = ServiceReply(
+    seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="h2")
+)
+FRONT_END = ServiceReply(
     seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="http/1.1")
 )
-CALLED = Heard(
+CALLED = ServiceReply(
     seen=Seen(done=True, alpn="h2"),
     call=CallFacts(grpc_status="12", grpc_message="unknown method X for service AgentService"),
 )
@@ -69,7 +73,7 @@ CALLED = Heard(
         ("https", page(503, "<h1>Application is not available</h1>"), None),
     ],
 )
-def test_what_is_recognised(name: str, heard: Heard, said: str | None) -> None:
+def test_what_is_recognised(name: str, heard: ServiceReply, said: str | None) -> None:
     """The right answer names the service, and that of another service does not."""
     found = SERVICES[name].recognise(heard)
 
@@ -159,13 +163,13 @@ def test_no_bytes_are_too_strange(name: str, data: bytes) -> None:
 
 @given(
     st.builds(
-        Heard,
+        ServiceReply,
         seen=st.none() | st.builds(Seen, alert=st.none() | st.integers(0, 255)),
         answer=st.none() | st.builds(Answer, status=st.none() | st.integers(100, 599)),
     ),
     st.none() | st.just("api.lab.test"),
 )
-def test_every_exchange_can_be_described(heard: Heard, name: str | None) -> None:
+def test_every_exchange_can_be_described(heard: ServiceReply, name: str | None) -> None:
     """There are words for every combination of facts, and every service can read it."""
     assert describe(heard, name)
     for service in SERVICES.values():

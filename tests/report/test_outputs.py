@@ -12,7 +12,7 @@ from typing import TextIO
 import pytest
 
 from netprobe.errors import RequestError
-from netprobe.report.outputs import Output, parse_outputs, write_outputs
+from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 
 FORMATS = ("text", "json")
 
@@ -24,12 +24,12 @@ def render(format_: str, stream: TextIO) -> None:
 
 def test_parse(tmp_path: Path) -> None:
     """Formats with and without a file; none at all is the default."""
-    assert parse_outputs((), FORMATS, "text") == (Output("text"),)
+    assert parse_outputs((), FORMATS, "text") == (OutputTarget("text"),)
     assert parse_outputs(("text", f"json={tmp_path}/x=y"), FORMATS, "text") == (
-        Output("text"),
-        Output("json", f"{tmp_path}/x=y"),
+        OutputTarget("text"),
+        OutputTarget("json", f"{tmp_path}/x=y"),
     )
-    assert parse_outputs(("json=-",), FORMATS, "text") == (Output("json"),)
+    assert parse_outputs(("json=-",), FORMATS, "text") == (OutputTarget("json"),)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_file_appears_whole(tmp_path: Path) -> None:
         stream.flush()
         seen.append(path.read_text())
 
-    assert write_outputs([Output("text", str(path))], slow) == []
+    assert write_outputs([OutputTarget("text", str(path))], slow) == []
     assert (seen, path.read_text()) == (["old"], "new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
@@ -72,7 +72,7 @@ def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
     """A new report can be read by whoever may read new files of this user."""
     mask = os.umask(0o022)
     os.umask(mask)
-    write_outputs([Output("text", str(tmp_path / "new"))], render)
+    write_outputs([OutputTarget("text", str(tmp_path / "new"))], render)
 
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o666 & ~mask
 
@@ -80,7 +80,7 @@ def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
 def test_links_stay_links(tmp_path: Path) -> None:
     """A link is followed, not replaced."""
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_outputs([Output("text", str(tmp_path / "link"))], render)
+    write_outputs([OutputTarget("text", str(tmp_path / "link"))], render)
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "a text report\n"
@@ -90,7 +90,12 @@ def test_one_full_disk_does_not_cost_the_others(tmp_path: Path) -> None:
     """Each output that cannot be written is one line; the others still come."""
     good = tmp_path / "good"
     problems = write_outputs(
-        [Output("text", "/dev/full"), Output("json", str(good)), Output("json", "/no/x")], render
+        [
+            OutputTarget("text", "/dev/full"),
+            OutputTarget("json", str(good)),
+            OutputTarget("json", "/no/x"),
+        ],
+        render,
     )
 
     assert problems == [
@@ -109,7 +114,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         stream.write("half")
         raise OSError(28, "No space left on device")
 
-    assert write_outputs([Output("text", str(path))], fail) == [
+    assert write_outputs([OutputTarget("text", str(path))], fail) == [
         f"cannot write text to {path}: No space left on device"
     ]
     assert path.read_text() == "old"
@@ -118,8 +123,8 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 PRINT = """
 import sys
-from netprobe.report.outputs import Output, write_outputs
-problems = write_outputs([Output("text")], lambda name, stream: stream.write("x" * 1_000_000))
+from netprobe.report.outputs import OutputTarget, write_outputs
+problems = write_outputs([OutputTarget("text")], lambda name, stream: stream.write("x" * 1_000_000))
 print(problems, file=sys.stderr)
 """
 

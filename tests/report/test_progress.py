@@ -8,7 +8,7 @@ import pytest
 
 from netprobe.model.result import HostReport
 from netprobe.report.live import live_progress
-from netprobe.report.progress import Plain, progress
+from netprobe.report.progress import PlainProgress, progress
 
 LOST = HostReport("worker-3", "failed", words="ssh: \x1b[31mtimed out\nreally")
 
@@ -25,7 +25,7 @@ class Clock:
 def test_plain_lines_are_few() -> None:
     """One line every 10 % or 5 s, and no more, however often progress is told."""
     stream, clock = io.StringIO(), Clock()
-    events = Plain(stream, clock)
+    events = PlainProgress(stream, clock)
     for done in range(1001):
         clock.now_s = done / 200
         events.progress(done, 1000, "")
@@ -38,7 +38,7 @@ def test_plain_lines_are_few() -> None:
 def test_plain_lines_go_on_while_nothing_moves() -> None:
     """Where no flow is final for long, a line every 5 s shows that the run lives."""
     stream, clock = io.StringIO(), Clock()
-    events = Plain(stream, clock)
+    events = PlainProgress(stream, clock)
     for second in range(1, 12):
         clock.now_s = float(second)
         events.progress(0, 7, "starting agents")

@@ -55,6 +55,7 @@ def test_record_again(tmp_path: Path) -> None:
         ("[1]", "f:1:1: schema is None, expected 'netprobe.run/1' or 'netprobe.record/1'"),
         ('{"schema": "netprobe.run/1", "results": [{}]}', "f: element 1 of results is no result"),
         ('{"schema": "netprobe.run/1", "results": [7]}', "f: element 1 of results is no result"),
+        ('{"schema": "netprobe.run/1", "hosts": [7]}', "f: is no report of a run (hosts: a whole"),
         ("\xff", "f: is not UTF-8, expected JSON"),
     ],
 )

@@ -64,11 +64,11 @@ def test_an_agent_that_probes_tcp_imports_nothing_in_vain() -> None:
     assert not loaded & needless
 
 
-def test_an_agent_that_asks_few_hosts_for_echoes_imports_no_ctypes() -> None:
-    """Its import takes as long as asking some hundred of them."""
+def test_an_agent_that_asks_for_echoes_imports_no_ctypes() -> None:
+    """Its import takes as long as asking some hundred hosts."""
     loaded, _ = _load("main", "probers.echo.engine")
     assert "netprobe_agent.probers.echo.sockets" in loaded
-    assert not loaded & {"netprobe_agent.probers.echo.mmsg", "ctypes"}
+    assert "ctypes" not in loaded
 
 
 def test_no_module_imports_typing() -> None:

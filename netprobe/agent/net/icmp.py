@@ -3,7 +3,7 @@
 import os
 import socket
 import struct
-from typing import Dict, NamedTuple, Optional
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from .sockets import ProbeTarget, open_probe
 
@@ -33,14 +33,13 @@ class EchoSocket(NamedTuple):
     number: int
 
 
-def open_echo(target: ProbeTarget, many: bool = False) -> EchoSocket:
+def open_echo(target: ProbeTarget) -> EchoSocket:
     """A datagram socket where the host permits it, else a raw one. Raises OSError where neither is.
 
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
-    tries raw first: its datagram sockets do not say that our own firewall dropped a packet. So do
-    ``many`` destinations: see ``mmsg``.
+    tries raw first: its datagram sockets do not say that our own firewall dropped a packet.
     """
-    if many or target.family == socket.AF_INET6:
+    if target.family == socket.AF_INET6:
         try:
             return _open_raw(target)
         except OSError:
@@ -93,8 +92,8 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def echo_payload(family: int, kind: str, data: bytes) -> Optional[bytes]:
-    """The payload of an echo reply as the socket delivered it, None where it is none.
+def read_echo_reply(family: int, kind: str, data: bytes) -> Optional[Tuple[int, bytes]]:
+    """Sequence number and payload of an echo reply as the socket delivered it; None: it is none.
 
     Raw IPv4 sockets deliver the IP header too.
     """
@@ -102,7 +101,7 @@ def echo_payload(family: int, kind: str, data: bytes) -> Optional[bytes]:
         data = data[(data[0] & 15) * 4 :] if data else b""
     if len(data) < HEADER_BYTES or data[0] != ECHO_REPLY[family]:
         return None
-    return data[HEADER_BYTES:]
+    return int(_HEADER.unpack_from(data)[4]), data[HEADER_BYTES:]
 
 
 def quoted_sequence(data: bytes) -> Optional[int]:

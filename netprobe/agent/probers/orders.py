@@ -6,10 +6,11 @@ from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, T
 
 from ..core.agent import AgentCore
 from ..net.sockets import ProbeTarget, target_of
+from ..wire.answers import Done
 from ..wire.orders import ProbeOrder
 from ..wire.parts import ProbeBlock
 from ..wire.templates import Template
-from .outcomes import Outcomes
+from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes
 
 
 class ProbePart(NamedTuple):
@@ -31,6 +32,9 @@ Turn = Tuple[ProbePart, int, Sequence[int]]
 class RunningOrder:
     """Ports that are still to be asked, of one source and one destination."""
 
+    # How long an outcome may wait for others that go with it.
+    flush_s = FLUSH_S
+
     def __init__(self, agent: AgentCore, order: ProbeOrder) -> None:
         self.id = order.id
         self.target: ProbeTarget = target_of(order.dst, order.src)
@@ -42,8 +46,9 @@ class RunningOrder:
         self.pace = order.pace
         self.min_ttl = order.min_ttl
         self.ttl = order.ttl
+        self._send = agent.send
         self.outcomes = Outcomes(agent.send, self.id)
-        self.flushed_at = agent.loop.now()
+        self._flushed_at = agent.loop.now()
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
         self.again: Deque[PortLook] = deque()
@@ -107,3 +112,14 @@ class RunningOrder:
     def put_back(self, port_look: PortLook) -> None:
         """Ask this port again: this host was short of something, or another look is due."""
         self.again.append(port_look)
+
+    def flush_outcomes(self, now: float) -> None:
+        """Report the outcomes that there are, unless they may still wait for more."""
+        if now - self._flushed_at > self.flush_s or len(self.outcomes) >= FLUSH_PORTS:
+            self._flushed_at = now
+            self.outcomes.flush()
+
+    def finish(self, cancelled: bool) -> None:
+        """Report the last outcomes, and the end of the order."""
+        self.outcomes.flush()
+        self._send(Done(self.id, cancelled))

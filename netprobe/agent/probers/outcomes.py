@@ -1,10 +1,10 @@
 """Outcomes on their way to the coordinator: equal neighbours are folded into runs of ports."""
 
 from operator import itemgetter
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..wire.answers import ProbeOutcomes
-from ..wire.parts import IcmpFact, OutcomeKind, OutcomeRun
+from ..wire.answers import EchoOutcomes, ProbeOutcomes
+from ..wire.parts import EchoRun, IcmpFact, OutcomeKind, OutcomeRun
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384
@@ -34,11 +34,12 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
 class Outcomes:
     """The outcomes of one order that have not been sent yet."""
 
-    def __init__(self, send: Callable[[ProbeOutcomes], None], order_id: int) -> None:
+    def __init__(self, send: Callable[[Any], None], order_id: int) -> None:
         self._send = send
         self._id = order_id
         # The own UDP port: by it a capture tells answers to these probes from other datagrams.
         self.own_port: Optional[int] = None
+        # Every kind with its place, and how many packets kinds of silence took, by their places.
         self._kinds: Dict[OutcomeKind, int] = {}
         self._packets: Dict[int, int] = {}
         self._spans: List[Span] = []
@@ -56,10 +57,7 @@ class Outcomes:
         packets: Optional[int] = None,
     ) -> None:
         """One port's final outcome. ``rtt_s`` None: nothing was measured."""
-        index = self._kinds.setdefault(what, len(self._kinds))
-        if packets is not None:
-            # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
-            self._packets[index] = min(packets, self._packets.get(index, packets))
+        index = self._find_index(what, packets)
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
         self._spans.append((port, port, index, rtt_us, looks))
         self._ports += 1
@@ -70,7 +68,7 @@ class Outcomes:
         self, ports: Sequence[int], what: OutcomeKind, rtt_s: Optional[float], looks: int
     ) -> None:
         """Many ports' final outcome, which is the same for all. A ``range`` stays one."""
-        index = self._kinds.setdefault(what, len(self._kinds))
+        index = self._find_index(what, None)
         rtt_us = -1 if rtt_s is None else int(rtt_s * 1000000)
         if isinstance(ports, range):
             self._spans.append((ports[0], ports[-1], index, rtt_us, looks))
@@ -82,12 +80,35 @@ class Outcomes:
         """Send what there is."""
         if not self._spans:
             return
-        kinds = [
-            what._replace(packets=self._packets.get(index)) for what, index in self._kinds.items()
-        ]
-        runs = fold(self._spans)
+        kinds = list(self._kinds)
+        for index, packets in self._packets.items():
+            kinds[index] = kinds[index]._replace(packets=packets)
+        message = self._make_message(kinds, self._spans)
         self._kinds, self._packets, self._spans, self._ports = {}, {}, [], 0
-        self._send(ProbeOutcomes(self._id, kinds, runs, self.own_port))
+        self._send(message)
+
+    def _find_index(self, what: OutcomeKind, packets: Optional[int]) -> int:
+        index = self._kinds.setdefault(what, len(self._kinds))
+        if packets is not None:
+            # Timer jitter gives 5 SYNs here and 6 there; the least of a batch keeps runs whole.
+            self._packets[index] = min(packets, self._packets.get(index, packets))
+        return index
+
+    def _make_message(self, kinds: List[OutcomeKind], spans: List[Span]) -> Any:
+        return ProbeOutcomes(self._id, kinds, fold(spans), self.own_port)
+
+
+class DestinationOutcomes(Outcomes):
+    """The outcomes of many destinations, which places number as ports are: each keeps its own
+    round trip, and its own count of packets."""
+
+    def _find_index(self, what: OutcomeKind, packets: Optional[int]) -> int:
+        if packets is not None:
+            what = what._replace(packets=packets)
+        return self._kinds.setdefault(what, len(self._kinds))
+
+    def _make_message(self, kinds: List[OutcomeKind], spans: List[Span]) -> Any:
+        return EchoOutcomes(self._id, kinds, fold_destinations(spans))
 
 
 def fold(spans: List[Span]) -> List[OutcomeRun]:
@@ -105,6 +126,20 @@ def fold(spans: List[Span]) -> List[OutcomeRun]:
             continue
         runs.append(_make_run(spans[begun:at]))
         begun = at
+    return runs
+
+
+def fold_destinations(spans: List[Span]) -> List[EchoRun]:
+    """Neighbouring destinations of one kind, asked equally often, as one run each."""
+    runs: List[EchoRun] = []
+    for place, _, index, rtt_us, looks in sorted(spans):
+        rtt = None if rtt_us < 0 else rtt_us
+        last = runs[-1] if runs else None
+        if last is not None and (last.last, last.kind, last.looks) == (place - 1, index, looks):
+            last.rtts_us.append(rtt)
+            runs[-1] = last._replace(last=place)
+        else:
+            runs.append(EchoRun(place, place, index, [rtt], looks))
     return runs
 
 

@@ -13,7 +13,7 @@ from ..core.agent import AgentCore
 from ..core.loop import READ, WRITE, Timer
 from ..core.pace import Pacer
 from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
-from ..net.icmp import EchoSocket, echo_payload, echo_request, open_echo, quoted_sequence
+from ..net.icmp import EchoSocket, echo_request, open_echo, quoted_sequence, read_echo_reply
 from ..net.sockets import ProbeTarget, open_probe, set_ttl, target_of
 from ..wire.answers import Walked
 from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
@@ -210,9 +210,9 @@ class Walker:
         if sender[0].partition("%")[0] != walk.target.address:
             return
         if hop.echo is not None:
-            payload = echo_payload(hop.sock.family, hop.echo.kind, data)
+            reply = read_echo_reply(hop.sock.family, hop.echo.kind, data)
             wanted = pack_nonce(walk.id & 0xFFFFFFFF, walk.port, _make_sequence(hop))[:7]
-            if payload is None or payload[:7] != wanted:
+            if reply is None or reply[1][:7] != wanted:
                 return
         elif sender[1] != walk.port:
             return

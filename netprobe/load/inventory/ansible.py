@@ -19,7 +19,7 @@ TIMEOUT_S = 120
 PROGRAM = "ansible-inventory"
 _MAX_WORDS = 1000
 
-Json = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
+AnsibleVars = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
 
 _SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh")
 
@@ -32,7 +32,7 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
         problems.append(Problem(path, 0, 0, str(error)))
         return None
     before = len(problems)
-    hosts = [_Reader(path, name, variables, problems) for name, variables in _hosts(listing)]
+    hosts = [_HostReader(path, name, variables, problems) for name, variables in _hosts(listing)]
     roles = _roles(listing)
     made = tuple(host for reader in hosts if (host := reader.host(roles.get(reader.name, ()))))
     if not made and len(problems) == before:
@@ -42,7 +42,7 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
     return None if len(problems) > before else Inventory(made, notes=tuple(notes))
 
 
-def _listing(path: str) -> Json:
+def _listing(path: str) -> AnsibleVars:
     program = shutil.which(PROGRAM)
     if program is None:
         words = "this is no netprobe inventory, and for one of Ansible's"
@@ -74,19 +74,19 @@ def _last_words(output: bytes) -> str:
     return " ".join(kept)[-_MAX_WORDS:] or "it said nothing"
 
 
-def _hosts(listing: Json) -> Iterator[tuple[str, Json]]:
+def _hosts(listing: AnsibleVars) -> Iterator[tuple[str, AnsibleVars]]:
     every = _mapping(_mapping(listing.get("_meta")).get("hostvars"))
     for name in _all_hosts(listing):
         yield name, _mapping(every.get(name))
 
 
-def _all_hosts(listing: Json) -> list[str]:
+def _all_hosts(listing: AnsibleVars) -> list[str]:
     """Every host once, in the order in which the groups list them."""
     groups = [group for group in listing if group != "_meta"]
     return list(dict.fromkeys(host for group in groups for host in _names(listing, group, "hosts")))
 
 
-def _roles(listing: Json) -> dict[str, tuple[str, ...]]:
+def _roles(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
     """The groups of every host: its own, and all groups that these are children of."""
     found: dict[str, list[str]] = {}
     for group in listing:
@@ -96,7 +96,7 @@ def _roles(listing: Json) -> dict[str, tuple[str, ...]]:
     return {host: tuple(groups) for host, groups in found.items()}
 
 
-def _members(listing: Json, group: str, seen: set[str]) -> set[str]:
+def _members(listing: AnsibleVars, group: str, seen: set[str]) -> set[str]:
     if group in seen:
         return set()
     seen.add(group)
@@ -106,19 +106,21 @@ def _members(listing: Json, group: str, seen: set[str]) -> set[str]:
     return members
 
 
-def _names(listing: Json, group: str, key: str) -> list[str]:
+def _names(listing: AnsibleVars, group: str, key: str) -> list[str]:
     names = _mapping(listing.get(group)).get(key)
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _mapping(value: object) -> Json:
+def _mapping(value: object) -> AnsibleVars:
     return value if isinstance(value, dict) else {}
 
 
-class _Reader:
+class _HostReader:
     """One host's variables; what cannot be used becomes a problem or a note."""
 
-    def __init__(self, path: str, name: str, variables: Json, problems: list[Problem]) -> None:
+    def __init__(
+        self, path: str, name: str, variables: AnsibleVars, problems: list[Problem]
+    ) -> None:
         self.path = path
         self.name = name
         self.variables = variables

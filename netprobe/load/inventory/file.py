@@ -15,8 +15,7 @@ from netprobe.load.inventory.models import (
     SshFile,
     VantageFile,
 )
-from netprobe.load.yaml.document import Document
-from netprobe.load.yaml.header import check_header, is_header_problem
+from netprobe.load.yaml.document import Document, check_header, is_header_problem
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import listed, quoted

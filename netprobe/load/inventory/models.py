@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
-from netprobe.load.matrix.models import Value
-from netprobe.load.yaml.fields import Name, Names, check_name
+from netprobe.load.yaml.fields import NameField, Names, Value, check_name
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.validation import FileModel, refuse
 from netprobe.load.yaml.wording import quoted, what_it_is
@@ -153,7 +152,7 @@ def _command(vantage: VantageFile) -> VantageFile:
     return vantage
 
 
-Vantage = Annotated[
+VantageField = Annotated[
     VantageFile,
     BeforeValidator(_one_vantage),
     AfterValidator(_command),
@@ -182,7 +181,7 @@ class SshFile(SshDefaultsFile):
     )
 
 
-Ssh = Annotated[SshFile, BeforeValidator(split_ssh, json_schema_input_type=str | SshFile)]
+SshField = Annotated[SshFile, BeforeValidator(split_ssh, json_schema_input_type=str | SshFile)]
 
 
 class ProxyFile(FileModel):
@@ -200,7 +199,7 @@ class ProxyFile(FileModel):
 class DefaultsFile(FileModel):
     """What holds for every host that does not say otherwise."""
 
-    vantage: Vantage | None = Field(
+    vantage: VantageField | None = Field(
         default=None, description="Where probes start: ssh, local, none."
     )
     become: Become | None = Field(default=None, description="How to become root: sudo or none.")
@@ -216,10 +215,10 @@ class HostFile(FileModel):
         default=[], description="Addresses or names, where the host has more than one."
     )
     roles: Names = Field(description="What the host is for: roles of the matrix.")
-    vantage: Vantage | None = Field(
+    vantage: VantageField | None = Field(
         default=None, description="Where its probes start: ssh (default), local, none or a command."
     )
-    ssh: Ssh | None = Field(
+    ssh: SshField | None = Field(
         default=None, description='How ssh reaches it: a mapping or "user@host:port".'
     )
     become: Become | None = Field(
@@ -238,7 +237,7 @@ class InventoryFile(FileModel):
         alias="schema", description="The format of this file: netprobe.inventory/1."
     )
     defaults: DefaultsFile = Field(default=DefaultsFile(), description="What holds for every host.")
-    settings: dict[Name, Value] = Field(
+    settings: dict[NameField, Value] = Field(
         default={}, description="What to say of the installation; see the settings of the matrix."
     )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(

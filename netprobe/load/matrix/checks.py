@@ -17,7 +17,7 @@ from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Pr
 from netprobe.load.matrix.ports import port_entry
 from netprobe.load.matrix.setting_values import Term, parse_term
 from netprobe.load.matrix.settings import Known
-from netprobe.load.yaml.document import Document, Path, Step
+from netprobe.load.yaml.document import Document, Path, PathStep
 from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.matrix import Condition, Matrix, Setting, SettingRef, SettingType
 
@@ -67,8 +67,8 @@ class Checks:
                 self._at(("roles", name, "implies"), f"{words}, expected no circle")
 
     def _role_names(
-        self, path: tuple[Step, ...], roles: Collection[str]
-    ) -> Iterator[tuple[tuple[Step, ...], str]]:
+        self, path: tuple[PathStep, ...], roles: Collection[str]
+    ) -> Iterator[tuple[tuple[PathStep, ...], str]]:
         """The known role names of a list; unknown ones become problems."""
         raw = self.document.get(path)
         items = [(path, raw)] if isinstance(raw, str) else _items(path, raw)
@@ -82,7 +82,7 @@ class Checks:
 
     # Requirements
 
-    def _requirement(self, path: tuple[Step, ...], body: Body, roles: Collection[str]) -> None:
+    def _requirement(self, path: tuple[PathStep, ...], body: Body, roles: Collection[str]) -> None:
         for end in ("from", "to"):
             names = [name for _, name in self._role_names((*path, end), roles)]
             self._twice((*path, end), names)
@@ -99,7 +99,7 @@ class Checks:
         if isinstance(sni, dict) and isinstance(sni.get("setting"), str):
             self._reference((*path, "sni"), sni["setting"], "string")
 
-    def _condition(self, path: tuple[Step, ...]) -> None:
+    def _condition(self, path: tuple[PathStep, ...]) -> None:
         raw = self.document.get(path)
         for name, wanted in raw.items() if isinstance(raw, dict) else ():
             place = (*path, name)
@@ -113,14 +113,14 @@ class Checks:
                 items = _items(place, wanted) if isinstance(wanted, list) else [(place, wanted)]
                 self._terms(setting, [item for item in items if item[1] is not None])
 
-    def _terms(self, setting: Setting, items: list[tuple[tuple[Step, ...], object]]) -> None:
+    def _terms(self, setting: Setting, items: list[tuple[tuple[PathStep, ...], object]]) -> None:
         for place, value in items:
             try:
                 parse_term(setting, value)
             except ValueError as error:
                 self._at(place, f"setting {quoted(setting.name)}: {error}")
 
-    def _ports(self, path: tuple[Step, ...]) -> None:
+    def _ports(self, path: tuple[PathStep, ...]) -> None:
         """References to settings that are ports, and ports that stand in a list twice."""
         seen: list[tuple[int, int]] = []
         for place, raw in _items(path, self.document.get(path)):
@@ -137,14 +137,14 @@ class Checks:
                 self._at(place, f"{words}, expected every port once")
             seen.append(entry)
 
-    def _protocols(self, path: tuple[Step, ...]) -> None:
+    def _protocols(self, path: tuple[PathStep, ...]) -> None:
         raw = self.document.get(path)
         numbers = [item for _, item in _items(path, raw)]
         for index, number in enumerate(numbers):
             if isinstance(number, int) and number in numbers[:index]:
                 self._at((*path, index), f"{number} stands in the list twice, expected it once")
 
-    def _probe(self, path: tuple[Step, ...], body: Body) -> None:
+    def _probe(self, path: tuple[PathStep, ...], body: Body) -> None:
         """A probe that cannot travel by a TCP or UDP that stands beside it, or by nothing there."""
         name = body.get("probe")
         if not isinstance(name, str) or name not in get_args(Probe):
@@ -159,7 +159,7 @@ class Checks:
             expected = f"expected it with {' or '.join(fitting)} alone"
             self._at((*path, "probe"), f"{words}, {expected}")
 
-    def _reference(self, place: tuple[Step, ...], name: str, kind: SettingType) -> None:
+    def _reference(self, place: tuple[PathStep, ...], name: str, kind: SettingType) -> None:
         setting = self.settings.get(name)
         if name not in self.settings:
             fitting = {key for key, s in self.settings.items() if s is None or s.type == kind}
@@ -254,7 +254,7 @@ def _as_list(raw: object, single: bool = False) -> list[object]:
     return [raw] if single else []
 
 
-def _items(path: tuple[Step, ...], raw: object) -> list[tuple[tuple[Step, ...], object]]:
+def _items(path: tuple[PathStep, ...], raw: object) -> list[tuple[tuple[PathStep, ...], object]]:
     return [((*path, index), item) for index, item in enumerate(_as_list(raw))]
 
 

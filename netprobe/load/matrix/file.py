@@ -18,8 +18,7 @@ from netprobe.load.matrix.bundled import (
 from netprobe.load.matrix.checks import Checks
 from netprobe.load.matrix.models import MatrixFile
 from netprobe.load.matrix.settings import read_settings
-from netprobe.load.yaml.document import Document
-from netprobe.load.yaml.header import check_header, is_header_problem
+from netprobe.load.yaml.document import Document, check_header, is_header_problem
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import quoted

@@ -1,4 +1,4 @@
-"""The keys of a matrix file, for pydantic: shapes and types. Names are checked in matrix_checks."""
+"""The keys of a matrix file, for pydantic: shapes and types. checks.py knows the names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from netprobe.load.matrix.ports import Port, Protocols
-from netprobe.load.matrix.server_name import ServerName
-from netprobe.load.yaml.fields import Date, Name, Names, Words
+from netprobe.load.matrix.ports import PortField, ProtocolsField
+from netprobe.load.yaml.fields import (
+    SCALAR_SCHEMA,
+    Date,
+    NameField,
+    Names,
+    ServerName,
+    Value,
+    Words,
+)
 from netprobe.load.yaml.validation import FileModel, refuse
 from netprobe.load.yaml.wording import quoted, what_it_is
 
@@ -30,14 +37,12 @@ PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
 # The others are services: they speak TLS or HTTP.
 SERVICE_TRANSPORTS = ("tcp",)
 
-_SCALAR = {"type": ["string", "number", "boolean"]}
 _CONDITION: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {
-        "anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]
+        "anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA, "minItems": 1}]
     },
 }
-_VALUE = {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}
 
 
 def _mapping(value: object) -> dict[str, object]:
@@ -46,9 +51,8 @@ def _mapping(value: object) -> dict[str, object]:
     return value
 
 
-# Any: conditions and values of settings are typed by the setting, see matrix_checks.
-Condition = Annotated[Any, PlainValidator(_mapping), WithJsonSchema(_CONDITION)]
-Value = Annotated[Any, WithJsonSchema(_VALUE)]
+# Any: conditions are typed by their settings, see matrix/checks.py.
+ConditionField = Annotated[Any, PlainValidator(_mapping), WithJsonSchema(_CONDITION)]
 
 
 class DocumentFile(FileModel):
@@ -92,7 +96,9 @@ class WarnFile(FileModel):
     """A sentence that results carry while a condition holds; it never changes a verdict."""
 
     text: Words = Field(description="The sentence.")
-    when: Condition = Field(default={}, description="Settings and values under which it is shown.")
+    when: ConditionField = Field(
+        default={}, description="Settings and values under which it is shown."
+    )
 
 
 class ChangeFile(FileModel):
@@ -104,20 +110,24 @@ class ChangeFile(FileModel):
     destinations: Names = Field(
         default=[], alias="to", description="The role, or the roles, to reach."
     )
-    tcp: list[Port] = Field(
+    tcp: list[PortField] = Field(
         default=[], description='TCP ports: numbers, "FIRST-LAST", {setting: NAME}.'
     )
-    udp: list[Port] = Field(
+    udp: list[PortField] = Field(
         default=[], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.'
     )
     icmp: Literal["echo"] | None = Field(default=None, description="ICMP: echo is the only kind.")
-    ipproto: Protocols = Field(default=[], description="Numbers of raw IP protocols (IPIP is 4).")
+    ipproto: ProtocolsField = Field(
+        default=[], description="Numbers of raw IP protocols (IPIP is 4)."
+    )
     purpose: str = Field(
         default="", description="What the flow is for, in the document's own words."
     )
     row: str = Field(default="", description="The table of the document in which the row stands.")
-    when: Condition = Field(default={}, description="Required only while all these settings match.")
-    unless: Condition = Field(
+    when: ConditionField = Field(
+        default={}, description="Required only while all these settings match."
+    )
+    unless: ConditionField = Field(
         default={}, description="Not required while all these settings match."
     )
     optional: bool = Field(
@@ -138,7 +148,7 @@ class ChangeFile(FileModel):
 class RequirementFile(ChangeFile):
     """One line of a matrix."""
 
-    id: Name = Field(description="A name for the requirement, stable once the file is in use.")
+    id: NameField = Field(description="A name for the requirement, stable once the file is in use.")
     sources: Names = Field(
         alias="from", description="The role, or the roles, that must reach the others."
     )
@@ -180,7 +190,7 @@ def split_waiver(value: object) -> object:
     return {"reason": value}
 
 
-Waiver = Annotated[
+WaiverField = Annotated[
     WaiverFile, BeforeValidator(split_waiver, json_schema_input_type=str | WaiverFile)
 ]
 
@@ -191,7 +201,7 @@ class MatrixFile(FileModel):
     schema_: Literal["netprobe.matrix/1"] = Field(
         alias="schema", description="The format of this file: netprobe.matrix/1."
     )
-    name: Name | None = Field(
+    name: NameField | None = Field(
         default=None, description="A name for the matrix, as reports show it."
     )
     title: str | None = Field(default=None, description="A title for people.")
@@ -204,10 +214,10 @@ class MatrixFile(FileModel):
         default=None,
         description="Hosts are tested against their own addresses too (default false).",
     )
-    roles: dict[Name, RoleFile] = Field(
+    roles: dict[NameField, RoleFile] = Field(
         default={}, description="The roles that requirements refer to."
     )
-    settings: dict[Name, SettingFile] = Field(
+    settings: dict[NameField, SettingFile] = Field(
         default={}, description="The settings that conditions and ports refer to."
     )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
@@ -215,6 +225,6 @@ class MatrixFile(FileModel):
         default={},
         description="Requirements of the extended matrix: the keys given replace its own.",
     )
-    waive: dict[str, Waiver] = Field(
+    waive: dict[str, WaiverField] = Field(
         default={}, description='Requirements to accept as they are: "reason, until 2027-01-31".'
     )

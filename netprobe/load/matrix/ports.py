@@ -98,9 +98,9 @@ _PORT_SCHEMA: dict[str, Any] = {
 _PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
 
 # Any: the validators above take whatever stands in the file.
-Port = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
-Protocol = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
-Protocols = Annotated[
-    list[Protocol],
-    BeforeValidator(_listed_number, json_schema_input_type=Protocol | list[Protocol]),
+PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
+ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
+ProtocolsField = Annotated[
+    list[ProtocolField],
+    BeforeValidator(_listed_number, json_schema_input_type=ProtocolField | list[ProtocolField]),
 ]

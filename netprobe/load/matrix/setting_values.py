@@ -1,4 +1,4 @@
-"""What a setting's value may be: the one place that knows the six setting types.
+"""Reads values of settings: what each of the six setting types allows.
 
 A value comes as YAML gave it (``parse``), as text of ``--set`` (``parse_text``), or as one of the
 values that a condition lists (``parse_term``). What does not fit raises ValueError with a sentence.

@@ -1,15 +1,16 @@
-"""Field types that matrix and inventory files share: names, lists, dates."""
+"""Types of fields in matrix and inventory files: names, lists, dates, server names, values."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.validation import refuse
-from netprobe.load.yaml.wording import quoted
+from netprobe.load.yaml.wording import quoted, what_it_is
+from netprobe.model.matrix import DNS_NAME, SettingRef
 
 # No "=" and ":" (--set MATRIX:KEY=VALUE), no "," (lists), nothing that a shell would take apart.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -48,9 +49,43 @@ def one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Name = Annotated[str, AfterValidator(check_name), Field(json_schema_extra=dict(NAME_SCHEMA))]
+def server_name(raw: object) -> str | SettingRef:
+    """``konnectivity.example.com`` or ``{setting: NAME}``."""
+    if isinstance(raw, dict):
+        name = raw.get("setting")
+        if set(raw) != {"setting"} or not isinstance(name, str):
+            raise refuse("this mapping is no server name, expected {setting: NAME}")
+        return SettingRef(name)
+    if not isinstance(raw, str):
+        raise refuse(f"{what_it_is(raw)}, expected a DNS name or {{setting: NAME}}")
+    if not DNS_NAME.fullmatch(raw):
+        raise refuse(f"{quoted(raw)} is no DNS name, expected one such as api.example.com")
+    return raw
+
+
+NameField = Annotated[str, AfterValidator(check_name), Field(json_schema_extra=dict(NAME_SCHEMA))]
 Words = Annotated[str, AfterValidator(check_not_empty)]
 Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
 Names = Annotated[
-    list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
+    list[NameField],
+    BeforeValidator(one_or_many, json_schema_input_type=NameField | list[NameField]),
 ]
+
+_SERVER_NAME_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": {"setting": {"type": "string"}},
+            "required": ["setting"],
+            "additionalProperties": False,
+        },
+    ]
+}
+# Any: the validator takes whatever stands in the file.
+ServerName = Annotated[Any, PlainValidator(server_name), WithJsonSchema(_SERVER_NAME_SCHEMA)]
+
+# The value of a setting, or of a condition on one: typed by the setting.
+SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
+_VALUE_SCHEMA = {"anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA}]}
+Value = Annotated[Any, WithJsonSchema(_VALUE_SCHEMA)]

@@ -92,15 +92,6 @@ def top_keys(raw: bytes) -> dict[str, str | None] | None:
     return found or None
 
 
-def plain(text: str) -> str:
-    """A text as a YAML scalar on one line: bare where that means the same, else in quotes."""
-    written = yaml.safe_dump(text, width=2**20, allow_unicode=True, default_style=None)
-    bare = written.removesuffix("\n").removesuffix("\n...")
-    return (
-        bare if "\n" not in bare else yaml.safe_dump(text, width=2**20, default_style='"').strip()
-    )
-
-
 def _top_level(events: Iterator[yaml.Event]) -> Iterator[tuple[str, str | None]]:
     """Keys of the mapping at depth 1 with the value's text, or None for lists and mappings."""
     depth, key = 0, None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from netprobe.errors import Problem
-from netprobe.load.yaml.document import Document, Path, Step
+from netprobe.load.yaml.document import Document, Path, PathStep
 from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
 
 
@@ -41,7 +41,7 @@ def validate(
 
 
 def _problem(
-    document: Document, model: type[FileModel], path: tuple[Step, ...], detail: ErrorDetails
+    document: Document, model: type[FileModel], path: tuple[PathStep, ...], detail: ErrorDetails
 ) -> Problem:
     inner = tuple(detail["loc"])
     if inner and inner[-1] == "[key]":
@@ -56,7 +56,7 @@ def _problem(
     return document.at(where, _sentence(detail))
 
 
-def _missing(model: type[FileModel], inner: tuple[Step, ...]) -> str:
+def _missing(model: type[FileModel], inner: tuple[PathStep, ...]) -> str:
     name = str(inner[-1])
     owner = _model_at(model, inner[:-1])
     fields = owner.model_fields.values()

@@ -76,10 +76,10 @@ class Reader:
     unasked: bool = False
     blind: bool = False
 
-    def read(self, rows: Iterable[PortOutcome]) -> Iterator[tuple[Ports, Outcome]]:
+    def read(self, rows: Iterable[PortOutcome]) -> Iterator[tuple[PortOutcome, Outcome]]:
         """Every run of ports with its outcome."""
         for row in rows:
-            yield row.ports, self._read_row(row)
+            yield row, self._read_row(row)
 
     def _read_row(self, row: PortOutcome) -> Outcome:
         kind = row.kind

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from netprobe.agent.wire.parts import HalfOpen, OrderArrivals
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.translated_sources import Origins, own_addresses
+
+
+class Arrivals(Check):
+    """Asks the listeners of the round what they saw."""
+
+    name = "arrivals"
+    needs = "agent"
+    vital = True
+
+    def concerns(self, seen: Sighting) -> bool:
+        """All flows whose probes a listener of ours waits for."""
+        return seen.part.ours
+
+    def group(self, seen: Sighting) -> Hashable:
+        """One question tells of all."""
+        return None
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Give every flow its witness."""
+        assert scene.round is not None
+        return await with_witnesses(group, scene.round)
 
 
 async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sighting]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 
 from netprobe.agent.wire.answers import Captured
 from netprobe.agent.wire.orders import CaptureOrder
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.translated_sources import Origins, holds, own_addresses
 
@@ -138,3 +142,110 @@ def _spot(sighting: Sighting) -> Spot:
     # Where the host lacks the probed address, packets arrive at one that we do not know.
     translated = sighting.listener.nat
     return (sighting.task.protocol, None if translated else sighting.task.address)
+
+
+class Captures(Check):
+    """One more look at silence while both ends capture; it is also a further try."""
+
+    name = "captures"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """Silence, and every answer that our own listener should have given and did not."""
+        return _wants_look(seen)
+
+    def group(self, seen: Sighting) -> Hashable:
+        """All at once: a capture is one for each protocol and address."""
+        return None
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Send the unanswered probes once more while every agent captures that may."""
+        requests = Capture(scene.agent, scene.fleet, scene.origins)
+        leaving = Capture(scene.agent, scene.fleet, scene.origins, answers=True, outgoing=True)
+        hosts = {seen.task.source.name: seen.task.source for seen in group}
+        arriving = {
+            name: Capture(scene.fleet.agent(host), scene.fleet, scene.origins, answers=True)
+            for name, host in hosts.items()
+        }
+        running = [requests, leaving, *arriving.values()]
+        if not any(capture.allowed for capture in running):
+            return group
+        for capture in (requests, leaving):
+            await capture.start(group)
+        for name, capture in arriving.items():
+            await capture.start([seen for seen in group if seen.task.source.name == name])
+        again = await asyncio.gather(*(scene.prober.again(seen) for seen in group))
+        await asyncio.gather(*(capture.stop() for capture in running))
+        found = []
+        for first, second in zip(group, again, strict=True):
+            looked = second
+            if scene.round is not None:
+                looked = await with_witnesses(second, scene.round)
+            arrived = arriving[first.task.source.name]
+            found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
+        return found
+
+
+def is_lost(sighting: Sighting) -> bool:
+    """Whether the source got no word, and the packet is not known to have stayed at home."""
+    outcome = sighting.outcome
+    if outcome is None or outcome.left_host is False or _proven(sighting):
+        return False
+    return sighting.silent or (outcome.failure is None and outcome.answer is None)
+
+
+def _wants_look(sighting: Sighting) -> bool:
+    """Silence, and every answer that our own listener should have given and did not."""
+    if is_lost(sighting):
+        return True
+    outcome = sighting.outcome
+    if outcome is None or sighting.listener.state != "ours" or _arrived(sighting):
+        return False
+    refused = outcome.failure == "refused" and outcome.icmp is None and not outcome.forged
+    return refused or outcome.answer in ("silent", "closed", "reset", "other")
+
+
+def _arrived(sighting: Sighting) -> bool:
+    return sighting.witness is not None and sighting.witness.socket
+
+
+def _proven(sighting: Sighting) -> bool:
+    """One-way packets need no answer: the listener's word is all there is to have."""
+    outcome = sighting.outcome
+    one_way = outcome is not None and outcome.failure is None
+    return one_way and _arrived(sighting)
+
+
+def _joined(
+    first: Sighting, second: Sighting, captures: tuple[Capture, Capture, Capture]
+) -> Sighting:
+    """The later look, with the packets of both counted, and what the captures saw of it."""
+    outcome = second.outcome
+    if outcome is None or first.outcome is None:
+        return replace(first, ports=second.ports)
+    counted = replace(
+        outcome,
+        attempts=outcome.attempts + first.outcome.attempts,
+        packets=_sum(outcome.packets, first.outcome.packets),
+        forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
+    )
+    second = replace(
+        second, outcome=counted, limited=first.limited, host_word=first.host_word,
+        interceptor=first.interceptor, no_room=first.no_room, warnings=first.warnings,
+    )  # fmt: skip
+    if not _wants_look(second):
+        return second
+    request, left, arrived = (capture.saw(second) for capture in captures)
+    witness = replace(
+        second.witness or Witness(),
+        capture=request.seen,
+        answer_left=left.seen,
+        answer_arrived=arrived.seen,
+        seen_from=request.sender,
+        maybe_from=request.stranger,
+        devices=request.devices,
+    )
+    return replace(second, witness=witness)
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return left + right if left is not None and right is not None else left or right

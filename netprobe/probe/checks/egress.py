@@ -6,25 +6,30 @@ an OUTPUT firewall to TCP; a datagram's errno tells them apart.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from netprobe.agent.wire.answers import Egress
-from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_BUFFERS
-from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks.suspects import CONTROL_PORTS
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.settings import CONTROL_PORTS
 
-Pair = tuple[str, str]
 
+class EgressLook(Check):
+    """Asks the source's kernel why packets never left."""
 
-async def with_room(sightings: list[Sighting], fleet: Fleet) -> list[Sighting]:
-    """The sightings; what had no room says so, and why."""
-    kept = {_pair(one): one for one in sightings if _stayed(one)}
-    asked = await asyncio.gather(*(_ask(one, fleet) for one in kept.values()))
-    rooms = dict(zip(kept, asked, strict=True))
-    return [_told(one, rooms[_pair(one)]) if _stayed(one) else one for one in sightings]
+    name = "egress"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """Flows whose packets are known not to have left, and no errno said why."""
+        return _stayed(seen)
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Ask once for the pair; what had no room says so, and why."""
+        task = group[0].task
+        agent = scene.fleet.agent(task.source)
+        egress = await agent.egress(task.address, source_address(task), CONTROL_PORTS[0])
+        return [_with_room(seen, egress) for seen in group]
 
 
 def _stayed(sighting: Sighting) -> bool:
@@ -35,25 +40,11 @@ def _stayed(sighting: Sighting) -> bool:
     return outcome.failure == NO_BUFFERS or (sighting.silent and outcome.left_host is False)
 
 
-def _pair(sighting: Sighting) -> Pair:
-    return (sighting.task.source.name, sighting.task.address)
-
-
-async def _ask(sighting: Sighting, fleet: Fleet) -> Egress | None:
-    task = sighting.task
-    agent = fleet.agent(task.source)
-    try:
-        return await agent.egress(task.address, source_address(task), CONTROL_PORTS[0])
-    except AgentError:
-        return None  # the source is gone; what it saw stands
-
-
-def _told(sighting: Sighting, egress: Egress | None) -> Sighting:
-    assert sighting.outcome is not None
-    if egress is None or NO_BUFFERS not in (sighting.outcome.failure, egress.failure):
-        return sighting
-    outcome = replace(sighting.outcome, failure=NO_BUFFERS, said=_words(egress))
-    return replace(sighting, outcome=outcome)
+def _with_room(seen: Sighting, egress: Egress) -> Sighting:
+    assert seen.outcome is not None
+    if NO_BUFFERS not in (seen.outcome.failure, egress.failure):
+        return seen.noting(EgressLook.name)
+    return replace(seen, no_room=_words(egress)).noting(EgressLook.name, "bad")
 
 
 def _words(egress: Egress) -> str:

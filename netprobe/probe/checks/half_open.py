@@ -6,31 +6,43 @@ fails), so the look at the table comes right after a SYN.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Hashable
 from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Witness
 from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Sighting
 
 # Long enough for a SYN to cross the world, shorter than the first repetition of a SYN-ACK.
 SYN_MS = 600
 
 
-async def with_half_open(
-    sightings: list[Sighting], prober: Prober, round_: Round
-) -> list[Sighting]:
-    """The sightings, with the witness of a half-open connection where a SYN left one.
+class HalfOpenLook(Check):
+    """Sends one more SYN, and looks for the half-open connection that it leaves."""
 
-    Raises AgentError where the destination's agent is gone.
-    """
-    found = [sighting for sighting in sightings if not _wanted(sighting)]
-    looked = await asyncio.gather(
-        *(_look(sighting, prober, round_) for sighting in sightings if _wanted(sighting))
-    )
-    return found + [piece for pieces in looked for piece in pieces]
+    name = "half-open"
+    needs = "agent"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """Silent TCP to a listener of ours, of which nothing at the other end is known."""
+        return _wanted(seen)
+
+    def group(self, seen: Sighting) -> Hashable:
+        """Each flow by itself."""
+        return id(seen)
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Give the flow the witness of a half-open connection where a SYN left one."""
+        assert scene.round is not None
+        (seen,) = group
+        try:
+            await scene.prober.ask(seen.task, "tcp", seen.ports, look_ms=SYN_MS)
+        except AgentError:
+            return group  # the source is gone; what it saw before stands
+        pieces = await with_witnesses(group, scene.round)
+        return [_joined(piece, seen.witness).noting(self.name) for piece in pieces]
 
 
 def _wanted(sighting: Sighting) -> bool:
@@ -38,16 +50,8 @@ def _wanted(sighting: Sighting) -> bool:
     witness = sighting.witness or Witness()
     unknown = not witness.socket and witness.capture is not False and witness.answer_left is None
     ours = sighting.task.protocol == "tcp" and sighting.listener.state == "ours"
+    ours = ours and sighting.no_room is None
     return ours and sighting.silent and unknown
-
-
-async def _look(sighting: Sighting, prober: Prober, round_: Round) -> list[Sighting]:
-    try:
-        await prober.ask(sighting.task, "tcp", sighting.ports, look_ms=SYN_MS)
-    except AgentError:
-        return [sighting]  # the source is gone; what it saw before stands
-    pieces = await with_witnesses([sighting], round_)
-    return [_joined(piece, sighting.witness) for piece in pieces]
 
 
 def _joined(piece: Sighting, before: Witness | None) -> Sighting:

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
-from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks.traceroute import is_lost
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.checks.captures import is_lost
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
 
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
@@ -22,41 +22,42 @@ PAUSE_S = 3.5
 
 PORT_UNREACHABLE = ((3, 3), (1, 4))
 
-Pair = tuple[str, str]
+
+class LateRefusals(Check):
+    """Asks silent flows again where somebody is known to refuse their address."""
+
+    name = "late-refusals"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """Refused flows, and silent ones, which may be refused as well."""
+        return _is_refused(seen) or _is_one_flow(seen)
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Look once more at each silent flow, after a pause; without a refusal at none."""
+        if not any(_is_refused(seen) for seen in group):
+            return group
+        found = await asyncio.gather(
+            *(_ask_late(seen, scene) if _is_one_flow(seen) else _keep(seen) for seen in group)
+        )
+        return [piece for pieces in found for piece in pieces]
 
 
-class LateRefusals:
-    """Asks one destination's silent flows again where somebody is known to refuse their address."""
-
-    def __init__(self, fleet: Fleet, prober: Prober) -> None:
-        self._fleet = fleet
-        self._prober = prober
-
-    async def check(self, sightings: list[Sighting]) -> list[Sighting]:
-        """The sightings; flows that are refused after all have the refusal."""
-        pairs = {_pair(one) for one in sightings if _is_refused(one)}
-        doubtful = [one for one in sightings if _pair(one) in pairs and _is_one_flow(one)]
-        found = await asyncio.gather(*(self._ask(one) for one in doubtful))
-        asked = {id(one) for one in doubtful}
-        kept = [one for one in sightings if id(one) not in asked]
-        return kept + [piece for pieces in found for piece in pieces]
-
-    async def _ask(self, sighting: Sighting) -> Iterable[Sighting]:
-        """One look after a pause; what is still silent stays as it was."""
-        agent = self._fleet.agent(sighting.task.source)
-        if agent.late_left <= 0:
-            return [sighting]
-        agent.late_left -= 1
-        async with agent.unhurried:
-            await agent.quiet()
-            await asyncio.sleep(PAUSE_S)
-            again = await self._prober.again(sighting)
-        heard = [one for one in again if one.outcome is not None and not is_lost(one)]
-        return [_counted(one, sighting) for one in heard] or [sighting]
+async def _keep(seen: Sighting) -> Iterable[Sighting]:
+    return [seen]
 
 
-def _pair(sighting: Sighting) -> Pair:
-    return (sighting.task.source.name, sighting.task.address)
+async def _ask_late(seen: Sighting, scene: Scene) -> Iterable[Sighting]:
+    """One look after a pause; what is still silent stays as it was."""
+    agent = scene.fleet.agent(seen.task.source)
+    if agent.late_left <= 0:
+        return [seen]
+    agent.late_left -= 1
+    async with agent.unhurried:
+        await agent.quiet()
+        await asyncio.sleep(PAUSE_S)
+        again = await scene.prober.again(seen)
+    heard = [one for one in again if one.outcome is not None and not is_lost(one)]
+    return [_counted(one, seen) for one in heard] or [seen]
 
 
 def _is_refused(sighting: Sighting) -> bool:

@@ -7,24 +7,32 @@ looks, although the listener knows at once what came.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 
 from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Sighting
 
 
-async def with_one_way(sightings: list[Sighting], prober: Prober, round_: Round) -> list[Sighting]:
-    """The sightings, those of unseen packets replaced. Raises AgentError without a listener."""
-    missing = [sighting for sighting in sightings if _is_missing(sighting)]
-    if not missing:
-        return sightings
-    again = await asyncio.gather(*(prober.unhurried(sighting) for sighting in missing))
-    found = await with_witnesses([sighting for some in again for sighting in some], round_)
-    return [sighting for sighting in sightings if not _is_missing(sighting)] + found
+class OneWay(Check):
+    """Sends one-way packets again that did not reach the listener."""
 
+    name = "one-way"
+    needs = "agent"
 
-def _is_missing(sighting: Sighting) -> bool:
-    outcome, witness = sighting.outcome, sighting.witness
-    if outcome is None or outcome.failure is not None or outcome.answer is not None:
-        return False
-    return sighting.part.one_way and witness is not None and not witness.socket
+    def concerns(self, seen: Sighting) -> bool:
+        """One-way packets without an error that the listener has not seen."""
+        outcome, witness = seen.outcome, seen.witness
+        if outcome is None or outcome.failure is not None or outcome.answer is not None:
+            return False
+        return seen.part.one_way and witness is not None and not witness.socket
+
+    def group(self, seen: Sighting) -> Hashable:
+        """All at once: one question to the listeners tells of all."""
+        return None
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Send them with all looks that silence is given, and ask the listeners again."""
+        assert scene.round is not None
+        again = await asyncio.gather(*(scene.prober.unhurried(seen) for seen in group))
+        return await with_witnesses([one for some in again for one in some], scene.round)

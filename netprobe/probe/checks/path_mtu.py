@@ -7,23 +7,21 @@ listener answers, else as echo requests. Sizes are bytes of the whole IP packet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Proof
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.batches import Part, probe_order
-from netprobe.probe.flows.listeners import UNKNOWN, Round
-from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.listeners import UNKNOWN
+from netprobe.probe.flows.prober import Sighting, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
 from netprobe.protocols import protocol_for
-
-PATH_MTU = "path-mtu"
 
 # Two looks of three packets: a size is called too large only where six packets were lost. The
 # first is short: what arrives is answered, or seen by the listener, long before its end.
@@ -53,87 +51,107 @@ class Way:
         return f"{self.protocol} {self.port} packets" if self.port else f"{self.protocol} packets"
 
 
-class PathMtus:
-    """Measures for one destination."""
+class PathMtuLook(Check):
+    """Measures what a path carries; flows of the same pair tell which packets arrive."""
 
-    def __init__(self, fleet: Fleet, prober: Prober) -> None:
-        self._fleet = fleet
-        self._prober = prober
+    name = "path-mtu"
 
-    async def measure(
-        self, tasks: Iterable[Task], seen: list[Sighting], round_: Round | None
-    ) -> list[Sighting]:
-        """One sighting for each task; ``seen`` is what was found of the destination's flows."""
-        return list(await asyncio.gather(*(self._task(task, seen, round_) for task in tasks)))
+    def concerns(self, seen: Sighting) -> bool:
+        """All flows of pairs whose path is measured."""
+        return True
 
-    async def _task(self, task: Task, seen: list[Sighting], round_: Round | None) -> Sighting:
-        part = Part(task, (), (((), UNKNOWN),), protocol_for(None), "echo", 0, False)
-        sighting = Sighting(task, part, (), 0, Outcome(PATH_MTU, None), UNKNOWN)
-        try:
-            route = await self._fleet.agent(task.source).route(task.address, source_address(task))
-            needed = route.dev_mtu
-            if needed is None:
-                return replace(sighting, mtu=PathMtu(None, None))
-            return replace(sighting, mtu=await self._best(task, seen, round_, needed))
-        except AgentError as error:
-            return replace(sighting, outcome=None, untested=(error.reason, str(error)))
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Measure once for each task that asks for it."""
+        wanted = [seen for seen in group if seen.task.probe == PATH_MTU]
+        measured = await asyncio.gather(*(_measure(seen, group, scene) for seen in wanted))
+        return [seen for seen in group if seen.task.probe != PATH_MTU] + list(measured)
 
-    async def _best(
-        self, task: Task, seen: list[Sighting], round_: Round | None, needed: int
-    ) -> PathMtu:
-        """By the first way whose smallest packets arrive."""
-        for way in _ways(task, seen):
-            ladder = _Ladder(self, task, way, round_)
-            if await ladder.passes(needed):
-                return PathMtu(needed, needed, proof=way.proof, how=way.words)
-            if await ladder.passes(SMALLEST[task.family]):
-                return await ladder.climb(needed)
-        return PathMtu(None, needed)
 
-    async def sizes(
-        self, task: Task, way: Way, sizes: list[int], round_: Round | None
-    ) -> tuple[set[int], list[OutcomeKind]]:
+def unmeasured(task: Task) -> Sighting:
+    """What stands for a path until it is measured."""
+    part = Part(task, (), (((), UNKNOWN),), protocol_for(None), "echo", 0, False)
+    return Sighting(task, part, (), 0, outcome=None, listener=UNKNOWN)
+
+
+async def _measure(wanted: Sighting, group: list[Sighting], scene: Scene) -> Sighting:
+    task = wanted.task
+    agent = scene.fleet.agent(task.source)
+    try:
+        needed = (await agent.route(task.address, source_address(task))).dev_mtu
+        mtu = PathMtu(None, None)
+        if needed is not None:
+            mtu = await _measure_best(task, group, scene, needed)
+    except AgentError as error:
+        if scene.round is not None and not scene.agent.alive:
+            raise
+        return replace(wanted, untested=(error.reason, str(error)))
+    measured = replace(wanted, outcome=Outcome(PATH_MTU, None), mtu=mtu)
+    return measured.noting(PathMtuLook.name, path=mtu.path, needed=mtu.needed)
+
+
+async def _measure_best(task: Task, group: list[Sighting], scene: Scene, needed: int) -> PathMtu:
+    """By the first way whose smallest packets arrive."""
+    for way in _ways(task, group):
+        ladder = _Ladder(_SizeProber(task, way, scene))
+        if await ladder.passes(needed):
+            return PathMtu(needed, needed, proof=way.proof, how=way.words)
+        if await ladder.passes(SMALLEST[task.family]):
+            return await ladder.climb(needed)
+    return PathMtu(None, needed)
+
+
+@dataclass(frozen=True, slots=True)
+class _SizeProber:
+    """Sends packets of given sizes by one way."""
+
+    task: Task
+    way: Way
+    scene: Scene
+
+    async def send(self, sizes: list[int]) -> tuple[set[int], list[OutcomeKind]]:
         """Which of these sizes arrive, and the kinds of what came back."""
-        arrived, kinds = await self._look(task, way, sizes, round_, SHORT_MS)
+        arrived, kinds = await self._send_once(sizes, SHORT_MS)
         left = [size for size in sizes if size not in arrived]
         if left:
-            late, more = await self._look(task, way, left, round_, LOOK_MS)
+            late, more = await self._send_once(left, LOOK_MS)
             return arrived | late, kinds + more
         return arrived, kinds
 
-    async def _look(
-        self, task: Task, way: Way, sizes: list[int], round_: Round | None, look_ms: int
+    async def _send_once(
+        self, sizes: list[int], look_ms: int
     ) -> tuple[set[int], list[OutcomeKind]]:
-        orders = [self._make_order(task, way, size, look_ms) for size in sizes]
-        agent = self._fleet.agent(task.source)
+        orders = [self._make_order(size, look_ms) for size in sizes]
+        agent = self.scene.fleet.agent(self.task.source)
         replies = await asyncio.gather(*(agent.probe(order) for order in orders))
         kinds = [row.kind for reply in replies for row in reply.rows]
-        if way.proof == "witness":
-            assert round_ is not None
-            seen = await round_.seen([order.id for order in orders])
+        if self.way.proof == "witness":
+            assert self.scene.round is not None
+            seen = await self.scene.round.seen([order.id for order in orders])
             numbers = {item.order for item in seen.orders}
             good = [order.id in numbers for order in orders]
         else:
             good = [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
         return {size for size, arrived in zip(sizes, good, strict=True) if arrived}, kinds
 
-    def _make_order(self, task: Task, way: Way, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
+    def _make_order(self, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
+        way, task = self.way, self.task
         ports = [(way.port, way.port)] if way.port else []
-        blocks = [ProbeBlock(ports, way.mode, way.template)]
-        number, timing = next(self._fleet.order_ids), Timing(look_ms, look_ms, 1)
-        source = source_address(task)
-        order = probe_order(number, way.protocol, task.address, source, blocks, timing)
+        order = probe_order(
+            next(self.scene.fleet.order_ids),
+            way.protocol,
+            task.address,
+            source_address(task),
+            [ProbeBlock(ports, way.mode, way.template)],
+            Timing(look_ms, look_ms, 1),
+        )
         return order._replace(size=size)
 
 
 class _Ladder:
     """Finds the largest size that arrives, some sizes at a time."""
 
-    def __init__(self, owner: PathMtus, task: Task, way: Way, round_: Round | None) -> None:
-        self._owner = owner
-        self._task = task
-        self._way = way
-        self._round = round_
+    def __init__(self, prober: _SizeProber) -> None:
+        self._prober = prober
         self._limit: tuple[int, str] | None = None
 
     async def passes(self, size: int) -> bool:
@@ -142,17 +160,18 @@ class _Ladder:
 
     async def climb(self, needed: int) -> PathMtu:
         """Between the smallest size, which arrives, and ``needed``, which does not."""
-        low, high = SMALLEST[self._task.family], needed
+        low, high = SMALLEST[self._prober.task.family], needed
         while high - low > 1:
             sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]
             arrived = await self._sizes(sizes)
             low = max(low, *arrived) if arrived else low
             high = min([size for size in sizes if size > low], default=high)
         limit, router = self._limit or (None, None)
-        return PathMtu(low, needed, self._way.proof, self._way.words, router, limit)
+        way = self._prober.way
+        return PathMtu(low, needed, way.proof, way.words, router, limit)
 
     async def _sizes(self, sizes: list[int]) -> set[int]:
-        arrived, kinds = await self._owner.sizes(self._task, self._way, sizes, self._round)
+        arrived, kinds = await self._prober.send(sizes)
         for kind in kinds:
             if kind.failure == "message-too-long" and kind.icmp is not None:
                 self._limit = (kind.mtu or 0, kind.icmp.offender)

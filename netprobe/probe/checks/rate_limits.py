@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.checks.suspects import Suspects
-from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.checks.check import Check, Scene, pair_of
+from netprobe.probe.checks.forged_resets import is_genuine
+from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
 
 # Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
@@ -47,92 +47,98 @@ TELLING = ("ours", "live")
 Spot = tuple[int, int]
 
 
-class RateLimits:
-    """Looks again at what one destination's limits may have stopped.
+class RateLimits(Check):
+    """Looks again at what limits of new connections may have stopped."""
 
-    ``turn`` is shared by all destinations: a router's limit is, too.
-    """
+    name = "rate-limit"
 
-    def __init__(self, prober: Prober, suspects: Suspects, turn: asyncio.Lock) -> None:
-        self._prober = prober
-        self._suspects = suspects
-        self._turn = turn
+    def concerns(self, seen: Sighting) -> bool:
+        """TCP that was probed directly."""
+        return seen.task.protocol == "tcp" and seen.task.via is None and seen.outcome is not None
 
-    async def check(self, sightings: list[Sighting], round_: Round | None) -> list[Sighting]:
-        """The sightings; what answers when asked slowly, with that answer.
+    def group(self, seen: Sighting) -> Hashable:
+        """All of a destination: late answers of one source tell of a limit for the others."""
+        return None
 
-        Raises AgentError where the destination's agent is gone.
-        """
-        late = any(_is_late(sighting) for sighting in sightings)
-        groups = [group for group in _groups(sightings) if _may_be_limited(group, late)]
-        limited = await asyncio.gather(*(self._is_limited(group) for group in groups))
-        slow = [group for group, is_limited in zip(groups, limited, strict=True) if is_limited]
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Ask slowly where a limit is likely; what answers then has that answer."""
+        late = any(_is_late(seen) for seen in group)
+        pairs = [pair for pair in _split_by_pair(group) if _may_be_limited(pair, late)]
+        limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
+        slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:
-            return sightings
+            return group
         found: list[Sighting] = []
-        async with self._turn:
+        async with scene.fleet.slowly:
             end_s = _now() + BUDGET_S
-            for group in slow:
-                found += await self._slowly(group, end_s)
-        if round_ is not None:
-            found = await with_witnesses(found, round_)
-        asked = {id(sighting) for group in slow for sighting in group}
-        return [sighting for sighting in sightings if id(sighting) not in asked] + found
+            for pair in slow:
+                found += await _ask_slowly(pair, scene, end_s)
+        found = [seen.noting(self.name, limited=seen.limited) for seen in found]
+        if scene.round is not None:
+            found = await with_witnesses(found, scene.round)
+        asked = {id(seen) for pair in slow for seen in pair}
+        return [seen for seen in group if id(seen) not in asked] + found
 
-    async def _is_limited(self, group: list[Sighting]) -> bool:
-        """Whether a stopped port answers when it is asked alone."""
-        refused = [sighting for sighting in group if _is_refused(sighting)]
-        for spot in _spread(group, refused, SPOKESMEN - 1):
-            if any(await self._ask(group, [spot], 0.0)):
-                return True
-            await asyncio.sleep(REFILL_S)
-        silent = [sighting for sighting in group if _is_silent(sighting)]
-        spots = _spread(group, silent, SPOKESMEN)
-        for _ in range(TRIES if any(_is_late(sighting) for sighting in group) else 0):
-            if any(await self._ask(group, spots, BATCH_S)):
-                return True
-        return False
 
-    async def _slowly(self, group: list[Sighting], end_s: float) -> list[Sighting]:
-        """The group, with every stopped port asked as fast as the limit lets it through."""
-        pending = _Pending(group)
-        size = SMALL_BATCH
-        while _now() < end_s and pending.waits():
-            batch = pending.take(size)
-            small = len(batch) <= SMALL_BATCH
-            controls = [pending.control] if small and pending.control else []
-            over_s = SMALL_BATCH_S if small else BATCH_S
-            began_s = _now()
-            answers = await self._ask(group, [*controls, *batch, *controls], over_s)
-            mine = answers[len(controls) : len(controls) + len(batch)]
-            pending.note(batch, mine, fair=bool(controls) and bool(answers[0] and answers[-1]))
-            size = _next_size(size, mine)
-            await asyncio.sleep(max(0.0, began_s + over_s - _now()))
-        return pending.result()
+async def _is_limited(group: list[Sighting], scene: Scene) -> bool:
+    """Whether a stopped port answers when it is asked alone."""
+    refused = [seen for seen in group if _is_refused(seen)]
+    for spot in _spread(group, refused, SPOKESMEN - 1):
+        if any(await _ask_spots(group, [spot], 0.0, scene)):
+            return True
+        await asyncio.sleep(REFILL_S)
+    silent = [seen for seen in group if _is_silent(seen)]
+    spots = _spread(group, silent, SPOKESMEN)
+    for _ in range(TRIES if any(_is_late(seen) for seen in group) else 0):
+        if any(await _ask_spots(group, spots, BATCH_S, scene)):
+            return True
+    return False
 
-    async def _ask(
-        self, group: list[Sighting], spots: list[Spot], over_s: float
-    ) -> list[Sighting | None]:
-        """Ask these ports once more, evenly over a time; the answers in their order."""
-        step_s = over_s / max(1, len(spots))
-        return await asyncio.gather(
-            *(self._one(group, spot, step_s * number) for number, spot in enumerate(spots))
-        )
 
-    async def _one(self, group: list[Sighting], spot: Spot, wait_s: float) -> Sighting | None:
-        at, port = spot
-        await asyncio.sleep(wait_s)
-        sighting = replace(group[at], ports=((port, port),))
-        told = sighting.listener.state in TELLING
-        forged = sighting.outcome is not None and sighting.outcome.forged and not told
-        if forged and not await self._suspects.is_genuine(sighting, group):
-            return None
-        if forged:
-            await asyncio.sleep(BATCH_S)
-        (again,) = await self._prober.again(sighting)
-        if again.outcome is None or _is_stopped(again):
-            return None
-        return replace(again, outcome=replace(again.outcome, forged=False if forged else None))
+async def _ask_slowly(group: list[Sighting], scene: Scene, end_s: float) -> list[Sighting]:
+    """The group, with every stopped port asked as fast as the limit lets it through."""
+    pending = _Pending(group)
+    size = SMALL_BATCH
+    while _now() < end_s and pending.waits():
+        batch = pending.take(size)
+        small = len(batch) <= SMALL_BATCH
+        controls = [pending.control] if small and pending.control else []
+        over_s = SMALL_BATCH_S if small else BATCH_S
+        began_s = _now()
+        answers = await _ask_spots(group, [*controls, *batch, *controls], over_s, scene)
+        mine = answers[len(controls) : len(controls) + len(batch)]
+        pending.note(batch, mine, fair=bool(controls) and bool(answers[0] and answers[-1]))
+        size = _next_size(size, mine)
+        await asyncio.sleep(max(0.0, began_s + over_s - _now()))
+    return pending.result()
+
+
+async def _ask_spots(
+    group: list[Sighting], spots: list[Spot], over_s: float, scene: Scene
+) -> list[Sighting | None]:
+    """Ask these ports once more, evenly over a time; the answers in their order."""
+    step_s = over_s / max(1, len(spots))
+    return await asyncio.gather(
+        *(_ask_spot(group, spot, step_s * number, scene) for number, spot in enumerate(spots))
+    )
+
+
+async def _ask_spot(
+    group: list[Sighting], spot: Spot, wait_s: float, scene: Scene
+) -> Sighting | None:
+    at, port = spot
+    await asyncio.sleep(wait_s)
+    seen = replace(group[at], ports=((port, port),))
+    told = seen.listener.state in TELLING
+    forged = seen.outcome is not None and seen.outcome.forged and not told
+    if forged and not await is_genuine(seen, group, scene):
+        return None
+    if forged:
+        await asyncio.sleep(BATCH_S)
+    (again,) = await scene.prober.again(seen)
+    if again.outcome is None or _is_stopped(again):
+        return None
+    return replace(again, outcome=replace(again.outcome, forged=False if forged else None))
 
 
 def _next_size(size: int, answers: list[Sighting | None]) -> int:
@@ -267,13 +273,12 @@ def _ports(single: Iterable[int]) -> Ports:
     return port_sets.normalise((port, port) for port in single)
 
 
-def _groups(sightings: Iterable[Sighting]) -> list[list[Sighting]]:
-    """TCP by source and address."""
-    groups: dict[tuple[str, str], list[Sighting]] = {}
-    for one in sightings:
-        if one.task.protocol == "tcp" and one.task.via is None and one.outcome is not None:
-            groups.setdefault((one.task.source.name, one.task.address), []).append(one)
-    return list(groups.values())
+def _split_by_pair(group: Iterable[Sighting]) -> list[list[Sighting]]:
+    """The flows by source and address."""
+    pairs: dict[tuple[str, str], list[Sighting]] = {}
+    for seen in group:
+        pairs.setdefault(pair_of(seen), []).append(seen)
+    return list(pairs.values())
 
 
 def _may_be_limited(group: list[Sighting], late: bool) -> bool:
@@ -310,8 +315,9 @@ def _is_refused(sighting: Sighting) -> bool:
     if outcome is None or outcome.answer is not None or outcome.left_host is False:
         return False
     if outcome.icmp is not None:
-        dead = is_host_unreachable(outcome) and (outcome.elapsed_ms or 0) >= REFUSED_MS
-        return outcome.icmp.origin != "source" and not dead
+        slow = (outcome.elapsed_ms or 0) >= REFUSED_MS
+        dead = slow if sighting.host_word is None else sighting.host_word == "dead"
+        return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
     told = sighting.listener.state in TELLING
     return outcome.failure == "refused" and (told or bool(outcome.forged))
 

@@ -8,7 +8,7 @@ reverse-path filter are asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.answers import ReturnPath
@@ -16,6 +16,8 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_NEIGHBOUR, Witness
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.captures import is_lost
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Sighting, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
@@ -24,6 +26,27 @@ UNANSWERED = ("failed", "incomplete")
 # A neighbour is asked three times, a second apart; until then its entry is incomplete.
 RESOLVING_S = 1.1
 RESOLVING_LOOKS = 4
+
+
+class ReturnPathLook(Check):
+    """Asks the destination's kernel whether it can answer the silent flows."""
+
+    name = "return-path"
+    needs = "agent"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """All flows: those that were answered tell which addresses the host has."""
+        return True
+
+    def group(self, seen: Sighting) -> Hashable:
+        """All at once."""
+        return None
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Give silent flows what keeps the destination from answering them."""
+        silent = [seen for seen in group if is_lost(seen)]
+        found = await with_ways_back(silent, group, scene.agent, scene.fleet)
+        return [seen for seen in group if not is_lost(seen)] + found
 
 
 async def with_ways_back(

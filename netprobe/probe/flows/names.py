@@ -6,19 +6,35 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from netprobe.agent.wire.answers import Resolved
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host
+from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import Want, family_of
 
+# (source name, name)
+NameKey = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """``addresses`` by (source name, name); ``failed`` has (reason, words) where there are none."""
+class ResolvedNames:
+    """``addresses`` that a source uses; ``failed`` has (reason, words) where there are none.
 
-    addresses: Mapping[tuple[str, str], tuple[str, ...]]
-    failed: Mapping[tuple[str, str], tuple[str, str]]
+    ``answers`` are the resolvers' own, as far as the sources could be asked.
+    """
+
+    addresses: Mapping[NameKey, tuple[str, ...]]
+    failed: Mapping[NameKey, tuple[str, str]]
+    answers: Mapping[NameKey, Resolved]
+
+    def entries(self, want: Want) -> tuple[TrailEntry, ...]:
+        """What the trail of a flow says of its name; nothing where it has an address."""
+        answer = self.answers.get((want.flow.source.name, want.flow.address.text))
+        if answer is None:
+            return ()
+        return (TrailEntry("name", "ok" if answer.addresses else "bad", facts={"answer": answer}),)
 
     def evidence(self, want: Want) -> list[Evidence]:
         """What is known of a flow whose name the source could not resolve; else nothing."""
@@ -27,40 +43,46 @@ class Resolved:
         if address.family is not None or failure is None or want.via is not None:
             return []
         reason, words = failure
-        ports = want.flow.block.ports
+        ports, trail = want.flow.block.ports, self.entries(want)
         if reason != "name-not-resolved":
-            return [Evidence(want.flow, address.text, ports, None, untested=failure)]
+            return [Evidence(want.flow, address.text, ports, outcome=None, untested=failure)]
         outcome = Outcome("resolve", reason, said=words)
-        return [Evidence(want.flow, address.text, ports, outcome)]
+        return [Evidence(want.flow, address.text, ports, outcome=outcome, trail=trail)]
 
 
-async def resolve(wants: Sequence[Want], fleet: Fleet) -> Resolved:
+async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     """Ask every source for every name that it needs, once."""
     needed = {}
     for want in wants:
         if want.flow.address.family is None and want.via is None:
             key = (want.flow.source.name, want.flow.address.text)
             needed[key] = want.flow.source
-    answers = await asyncio.gather(
-        *(_ask(fleet, source, name) for (_, name), source in needed.items())
-    )
-    addresses, failed = {}, {}
-    for key, (found, failure) in zip(needed, answers, strict=True):
-        if found:
-            addresses[key] = found
+    addresses: dict[NameKey, tuple[str, ...]] = {}
+    failed: dict[NameKey, tuple[str, str]] = {}
+    answers: dict[NameKey, Resolved] = {}
+    asked = await asyncio.gather(*(_ask(fleet, host, name) for (_, name), host in needed.items()))
+    for (key, source), answer in zip(needed.items(), asked, strict=True):
+        if isinstance(answer, AgentError):
+            failed[key] = (answer.reason, str(answer))
+            continue
+        answers[key] = answer
+        usable = _choose_addresses(source, answer)
+        if usable:
+            addresses[key] = usable
         else:
-            failed[key] = failure
-    return Resolved(addresses, failed)
+            words = "the name has no address of a family that the source lists"
+            failed[key] = ("name-not-resolved", answer.words or words)
+    return ResolvedNames(addresses, failed, answers)
 
 
-async def _ask(fleet: Fleet, source: Host, name: str) -> tuple[tuple[str, ...], tuple[str, str]]:
+async def _ask(fleet: Fleet, source: Host, name: str) -> Resolved | AgentError:
     try:
-        reply = await fleet.agent(source).resolve(name)
+        return await fleet.agent(source).resolve(name)
     except AgentError as error:
-        return (), (error.reason, str(error))
+        return error
+
+
+def _choose_addresses(source: Host, answer: Resolved) -> tuple[str, ...]:
+    """The addresses of families that the source lists; all where it lists none."""
     spoken = {address.family for address in source.addresses} - {None}
-    found = tuple(
-        address for address in reply.addresses if not spoken or family_of(address) in spoken
-    )
-    words = reply.words or "the name has no address of a family that the source lists"
-    return found, ("name-not-resolved", words)
+    return tuple(one for one in answer.addresses if not spoken or family_of(one) in spoken)

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Listener, Outcome, PathMtu, Trace, Witness
+from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.ports import Ports
+from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
@@ -26,32 +28,27 @@ from netprobe.protocols import Protocol, protocol_for
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(FlowFacts):
     """What one source saw on some ports of a task, and what is known of the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
-    where the agent said it. ``untested`` is (reason, words) where nobody could look; then there is
-    no outcome. ``limited``: see ``Evidence``.
+    where the agent said it.
     """
 
     task: Task
     part: Part
     ports: Ports
     order: int
-    outcome: Outcome | None
-    listener: Listener
-    witness: Witness | None = None
-    trace: Trace | None = None
-    mtu: PathMtu | None = None
-    untested: tuple[str, str] | None = None
-    warnings: tuple[str, ...] = ()
     sport: int | None = None
-    limited: bool = False
 
     @property
     def silent(self) -> bool:
         """Whether the source got no word at all."""
         return self.outcome is not None and self.outcome.failure == "no-answer"
+
+    def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Sighting:
+        """The same with one more entry in its trail."""
+        return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))
 
 
 class Prober:
@@ -110,7 +107,8 @@ class Prober:
         task = replace(sighting.task, ports=sighting.ports)
         listeners = ((sighting.ports, sighting.listener),)
         part = replace(sighting.part, task=task, ports=sighting.ports, listeners=listeners)
-        return await self.part(part, looks)
+        found = await self.part(part, looks)
+        return [replace(one, trail=sighting.trail + one.trail) for one in found]
 
     async def ask(
         self,
@@ -136,21 +134,27 @@ class Prober:
             order = order._replace(min_ttl=min_ttl, ttl=ttl)
         reply = await agent.probe(order)
         reader = await self._make_reader(agent, protocol_for(None), task, reply)
-        return list(reader.read(reply.rows))
+        return [(row.ports, outcome) for row, outcome in reader.read(reply.rows)]
 
     def _sightings(
         self, part: Part, number: int, reader: Reader, reply: ProbeReply
     ) -> Iterable[Sighting]:
         task = part.task
-        for ports, outcome in reader.read(reply.rows):
+        for row, outcome in reader.read(reply.rows):
             self._answered.note_answer(task.source.name, task.address, outcome)
-            for some, listener in part.listener(ports):
-                yield Sighting(task, part, some, number, outcome, listener, sport=reply.own_port)
+            trail = (TrailEntry("probe", facts={"part": part, "row": row}),)
+            for some, listener in part.listener(row.ports):
+                yield Sighting(
+                    task, part, some, number, reply.own_port,
+                    outcome=outcome, listener=listener, trail=trail,
+                )  # fmt: skip
 
     def _untested(self, part: Part, number: int, error: AgentError) -> Sighting:
         listener = part.listeners[0][1]
         words = (error.reason, str(error))
-        return Sighting(part.task, part, part.ports, number, None, listener, untested=words)
+        return Sighting(
+            part.task, part, part.ports, number, outcome=None, listener=listener, untested=words
+        )
 
     async def _make_reader(
         self, agent: AgentMethods, protocol: Protocol, task: Task, reply: ProbeReply

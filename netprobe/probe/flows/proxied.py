@@ -15,11 +15,11 @@ from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.stream import Opened, OpenedPipe, Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks.services import AT_ONCE, warnings, with_finding
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.flows.proxy_choice import dialled
+from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
@@ -58,7 +58,7 @@ class Proxied:
 
     async def _one(self, part: Part, port: int, listener: Listener) -> Sighting:
         number = next(self._fleet.order_ids)
-        blank = Sighting(part.task, part, ((port, port),), number, None, listener)
+        blank = Sighting(part.task, part, ((port, port),), number, outcome=None, listener=listener)
         async with self._slots:
             try:
                 agent = self._fleet.agent(part.task.source)
@@ -153,7 +153,7 @@ class _Talk:
         status = finding.status or 0
         if self.by_url and finding.told == "other" and (status in _DENIED or status >= 500):
             return self._refusal(status, finding.said), ()
-        notes = warnings(self.task, finding)
+        notes = service_warnings(self.task, finding)
         if finding.told in ("silent", "closed", "reset"):
             if self.by_url:
                 said = f"{self._words} is not answered"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from netprobe.model.evidence import Outcome
 
 # A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but who
@@ -24,16 +26,23 @@ class Answered:
         if is_answer(outcome):
             self._answered.add((source, address))
 
-    def note(self, source: str, address: str, outcome: Outcome) -> None:
-        """Remember what this outcome, which is final, says of the address."""
+    def note(
+        self,
+        source: str,
+        address: str,
+        outcome: Outcome,
+        host_word: Literal["dead", "refusing"] | None = None,
+    ) -> None:
+        """Remember what this outcome, which is final, says of the address; ``host_word``: what a
+        check concluded of a "host unreachable" (``FlowFacts``)."""
         pair = (source, address)
         if is_answer(outcome):
             self._answered.add(pair)
         elif is_host_unreachable(outcome):
             elapsed_ms = outcome.elapsed_ms or 0
-            if elapsed_ms >= DEAD_MS:
+            if host_word == "dead" or (host_word is None and elapsed_ms >= DEAD_MS):
                 self._down.add(pair)
-            elif elapsed_ms < REFUSED_MS:
+            elif host_word == "refusing" or elapsed_ms < REFUSED_MS:
                 self._refused.add(pair)
 
     def has(self, source: str, address: str) -> bool:
@@ -57,7 +66,7 @@ def is_answer(outcome: Outcome) -> bool:
     Of a reset it must be known that nobody forged it: a firewall's says nothing of the host.
     """
     if outcome.answer is not None:
-        return outcome.answer != "intercepted"
+        return True
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
     return outcome.failure == "refused" and outcome.forged is False

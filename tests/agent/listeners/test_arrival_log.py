@@ -11,14 +11,32 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from netprobe.agent.wire.answers import (
+    Captured,
+    Capturing,
+    EchoOutcomes,
+    Listening,
+    Routed,
+    Seen,
+)
+from netprobe.agent.wire.orders import (
+    CaptureOrder,
+    ListenOrder,
+    RouteOrder,
+    SeenOrder,
+    StopCaptureOrder,
+)
+from netprobe.agent.wire.parts import HalfOpen, ProbeBlock
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
+from tests.agent.rig import echo_order
 from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
 
 # Of this process: two suites may run on one machine.
 SOURCE, DESTINATION = f"ntv-src-{os.getpid()}", f"ntv-dst-{os.getpid()}"
 ADDRESSES = {4: ("10.78.0.1", "10.78.0.2"), 6: ("fd78::1", "fd78::2")}
 PORT = 4500
+ONE_PORT = [(PORT, PORT)]
 
 pytestmark = [
     pytest.mark.lab,
@@ -85,21 +103,31 @@ def firewall(hook: str, rule: str) -> None:
 
 async def listen(pair: Pair, proto: str, address: str) -> None:
     """A listener on the destination."""
-    blocks = [block(proto, address, [[PORT, PORT]])]
-    reply = await pair.destination.request({"t": "listen", "id": 500, "blocks": blocks})
-    assert reply["blocks"][0]["up"] == [[PORT, PORT]]
-    assert reply["blocks"][0]["undialled"] == []
+    order = ListenOrder(500, [block(proto, address, ONE_PORT)])
+    (item,) = (await pair.destination.request(order, Listening)).blocks
+    assert (item.up, item.undialled) == (ONE_PORT, [])
 
 
 async def ask(pair: Pair, proto: str, address: str) -> Any:
     """Probe the listener; the answer or failure of the one port."""
-    (found,) = await outcomes(pair.source, probe(1, proto, address, [[PORT, PORT]]))
+    (found,) = await outcomes(pair.source, probe(1, proto, address, ONE_PORT))
     return found[3] or found[2]
 
 
-async def seen(pair: Pair) -> dict[str, Any]:
-    """What the destination's witness says."""
-    return await pair.destination.request({"t": "seen", "round": 500, "orders": [1]})
+async def seen(pair: Pair) -> Seen:
+    """What the destination's listeners saw."""
+    return await pair.destination.request(SeenOrder(0, 500, [1]), Seen)
+
+
+def capture(identity: int, proto: str, **more: Any) -> CaptureOrder:
+    """An order to capture received requests."""
+    usual = CaptureOrder(identity, proto, [], None, [], answers=False, outgoing=False)
+    return usual._replace(**more)
+
+
+async def captured(link: AgentLink, number: int) -> Captured:
+    """What a capture saw."""
+    return await link.request(StopCaptureOrder(number), Captured)
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -109,8 +137,8 @@ async def test_an_open_way_is_proved(pair: Pair, family: int, proto: str) -> Non
     source, destination = ADDRESSES[family]
     await listen(pair, proto, destination)
     assert await ask(pair, proto, destination) == "nonce"
-    (order,) = (await seen(pair))["orders"]
-    assert (order["from"], order["reply"]) == ([source], None)
+    (order,) = (await seen(pair)).orders
+    assert (order.senders, order.reply) == ([source], None)
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -120,11 +148,11 @@ async def test_a_lost_syn_ack_is_half_open(pair: Pair, family: int) -> None:
     await listen(pair, "tcp", destination)
     firewall("output", f"oifname wire tcp sport {PORT} drop")
     probing = asyncio.create_task(ask(pair, "tcp", destination))
-    half_open: list[Any] = []
+    half_open: list[HalfOpen] = []
     while not half_open and not probing.done():
-        half_open = (await seen(pair))["half_open"]
+        half_open = (await seen(pair)).half_open
     assert half_open
-    assert half_open[0][:2] == [PORT, source]
+    assert (half_open[0].port, half_open[0].remote) == (PORT, source)
     assert await probing == "no-answer"
 
 
@@ -134,7 +162,7 @@ async def test_the_errno_of_the_answer_is_told(pair: Pair) -> None:
     await listen(pair, "udp", destination)
     firewall("output", f"oifname wire udp sport {PORT} drop")
     assert await ask(pair, "udp", destination) == "no-answer"
-    assert (await seen(pair))["orders"][0]["reply"] == "not-permitted"
+    assert (await seen(pair)).orders[0].reply == "not-permitted"
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -144,32 +172,30 @@ async def test_a_capture_sees_what_the_firewall_drops(pair: Pair, family: int, p
     source, destination = ADDRESSES[family]
     await listen(pair, proto, destination)
     firewall("input", f"iifname wire {proto} dport {PORT} drop")
-    ports = [[PORT, PORT], [PORT + 2, PORT + 2]]
-    capture = {"t": "capture", "id": 501, "proto": proto, "ports": ports, "addrs": [destination]}
-    capturing = await pair.destination.request(capture)
-    assert capturing["failure"] is None
+    ports = [*ONE_PORT, (PORT + 2, PORT + 2)]
+    order = capture(501, proto, ports=ports, addresses=[destination])
+    assert (await pair.destination.request(order, Capturing)).failure is None
     assert await ask(pair, proto, destination) == "no-answer"
-    captured = await pair.destination.request({"t": "captured", "id": 501})
-    assert {(item[0], item[2], item[4]) for item in captured["items"]} == {
+    found = await captured(pair.destination, 501)
+    assert {(item.asker, item.port, item.order) for item in found.items} == {
         (source, PORT, 1 if proto == "udp" else None)
     }
-    assert captured["truncated"] is False
-    assert (await seen(pair))["orders"] == []
+    assert found.truncated is False
+    assert (await seen(pair)).orders == []
 
 
 async def test_a_capture_takes_only_what_it_was_asked_for(pair: Pair) -> None:
     """Other ports, other addresses, answers and outgoing packets are not its business."""
     source, destination = ADDRESSES[4]
-    limits: dict[int, dict[str, Any]] = {601: {"addrs": ["10.78.0.9"]}, 602: {"ports": [[1, 9]]}}
-    for number, more in {**limits, 603: {}}.items():
-        capture = {"t": "capture", "id": number, "proto": "tcp", "ports": [[PORT, PORT]], **more}
-        await pair.destination.request(capture)
-    await outcomes(pair.source, probe(1, "tcp", destination, [[PORT, PORT]]))
-    await outcomes(pair.destination, probe(2, "tcp", source, [[PORT, PORT]]))
-    counts = [
-        len((await pair.destination.request({"t": "captured", "id": number}))["items"])
-        for number in (601, 602, 603)
-    ]
+    for order in (
+        capture(601, "tcp", ports=ONE_PORT, addresses=["10.78.0.9"]),
+        capture(602, "tcp", ports=[(1, 9)]),
+        capture(603, "tcp", ports=ONE_PORT),
+    ):
+        await pair.destination.request(order, Capturing)
+    await outcomes(pair.source, probe(1, "tcp", destination, ONE_PORT))
+    await outcomes(pair.destination, probe(2, "tcp", source, ONE_PORT))
+    counts = [len((await captured(pair.destination, number)).items) for number in (601, 602, 603)]
     assert counts == [0, 0, 1]
 
 
@@ -177,28 +203,28 @@ async def test_a_capture_of_icmp_and_of_a_protocol(pair: Pair) -> None:
     """Echo requests and raw protocols have no ports."""
     destination = ADDRESSES[4][1]
     for number, proto in ((701, "icmp"), (702, "ipproto")):
-        order = {"t": "capture", "id": number, "proto": proto, "ports": [], "number": 253}
-        await pair.destination.request(order)
-    for order_id, proto in ((1, "icmp"), (2, "ipproto")):
-        probing: dict[str, Any] = probe(order_id, proto, destination, [])
-        probing["blocks"][0].update(mode="send", template=2)
-        await outcomes(pair.source, {**probing, "number": 253})
-    icmp = (await pair.destination.request({"t": "captured", "id": 701}))["items"]
-    raw = (await pair.destination.request({"t": "captured", "id": 702}))["items"]
-    assert {(item[0], item[4]) for item in icmp} == {(ADDRESSES[4][0], None)}
-    assert {(item[0], item[4]) for item in raw} == {(ADDRESSES[4][0], 2)}
+        await pair.destination.request(capture(number, proto, number=253), Capturing)
+    async for _ in pair.source.stream(echo_order(1, destination), EchoOutcomes):
+        pass
+    probing = probe(2, "ipproto", destination, [])
+    one_way = [ProbeBlock([], "send", 2)]
+    await outcomes(pair.source, probing._replace(number=253, blocks=one_way))
+    icmp = (await captured(pair.destination, 701)).items
+    raw = (await captured(pair.destination, 702)).items
+    assert {(item.asker, item.order) for item in icmp} == {(ADDRESSES[4][0], None)}
+    assert {(item.asker, item.order) for item in raw} == {(ADDRESSES[4][0], 2)}
 
 
 async def test_the_kernels_own_sockets_have_an_owner(pair: Pair) -> None:
     """A VXLAN device holds its port without any process."""
     run(*f"ip -n {DESTINATION} link add vx0 type vxlan id 7 dstport 8472 dev wire".split())
     run("ip", "-n", DESTINATION, "link", "set", "vx0", "up")
-    blocks = [block("udp", ADDRESSES[4][1], [[8472, 8472]])]
-    reply = await pair.destination.request({"t": "listen", "id": 500, "blocks": blocks})
-    (held,) = reply["blocks"][0]["held"]
+    order = ListenOrder(500, [block("udp", ADDRESSES[4][1], [(8472, 8472)])])
+    (item,) = (await pair.destination.request(order, Listening)).blocks
+    (held,) = item.held
     # Where some process may not be looked into, even by root, it could be that one's.
-    assert held["process"] in ("kernel", None)
-    assert (held["pid"], held["bind"]) == (None, "0.0.0.0")
+    assert held.process in ("kernel", None)
+    assert (held.pid, held.bind) == (None, "0.0.0.0")
 
 
 async def test_routes_are_told_as_connect_would(pair: Pair) -> None:
@@ -221,6 +247,6 @@ async def test_routes_are_told_as_connect_would(pair: Pair) -> None:
         "2001:db8::1": (None, None, None, None, "network-unreachable"),
     }
     for destination, values in expected.items():
-        reply = await pair.source.request({"t": "route", "dst": destination, "src": None})
-        keys = ("source", "dev", "mtu", "gateway", "failure")
-        assert tuple(reply[key] for key in keys) == values, destination
+        route = await pair.source.request(RouteOrder(0, destination, None), Routed)
+        told = (route.source, route.dev, route.mtu, route.gateway, route.failure)
+        assert told == values, destination

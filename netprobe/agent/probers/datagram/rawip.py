@@ -1,101 +1,74 @@
 """Raw IP protocol probes: one-way packets of a protocol number, and the errors that they draw."""
 
 import socket
-from typing import Optional
+from typing import Any, Optional, Tuple
 
-from ...core.loop import READ
-from ...net.errqueue import drain, ttl_of
-from ...net.sockets import forbid_fragments, open_probe, padded, widen
+from ...net.errqueue import QueuedError
+from ...net.sockets import forbid_fragments, open_probe, widen
 from ...wire import replies
 from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ...wire.frames import NONCE_BYTES, pack_nonce
+from ...wire.orders import ProbeOrder
+from ...wire.templates import NONCE_BYTES, pack_nonce
 from ..outcomes import kind
-from .engine import AskEngine
-from .orders import Ask, AskOrder
-
-MOST_DATAGRAM = 65535
-ANCILLARY_BYTES = 64
+from .engine import DatagramEngine, Matched
+from .orders import Channel, DatagramOrder, PendingFlow
 
 
-class RawEngine(AskEngine):
-    """All raw protocol orders of the agent; needs CAP_NET_RAW."""
+class RawEngine(DatagramEngine):
+    """All raw protocol orders of the agent, of one flow each; needs CAP_NET_RAW."""
+
+    def submit(self, order: ProbeOrder) -> None:
+        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
+        self.take_order(DatagramOrder(self.agent, order))
 
     def open_failure(self, error: OSError) -> str:
         """No raw socket is no permission, never silence."""
         return NO_PERMISSION if error.errno in PERMISSION else name_of(error.errno)
 
-    def one_way(self, ask: Ask) -> bool:
+    def is_one_way(self, flow: PendingFlow) -> bool:
         """Nothing is expected back: a host that handles the protocol stays silent."""
         return True
 
-    def _open(self, order: AskOrder) -> None:
+    def open_socket(self, order: DatagramOrder) -> socket.socket:
+        """A raw socket of the protocol."""
         assert order.number is not None
         sock = open_probe(order.target, socket.SOCK_RAW, order.number)
         widen(sock)
         if order.size is not None:
             forbid_fragments(sock)
-        order.sock = sock
-        self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
+        return sock
 
-    def _release(self, order: AskOrder) -> None:
-        if order.sock is not None:
-            self.agent.loop.unwatch(order.sock.fileno())
-            order.sock.close()
-            order.sock = None
+    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+        """Send a packet; the kernel adds the IP header."""
+        assert order.channel is not None
+        # IPv6 wants port 0 in the address.
+        order.channel.sock.sendto(order.fill_request(flow, 0), order.target.sockaddr(0))
 
-    def _ready(self, order: AskOrder) -> None:
-        self._hear(order)
-        if self._queue:
-            self.run()
+    def match_error(self, channel: Channel, error: QueuedError) -> Optional[Matched]:
+        """The only flow: a raw socket hears the errors of every packet of its protocol."""
+        order = channel.order
+        flow = order.out.get(0)
+        if flow is None or error.to != order.target.address:
+            return None
+        return order, flow, flow.sent_at
 
-    def _transmit(self, order: AskOrder, ask: Ask) -> None:
-        assert order.sock is not None
-        template = ask.part.template
-        request = b""
-        if template is not None:
-            nonce = pack_nonce(order.id, ask.port, ask.attempt)
-            request = template.fill(self.agent.key, nonce)
-        if order.size is not None:
-            request = padded(request, order.target.family, order.size, 0)
-        # The kernel adds the IP header; IPv6 wants port 0 in the address.
-        order.sock.sendto(request, order.target.sockaddr(0))
-
-    def _hear(self, order: AskOrder) -> None:
-        if order.sock is None:
-            return
-        self._hear_errors(order)
-        while order.sock is not None:
-            try:
-                data, ancillary, _, sender = order.sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
-            except BlockingIOError:
-                return
-            except OSError:
-                self._hear_errors(order)
-                continue
-            if sender[0].partition("%")[0] == order.target.address:
-                self._packet(order, data, ttl_of(ancillary))
-
-    def _hear_errors(self, order: AskOrder) -> None:
-        if order.sock is None:
-            return
-        for error in drain(order.sock):
-            # Until connect() a raw socket hears the errors of every packet of its protocol.
-            ask = order.out.get(0)
-            if ask is not None and error.to == order.target.address:
-                self.error(order, ask, error)
-
-    def _packet(self, order: AskOrder, data: bytes, ttl: Optional[int]) -> None:
+    def read_packet(
+        self, channel: Channel, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
+    ) -> None:
         """A packet of this protocol from the destination: only our own nonce makes it an answer."""
-        ask = order.out.get(0)
-        if ask is None or ask.part.template is None or ask.part.template.answer is None:
+        order = channel.order
+        flow = order.out.get(0)
+        if flow is None or sender[0].partition("%")[0] != order.target.address:
             return
-        template = ask.part.template
+        template = flow.part.template
+        if template is None or template.answer is None:
+            return
         if order.target.family == socket.AF_INET:
             data = data[(data[0] & 15) * 4 :]
         nonce = data[template.answer_nonce_at : template.answer_nonce_at + NONCE_BYTES]
         by = template.answering_host(self.agent.key, nonce, data)
         if by is None or nonce[:6] != pack_nonce(order.id, 0, 0)[:6]:
             return
-        genuine = order.host is None or by == order.host
-        word = replies.NONCE if genuine else replies.FOREIGN
-        self.answer(order, ask, kind("answer", answer=word, by=by, ttl=ttl))
+        word = replies.NONCE if order.host in (None, by) else replies.FOREIGN
+        what = kind("answer", answer=word, by=by, ttl=ttl)
+        self.take_answer(order, flow, what, flow.sent_at)

@@ -3,112 +3,86 @@
 import socket
 from typing import Any, Optional, Tuple
 
-from ...core.loop import READ
-from ...net.errqueue import drain, ttl_of
-from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, padded, widen
+from ...net.errqueue import QueuedError
+from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, widen
 from ...wire import replies
-from ...wire.frames import NONCE_BYTES, pack_nonce, read_nonce
+from ...wire.orders import ProbeOrder
+from ...wire.templates import NONCE_BYTES, read_nonce
 from ..outcomes import kind
-from .engine import AskEngine
-from .orders import Ask, AskOrder
-
-MOST_DATAGRAM = 65535
-ANCILLARY_BYTES = 64
+from .engine import DatagramEngine, Matched
+from .orders import Channel, DatagramOrder, PendingFlow
 
 
-class UdpEngine(AskEngine):
+class UdpEngine(DatagramEngine):
     """All UDP orders of the agent."""
 
-    def _open(self, order: AskOrder) -> None:
+    def submit(self, order: ProbeOrder) -> None:
+        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
+        self.take_order(DatagramOrder(self.agent, order))
+
+    def open_socket(self, order: DatagramOrder) -> socket.socket:
+        """A socket whose port is known from the start."""
         sock = open_probe(order.target, socket.SOCK_DGRAM)
         widen(sock)
         if order.size is not None:
             forbid_fragments(sock)
         if order.target.source is None:
-            sock.bind(("", 0))  # now, so that the port is known
-        order.sock = sock
-        order.own_port = order.outcomes.own_port = sock.getsockname()[1]
-        self.agent.loop.watch(sock.fileno(), READ, lambda events: self._ready(order))
+            sock.bind(("", 0))
+        order.outcomes.own_port = sock.getsockname()[1]
+        return sock
 
-    def _release(self, order: AskOrder) -> None:
-        self._close(order.sock)
-        order.sock = None
-
-    def _close(self, sock: Optional[socket.socket]) -> None:
-        if sock is not None:
-            self.agent.loop.unwatch(sock.fileno())
-            sock.close()
-
-    def _ready(self, order: AskOrder) -> None:
-        self._hear(order)
-        if self._queue:
-            self.run()
-
-    def _transmit(self, order: AskOrder, ask: Ask) -> None:
-        if ask.port == order.own_port:
-            # On one's own host that port would answer with our own packet. What is out on the old
-            # socket is sent again by the schedule.
-            old = order.sock
-            self._open(order)
-            self._close(old)
-        assert order.sock is not None
-        # Clear what other packets' errors left on the socket, or this send would fail with it. They
+    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+        """Send a datagram."""
+        if flow.port == order.outcomes.own_port:
+            self._change_port(order)
+        assert order.channel is not None
+        sock = order.channel.sock
+        # Clear the errors of other packets from the socket, or this send would fail with them. They
         # stay in the error queue, which says whose they are.
-        order.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        template = ask.part.template
-        request = b""
-        if template is not None:
-            nonce = pack_nonce(order.id, ask.port, ask.attempt)
-            request = template.fill(self.agent.key, nonce)
-        if order.size is not None:
-            request = padded(request, order.target.family, order.size, UDP_HEADER)
-        order.sock.sendto(request, order.target.sockaddr(ask.port))
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        request = order.fill_request(flow, UDP_HEADER)
+        sock.sendto(request, order.target.sockaddr(flow.port))
 
-    def _hear(self, order: AskOrder) -> None:
-        """Errors first: reading data would return them as errno, without saying whose they are."""
-        if order.sock is None:
-            return
-        self._hear_errors(order)
-        while order.sock is not None:  # the order may end by what it hears
-            try:
-                data, ancillary, _, sender = order.sock.recvmsg(MOST_DATAGRAM, ANCILLARY_BYTES)
-            except BlockingIOError:
-                return
-            except OSError:
-                # The errno of an error that is in the queue; reading it here has cleared it.
-                self._hear_errors(order)
-                continue
-            self._datagram(order, data, ttl_of(ancillary), sender)
+    def _change_port(self, order: DatagramOrder) -> None:
+        """Take another socket: on one's own host the own port would answer with our own packet.
 
-    def _hear_errors(self, order: AskOrder) -> None:
-        if order.sock is None:
-            return
-        for error in drain(order.sock):
-            if error.to != order.target.address:
-                continue
-            ask = order.out.get(error.port)
-            if ask is not None:
-                self.error(order, ask, error)
+        The schedule sends again what is out on the old one.
+        """
+        old = order.channel
+        self.open_channel(order)
+        if old is not None:
+            old.close()
 
-    def _datagram(
-        self, order: AskOrder, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
+    def match_error(self, channel: Channel, error: QueuedError) -> Optional[Matched]:
+        """The flow to the port that our packet went to."""
+        order = channel.order
+        flow = order.out.get(error.port)
+        if flow is None or error.to != order.target.address:
+            return None
+        return order, flow, flow.sent_at
+
+    def read_packet(
+        self, channel: Channel, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
     ) -> None:
-        """One datagram; from another address or port it answers nothing that we asked."""
-        ask = order.out.get(sender[1])
-        if ask is None or sender[0].partition("%")[0] != order.target.address:
+        """A datagram; from another address or port it answers nothing that we asked."""
+        order = channel.order
+        flow = order.out.get(sender[1])
+        if flow is None or sender[0].partition("%")[0] != order.target.address:
             return
-        if ask.part.mode != "nonce":
-            self.answer(order, ask, kind(
-                "answer", answer=replies.BYTES, data=replies.encode(data), ttl=ttl
-            ))  # fmt: skip
-            return
-        answer, by = self._read(order, ask, data)
-        genuine_ttl = ttl if answer == replies.NONCE else None
-        self.answer(order, ask, kind("answer", answer=answer, by=by, ttl=genuine_ttl))
+        if flow.part.mode == "nonce":
+            answer, by = self._read_answer(order, flow, data)
+            what = kind(
+                "answer", answer=answer, by=by, ttl=ttl if answer == replies.NONCE else None
+            )
+        else:
+            what = kind("answer", answer=replies.BYTES, data=data[: replies.MOST_BYTES], ttl=ttl)
+        self.take_answer(order, flow, what, flow.sent_at)
 
-    def _read(self, order: AskOrder, ask: Ask, data: bytes) -> Tuple[str, Optional[int]]:
+    def _read_answer(
+        self, order: DatagramOrder, flow: PendingFlow, data: bytes
+    ) -> Tuple[str, Optional[int]]:
         """Hold a datagram against every attempt of this flow that has been sent so far."""
-        template = ask.part.template
+        template = flow.part.template
         if template is None:
             return replies.GARBLED, None
         places = [template.nonce_at]
@@ -119,7 +93,7 @@ class UdpEngine(AskEngine):
             if len(nonce) != NONCE_BYTES:
                 continue
             said = read_nonce(nonce)
-            if said.order != order.id or said.port != ask.port or said.attempt > ask.attempt:
+            if said.order != order.id or said.port != flow.port or said.attempt > flow.attempt:
                 continue
             request = template.fill(self.agent.key, nonce)
             question = replies.Question(self.agent.key, template, nonce, request, order.host)

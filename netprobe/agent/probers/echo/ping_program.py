@@ -9,12 +9,13 @@ import socket
 from collections import deque
 from typing import Any, Callable, Deque, List, Optional
 
+from ...core.agent import AgentCore
 from ...core.loop import READ
 from ...wire import replies
 from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
+from ...wire.parts import OutcomeKind
 from ..datagram.orders import TRIES
-from ..outcomes import Kind, kind
-from .orders import Sweep
+from ..outcomes import kind
 
 FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 MOST_AT_ONCE = 32
@@ -23,12 +24,12 @@ ANSWERED, NOT_ANSWERED = 0, 1
 DISCARD = 9
 
 
-class Run:
+class PingRun:
     """One destination of an order and its present ping process."""
 
-    def __init__(self, sweep: Sweep, place: int) -> None:
-        self.sweep = sweep
-        self.place = place
+    def __init__(self, order: Any, port: int) -> None:
+        self.order = order
+        self.port = port
         self.tries = 0
         self.process: Any = None
 
@@ -36,24 +37,26 @@ class Run:
 class PingProgram:
     """Echo orders by the setuid program, a few processes at a time.
 
-    ``end(order, place, outcome)`` is told what became of a destination.
+    ``report(order, port, outcome, None, looks)`` is told what became of a destination.
     """
 
-    def __init__(self, agent: Any, end: Callable[[Sweep, int, Kind], None]) -> None:
+    def __init__(
+        self, agent: AgentCore, report: Callable[[Any, int, OutcomeKind, None, int], None]
+    ) -> None:
         self._agent = agent
-        self._tell = end
-        self._waiting: Deque[Run] = deque()
-        self._running: List[Run] = []
+        self._report = report
+        self._waiting: Deque[PingRun] = deque()
+        self._running: List[PingRun] = []
 
-    def submit(self, sweep: Sweep) -> None:
-        """Ask every destination by ``ping``."""
-        self._waiting.extend(Run(sweep, place) for place in range(len(sweep.addresses)))
+    def submit(self, order: Any) -> None:
+        """Ask every destination of an order by ``ping``."""
+        self._waiting.extend(PingRun(order, port) for _, port, _ in order.take(order.pending))
         self.resume()
 
-    def cancel(self, sweep: Sweep) -> None:
-        """Forget an order, which may be none of ours."""
-        self._waiting = deque(run for run in self._waiting if run.sweep is not sweep)
-        for run in [run for run in self._running if run.sweep is sweep]:
+    def cancel(self, order: Any) -> None:
+        """Forget an order, whether or not ``ping`` asks for it."""
+        self._waiting = deque(run for run in self._waiting if run.order is not order)
+        for run in [run for run in self._running if run.order is order]:
             self._running.remove(run)
             self._reap(run, True)
         self.resume()
@@ -72,11 +75,11 @@ class PingProgram:
             self._running.append(run)
             self._spawn(run)
 
-    def _spawn(self, run: Run) -> None:
+    def _spawn(self, run: PingRun) -> None:
         import subprocess  # most hosts never need it, and it is slow to import
 
         run.tries += 1
-        argv = command(run.sweep, run.place)
+        argv = ping_command(run.order, run.port)
         if argv is None:
             self._end(run, kind("bind", NO_PERMISSION))
             return
@@ -88,32 +91,33 @@ class PingProgram:
         except OSError:
             self._end(run, kind("bind", NO_PERMISSION))
             return
-        self._agent.loop.watch(run.process.stdout.fileno(), READ, lambda events: self._heard(run))
+        self._agent.loop.watch(run.process.stdout.fileno(), READ, lambda _events: self._hear(run))
 
-    def _heard(self, run: Run) -> None:
+    def _hear(self, run: PingRun) -> None:
         if os.read(run.process.stdout.fileno(), 4096):
             return
         status = self._reap(run, False)
         if status == ANSWERED:
             self._end(run, kind("answer", answer=replies.ECHO))
         elif status != NOT_ANSWERED:
-            self._end(run, self._refusal(run.sweep, run.place))
-        elif run.tries < TRIES * run.sweep.looks:
+            self._end(run, self._refusal(run))
+        elif run.tries < TRIES * run.order.looks:
             self._spawn(run)
         else:
             self._end(run, kind("answer", NO_ANSWER))
         self.resume()
 
-    def _refusal(self, sweep: Sweep, place: int) -> Kind:
+    def _refusal(self, run: PingRun) -> OutcomeKind:
         """ping could not even send: our own routing table says so to anybody, else it may not."""
-        with socket.socket(sweep.target.family, socket.SOCK_DGRAM) as sock:
+        address, _, *rest = run.order.sockaddr_of(run.port)
+        with socket.socket(run.order.target.family, socket.SOCK_DGRAM) as sock:
             try:
-                sock.connect((sweep.addresses[place], DISCARD, *sweep.sockaddr(place)[2:]))
+                sock.connect((address, DISCARD, *rest))
             except OSError as error:
                 return kind("send", name_of(error.errno), None, False)
         return kind("bind", NO_PERMISSION)
 
-    def _reap(self, run: Run, kill: bool) -> int:
+    def _reap(self, run: PingRun, kill: bool) -> int:
         process, run.process = run.process, None
         if process is None:
             return NOT_ANSWERED
@@ -126,19 +130,18 @@ class PingProgram:
         process.stdout.close()
         return int(process.wait())
 
-    def _end(self, run: Run, what: Kind) -> None:
+    def _end(self, run: PingRun, what: OutcomeKind) -> None:
         self._running.remove(run)
-        run.sweep.look[run.place] = math.ceil(run.tries / float(TRIES))
-        self._tell(run.sweep, run.place, what)
+        self._report(run.order, run.port, what, None, math.ceil(run.tries / float(TRIES)))
 
 
-def command(sweep: Sweep, place: int) -> Optional[List[str]]:
+def ping_command(order: Any, port: int) -> Optional[List[str]]:
     """The argv of one echo request, None where there is no ping program."""
-    wait_s = str(math.ceil(sweep.look_ms / 1000.0 / TRIES))
+    wait_s = str(math.ceil(order.look_s / TRIES))
     options = ["-c", "1", "-W", wait_s, "-q"]
-    if sweep.target.source is not None:
-        options += ["-I", sweep.target.source]
-    if sweep.target.family == socket.AF_INET6:
+    if order.target.source is not None:
+        options += ["-I", order.target.source]
+    if order.target.family == socket.AF_INET6:
         path = find("ping6")
         if path is None:
             path, options = find("ping"), ["-6", *options]
@@ -146,7 +149,7 @@ def command(sweep: Sweep, place: int) -> Optional[List[str]]:
         path = find("ping")
     if path is None:
         return None
-    return [path, *options, sweep.addresses[place]]
+    return [path, *options, order.address_of(port)]
 
 
 def find(name: str) -> Optional[str]:

@@ -14,12 +14,11 @@ from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import ConnectError, next_cause
 from ...net.sockets import SynState, syn_state
 from ...wire import replies
-from ...wire.answers import Done
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ..orders import ProbePart
-from ..outcomes import FLUSH_PORTS, FLUSH_S, kind
+from ..outcomes import kind
 from .batches import ConnectBatch, PendingConnect, TcpOrder, connect_ex
 from .completions import OPEN, REUSE_WITHIN_S, Completions, elapsed_of, failure_kind, is_at_host
 from .exchanges import TcpExchanges
@@ -100,12 +99,11 @@ class TcpEngine:
         self._epoll.close()
 
     def _finish_order(self, order: TcpOrder, cancelled: bool = False) -> None:
-        order.outcomes.flush()
         del self._orders[order.id]
         self._scheduler.remove(order)
         if not self._orders:
             self._pool.empty()
-        self._agent.send(Done(order.id, cancelled))
+        order.finish(cancelled)
 
     # The pump: start, serve, look at deadlines
 
@@ -123,15 +121,10 @@ class TcpEngine:
             # Everything that had arrived was served just above, and each socket is asked once more.
             self._expire_looks(now)
             self._exchanges.expire(now)
-        self._flush_outcomes(now)
+        for order in self._orders.values():
+            order.flush_outcomes(now)
         if self._orders:
             self._pump.wake(0.0 if busy else TICK_S)
-
-    def _flush_outcomes(self, now: float) -> None:
-        for order in self._orders.values():
-            if now - order.flushed_at > FLUSH_S or len(order.outcomes) >= FLUSH_PORTS:
-                order.flushed_at = now
-                order.outcomes.flush()
 
     # Results
 

@@ -182,9 +182,9 @@ class ConnectScheduler:
         if code == errno.EISCONN or (
             bound and (code == errno.EADDRNOTAVAIL or _has_lost_source(order))
         ):
-            # It was called off just when it opened (see ``Completions``), or its own port was lately
-            # connected to this very port, or the host has lost the address that the socket is bound
-            # to. Another socket will do.
+            # It was called off just when it opened (see ``Completions``), or its own port was once
+            # connected to this very port, or the host has lost the address that it is bound to.
+            # Another socket will do.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)

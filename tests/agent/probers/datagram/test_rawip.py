@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
 from netprobe.agent.probers.datagram.rawip import RawEngine
+from netprobe.agent.wire.parts import IcmpFact
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, SOURCE, inside
-from tests.agent.rig import Agent, order
+from tests.agent.rig import Agent, Found, order
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw sockets need root")
 # Numbers that RFC 3692 keeps for experiments: no kernel handles them.
 NUMBER = 253
 
 
-def probe(address: str, look_ms: int = 600, number: int = NUMBER) -> dict[str, Any]:
+def probe(address: str, look_ms: int = 600, number: int = NUMBER) -> Found:
     """One raw packet order from the source and its only outcome."""
     agent = Agent()
     with inside(SOURCE):
@@ -36,8 +36,8 @@ def test_a_host_without_a_handler_says_so(lab: None) -> None:
     """ICMP 3/2 from the destination: the way is open."""
     found = probe(ADDRESS[4]["destination"])
 
-    assert (found["op"], found["failure"]) == ("send", "protocol-unreachable")
-    assert found["icmp"] == [3, 2, ADDRESS[4]["destination"], 62]
+    assert (found.kind.op, found.kind.failure) == ("send", "protocol-unreachable")
+    assert found.kind.icmp == IcmpFact(3, 2, ADDRESS[4]["destination"], 62)
 
 
 @pytest.mark.lab
@@ -46,8 +46,8 @@ def test_ipv6_answers_with_a_parameter_problem(lab: None) -> None:
     """ICMPv6 4/1 is the same answer of IPv6."""
     found = probe(ADDRESS[6]["destination"])
 
-    assert (found["op"], found["failure"]) == ("send", "protocol-error")
-    assert found["icmp"] == [4, 1, ADDRESS[6]["destination"], 62]
+    assert (found.kind.op, found.kind.failure) == ("send", "protocol-error")
+    assert found.kind.icmp == IcmpFact(4, 1, ADDRESS[6]["destination"], 62)
 
 
 @pytest.mark.lab
@@ -58,7 +58,7 @@ def test_a_drop_is_silent(lab: None, family: int) -> None:
     netlab.rule(R1, "forward", f"meta l4proto {NUMBER} drop")
     found = probe(ADDRESS[family]["destination"])
 
-    assert (found["op"], found["failure"], found["icmp"]) == ("send", None, None)
+    assert (found.kind.op, found.kind.failure, found.kind.icmp) == ("send", None, None)
 
 
 @pytest.mark.lab
@@ -71,7 +71,7 @@ def test_a_reject_names_its_sender(lab: None) -> None:
     netlab.rule(R1, "forward", "meta l4proto 50 reject with icmp type admin-prohibited")
     found = probe(ADDRESS[4]["destination"], number=50)
 
-    assert found["icmp"] == [3, 13, ADDRESS[4]["r1"], 64]
+    assert found.kind.icmp == IcmpFact(3, 13, ADDRESS[4]["r1"], 64)
 
 
 @pytest.mark.lab
@@ -81,7 +81,7 @@ def test_our_own_firewall_is_not_permitted(lab: None) -> None:
     netlab.rule(SOURCE, "output", f"meta l4proto {NUMBER} drop")
     found = probe(ADDRESS[4]["destination"])
 
-    assert (found["op"], found["failure"], found["left"]) == ("send", "not-permitted", False)
+    assert (found.kind.op, found.kind.failure, found.kind.left) == ("send", "not-permitted", False)
 
 
 @pytest.mark.lab
@@ -98,8 +98,8 @@ def test_errors_of_other_destinations_are_not_ours(lab: None) -> None:
         agent.wait(1, 2)
     engine.close()
 
-    assert agent.outcomes(1)[0]["failure"] is None
-    assert agent.outcomes(2)[0]["failure"] == "protocol-unreachable"
+    assert agent.outcomes(1)[0].kind.failure is None
+    assert agent.outcomes(2)[0].kind.failure == "protocol-unreachable"
 
 
 @needs_root
@@ -116,7 +116,7 @@ def test_no_right_to_raw_sockets_is_no_permission() -> None:
             engine = RawEngine(agent)
             engine.submit(order(1, "ipproto", "127.0.0.1", [], mode="send", number=NUMBER))
             (found,) = agent.outcomes(1).values()
-            os.write(write, f"{found['op']} {found['failure']}".encode())
+            os.write(write, f"{found.kind.op} {found.kind.failure}".encode())
             status = 0
         finally:
             os._exit(status)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from netprobe.agent.probers.datagram.udp import UdpEngine
+from netprobe.agent.wire.answers import Done
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.parts import IcmpFact, Pace
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
-from tests.agent.rig import HOST, Agent, UdpResponder, closed_port, order
+from tests.agent.rig import HOST, Agent, Found, UdpResponder, closed_port, only, order
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -31,11 +33,11 @@ def engine(agent: Agent) -> Iterator[UdpEngine]:
     engine.close()
 
 
-def one(agent: Agent, engine: UdpEngine, message: dict[str, Any]) -> dict[str, Any]:
+def one(agent: Agent, engine: UdpEngine, message: ProbeOrder) -> Found:
     """Run one order of one port."""
     engine.submit(message)
-    agent.wait(message["id"])
-    (found,) = agent.outcomes(message["id"]).values()
+    agent.wait(message.id)
+    (found,) = agent.outcomes(message.id).values()
     return found
 
 
@@ -49,117 +51,117 @@ def test_what_a_listener_says_is_told_apart(
 ) -> None:
     """Only the right MAC is an answer, and only that has a TTL worth keeping."""
     responder = UdpResponder(agent, address, how)
-    message = order(1, "udp", address, [[responder.port] * 2], mode="nonce", template=1, host=HOST)
+    message = order(1, "udp", address, only(responder.port), mode="nonce", template=1, host=HOST)
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["op"], found["failure"]) == ("answer", None)
-    assert (found["answer"], found["by"]) == (answer, by)
-    assert (found["ttl"] == 64) is (answer == "nonce")
+    assert (found.kind.op, found.kind.failure) == ("answer", None)
+    assert (found.kind.answer, found.kind.by) == (answer, by)
+    assert (found.kind.ttl == 64) is (answer == "nonce")
 
 
 def test_another_host_of_ours_is_foreign(agent: Agent, engine: UdpEngine) -> None:
     """A true MAC of another host says who answered instead."""
     responder = UdpResponder(agent, "127.0.0.1", "answer", host=3)
-    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
                     host=HOST)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["by"]) == ("foreign", 3)
+    assert (found.kind.answer, found.kind.by) == ("foreign", 3)
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
 def test_a_closed_port_refuses_with_its_icmp(agent: Agent, engine: UdpEngine, address: str) -> None:
     """Port-unreachable of the destination itself, with its TTL."""
     port = closed_port(socket.SOCK_DGRAM, address)
-    found = one(agent, engine, order(1, "udp", address, [[port, port]], mode="nonce", template=1))
+    found = one(agent, engine, order(1, "udp", address, only(port), mode="nonce", template=1))
 
-    unreachable = [3, 3] if address == "127.0.0.1" else [1, 4]
-    assert (found["op"], found["failure"]) == ("answer", "refused")
-    assert found["icmp"] == [*unreachable, address, 64]
+    unreachable = (3, 3) if address == "127.0.0.1" else (1, 4)
+    assert (found.kind.op, found.kind.failure) == ("answer", "refused")
+    assert found.kind.icmp == IcmpFact(*unreachable, address, 64)
 
 
 def test_an_answer_to_a_repetition_counts(agent: Agent, engine: UdpEngine) -> None:
     """Two lost datagrams do no harm: every attempt of the flow is recognised."""
     responder = UdpResponder(agent, "127.0.0.1", "answer", ignore=2)
-    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
                     look_ms=1000)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["attempts"]) == ("nonce", 1)
+    assert (found.kind.answer, found.looks) == ("nonce", 1)
     assert len(set(responder.seen)) == 3, "each attempt has a nonce of its own"
 
 
 def test_silence_is_asked_in_every_look(agent: Agent, engine: UdpEngine) -> None:
     """A mute listener gets three packets a look, all with other nonces."""
     responder = UdpResponder(agent, "127.0.0.1", "mute")
-    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1,
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
                     look_ms=400, looks=2)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["op"], found["failure"], found["answer"]) == ("answer", "no-answer", None)
-    assert found["attempts"] == 2
+    assert (found.kind.op, found.kind.failure, found.kind.answer) == ("answer", "no-answer", None)
+    assert found.looks == 2
     assert len(responder.seen) == len(set(responder.seen)) == 6
 
 
 def test_one_way_silence_is_no_failure(agent: Agent, engine: UdpEngine) -> None:
     """Mode send only waits for errors."""
     responder = UdpResponder(agent, "127.0.0.1", "mute")
-    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="send", look_ms=200)
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="send", look_ms=200)
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["op"], found["failure"], found["answer"]) == ("send", None, None)
+    assert (found.kind.op, found.kind.failure, found.kind.answer) == ("send", None, None)
     assert responder.seen[0] == b"", "template 0 is an empty datagram"
 
 
 def test_a_service_is_heard(agent: Agent, engine: UdpEngine) -> None:
     """Mode bytes returns the first datagram."""
     responder = UdpResponder(agent, "127.0.0.1", "reflect")
-    message = order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="bytes", template=2)
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="bytes", template=2)
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found["answer"], found["data"]) == ("bytes", "aGVsbG8=")
+    assert (found.kind.answer, found.kind.data) == ("bytes", b"hello")
 
 
 def test_ports_of_one_order_are_not_mixed_up(agent: Agent, engine: UdpEngine) -> None:
     """Open, mute and closed ports in one order each get their own outcome."""
     open_, mute = UdpResponder(agent, "127.0.0.1"), UdpResponder(agent, "127.0.0.1", "mute")
-    ports = [[open_.port] * 2, [mute.port] * 2, [1, 200]]
+    ports = [*only(open_.port), *only(mute.port), (1, 200)]
     engine.submit(order(1, "udp", "127.0.0.1", ports, mode="nonce", template=1, look_ms=500))
     agent.wait(1)
     open_.close()
     mute.close()
 
     found = agent.outcomes(1)
-    assert found[open_.port]["answer"] == "nonce"
-    assert found[mute.port]["failure"] == "no-answer"
-    assert {found[port]["failure"] for port in range(1, 201)} == {"refused"}
+    assert found[open_.port].kind.answer == "nonce"
+    assert found[mute.port].kind.failure == "no-answer"
+    assert {found[port].kind.failure for port in range(1, 201)} == {"refused"}
 
 
 def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: UdpEngine) -> None:
     """The engine's own socket does not answer for the port that it happens to have."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         low, high = map(int, file.read().split())
-    engine.submit(order(1, "udp", "127.0.0.1", [[low, high]], mode="nonce", template=1, looks=2,
+    engine.submit(order(1, "udp", "127.0.0.1", [(low, high)], mode="nonce", template=1, looks=2,
                         look_ms=600))  # fmt: skip
     agent.wait(1)
 
-    assert "reflected" not in {found["answer"] for found in agent.outcomes(1).values()}
+    assert "reflected" not in {found.kind.answer for found in agent.outcomes(1).values()}
 
 
 def test_a_missing_source_address_is_named(agent: Agent, engine: UdpEngine) -> None:
     """bind() failed, for all ports of the order."""
-    engine.submit(order(1, "udp", "127.0.0.1", [[1, 3]], src="192.0.2.1", mode="send"))
+    engine.submit(order(1, "udp", "127.0.0.1", [(1, 3)], src="192.0.2.1", mode="send"))
     agent.wait(1)
 
     found = agent.outcomes(1)
     assert len(found) == 3
-    assert {(each["op"], each["failure"]) for each in found.values()} == {
+    assert {(each.kind.op, each.kind.failure) for each in found.values()} == {
         ("bind", "address-not-available")
     }
 
@@ -168,25 +170,25 @@ def test_a_pace_is_kept(agent: Agent, engine: UdpEngine) -> None:
     """Six at once, then one per interval, over all orders to the destination."""
     started = agent.loop.now()
     for number in (1, 2):
-        engine.submit(order(number, "udp", "127.0.0.1", [[1, 6]], mode="nonce", template=1,
-                            pace=[6, 100]))  # fmt: skip
+        engine.submit(order(number, "udp", "127.0.0.1", [(1, 6)], mode="nonce", template=1,
+                            pace=Pace(6, 100)))  # fmt: skip
     agent.wait(1, 2)
     elapsed_s = agent.loop.now() - started
 
     assert 0.55 < elapsed_s < 3
     for number in (1, 2):
-        assert {found["failure"] for found in agent.outcomes(number).values()} == {"refused"}
+        assert {found.kind.failure for found in agent.outcomes(number).values()} == {"refused"}
 
 
 def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: UdpEngine) -> None:
     """Cancel closes the socket and says so."""
     responder = UdpResponder(agent, "127.0.0.1", "mute")
-    engine.submit(order(1, "udp", "127.0.0.1", [[responder.port] * 2], mode="nonce", template=1))
+    engine.submit(order(1, "udp", "127.0.0.1", only(responder.port), mode="nonce", template=1))
     agent.loop.call_later(0.1, agent.loop.stop)
     agent.loop.run()
 
     assert engine.cancel(1)
-    assert agent.messages[-1] == {"t": "done", "id": 1, "cancelled": True}
+    assert agent.messages[-1] == Done(1, True)
     assert not engine.cancel(1)
     responder.close()
 
@@ -195,7 +197,7 @@ def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: UdpEngine) -> N
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
+def verdicts() -> Iterator[dict[int, dict[int, Found]]]:
     """Every firewall case of both families, run at once: family -> port -> outcome."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
@@ -214,7 +216,7 @@ def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
     for family in (4, 6):
         netlab.clear()
         firewalls.install(firewalls.cases(family))
-        ports = [[case.port] * 2 for case in firewalls.cases(family)]
+        ports = [(case.port, case.port) for case in firewalls.cases(family)]
         with inside(SOURCE):
             engine.submit(order(family, "udp", ADDRESS[family]["destination"], ports, mode="nonce",
                                 template=1, host=HOST, looks=2, look_ms=2000))  # fmt: skip
@@ -236,20 +238,24 @@ def verdicts() -> Iterator[dict[int, dict[int, dict[str, Any]]]]:
     ],
 )
 def test_firewall_case(
-    verdicts: dict[int, dict[int, dict[str, Any]]], family: int, case: firewalls.Case
+    verdicts: dict[int, dict[int, Found]], family: int, case: firewalls.Case
 ) -> None:
     """Every action at every place gives exactly the facts that the kernel has."""
     found = verdicts[family][case.port]
 
     if case.action == "accept":
-        assert (found["op"], found["answer"], found["by"]) == ("answer", "nonce", HOST)
-        assert found["ttl"] == 62
+        assert (found.kind.op, found.kind.answer, found.kind.by) == ("answer", "nonce", HOST)
+        assert found.kind.ttl == 62
     elif case.action == "drop" and (case.namespace, case.hook) == (SOURCE, "output"):
-        assert (found["op"], found["failure"], found["left"]) == ("send", "not-permitted", False)
+        assert (found.kind.op, found.kind.failure, found.kind.left) == (
+            "send",
+            "not-permitted",
+            False,
+        )
     else:
-        assert (found["op"], found["failure"]) == ("answer", case.failure)
-        assert found["icmp"] == case.icmp
-        assert found["attempts"] == (2 if case.action == "drop" else 1)
+        assert (found.kind.op, found.kind.failure) == ("answer", case.failure)
+        assert found.kind.icmp == case.icmp
+        assert found.looks == (2 if case.action == "drop" else 1)
 
 
 @pytest.mark.lab
@@ -259,13 +265,13 @@ def test_the_kernels_own_rate_limit_is_kept(lab: None) -> None:
     agent = Agent()
     with inside(SOURCE):
         engine = UdpEngine(agent)
-        engine.submit(order(1, "udp", ADDRESS[4]["destination"], [[1, 12]], mode="send",
-                            pace=[6, 1020]))  # fmt: skip
+        engine.submit(order(1, "udp", ADDRESS[4]["destination"], [(1, 12)], mode="send",
+                            pace=Pace(6, 1020)))  # fmt: skip
         agent.wait(1)
     engine.close()
 
     found = agent.outcomes(1)
-    assert [found[port]["failure"] for port in range(1, 13)] == ["refused"] * 12
+    assert [found[port].kind.failure for port in range(1, 13)] == ["refused"] * 12
 
 
 @pytest.mark.lab
@@ -277,16 +283,17 @@ def test_a_dead_host_is_unreachable(lab: None, family: int) -> None:
     address = ADDRESS[family]
     with inside(SOURCE):
         engine = UdpEngine(agent)
-        engine.submit(order(1, "udp", address["dead"], [[1, 1]], mode="send"))
-        engine.submit(order(2, "udp", address["dead_near"], [[1, 1]], mode="send"))
+        engine.submit(order(1, "udp", address["dead"], only(1), mode="send"))
+        engine.submit(order(2, "udp", address["dead_near"], only(1), mode="send"))
         agent.wait(1, 2)
     engine.close()
 
     for number, offender in ((1, address["r2"]), (2, address["source"])):
         (found,) = agent.outcomes(number).values()
-        assert (found["op"], found["failure"]) == ("send", "host-unreachable")
-        assert found["icmp"][2] == offender
-        assert 2500 <= found["elapsed_ms"] <= 4000
+        assert (found.kind.op, found.kind.failure) == ("send", "host-unreachable")
+        assert found.kind.icmp is not None
+        assert found.kind.icmp.offender == offender
+        assert 2500 <= (found.kind.elapsed_ms or 0) <= 4000
 
 
 @pytest.mark.lab
@@ -310,10 +317,10 @@ def test_a_route_of_our_own_fails_at_once(lab: None, family: int, kind: str, fai
     with inside(SOURCE):
         engine = UdpEngine(agent)
         message = order(
-            1, "udp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", [[80, 80]], mode="send"
+            1, "udp", net.split("/", maxsplit=1)[0].rstrip("0") + "1", only(80), mode="send"
         )
         found = one(agent, engine, message)
     engine.close()
 
-    assert (found["op"], found["failure"]) == ("send", failure)
-    assert (found["icmp"], found["left"]) == (None, False)
+    assert (found.kind.op, found.kind.failure) == ("send", failure)
+    assert (found.kind.icmp, found.kind.left) == (None, False)

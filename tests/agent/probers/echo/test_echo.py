@@ -7,7 +7,6 @@ import re
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,22 +14,22 @@ import pytest
 
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
-from netprobe.agent.net.icmp import checksum, echo_payload, echo_request, quoted_sequence
-from netprobe.agent.probers.echo import sockets as echosockets
+from netprobe.agent.net.icmp import checksum, echo_request, quoted_sequence, read_echo_reply
 from netprobe.agent.probers.echo.engine import EchoEngine
 from netprobe.agent.probers.echo.ping_program import find
-from netprobe.agent.wire.frames import read_nonce
+from netprobe.agent.wire.answers import Done, EchoOutcomes
+from netprobe.agent.wire.parts import IcmpFact
+from netprobe.agent.wire.templates import read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import Agent, order
+from tests.agent.rig import Agent, Found, echo_order
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
 
 @pytest.fixture
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How echoes go: over a ``datagram`` socket, a ``raw`` one, or in ``chunks`` over a raw one."""
-    monkeypatch.setattr(echosockets, "MANY", 2 if request.param == "chunks" else 1 << 16)
+def way(request: pytest.FixtureRequest) -> str:
+    """How echoes go: over a ``datagram`` socket or a ``raw`` one."""
     return str(request.param)
 
 
@@ -44,9 +43,9 @@ def families_and_ways(*named: tuple[int, str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("family", "way"), named, indirect=["way"])
 
 
-def ask(agent: Agent, engine: EchoEngine, number: int, address: str, **more: Any) -> dict[str, Any]:
+def ask(agent: Agent, engine: EchoEngine, number: int, address: str, **more: Any) -> Found:
     """One echo order and its only outcome."""
-    engine.submit(order(number, "icmp", address, [], mode="send", **more))
+    engine.submit(echo_order(number, address, **more))
     agent.wait(number)
     (found,) = agent.outcomes(number).values()
     return found
@@ -61,8 +60,8 @@ def test_only_replies_have_a_payload() -> None:
     """Our own request, heard by a raw socket on loopback, is no reply."""
     request = echo_request(socket.AF_INET, 7, 300, b"nonce")
 
-    assert echo_payload(socket.AF_INET, "datagram", request) is None
-    assert echo_payload(socket.AF_INET, "datagram", b"\0" + request[1:]) == b"nonce"
+    assert read_echo_reply(socket.AF_INET, "datagram", request) is None
+    assert read_echo_reply(socket.AF_INET, "datagram", b"\0" + request[1:]) == (300, b"nonce")
     assert quoted_sequence(request) == 300
     assert checksum(request) == 0
 
@@ -80,9 +79,9 @@ def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
         found = ask(agent, engine, 1, ADDRESS[family]["destination"])
     engine.close()
 
-    assert (found["op"], found["failure"], found["answer"]) == ("answer", None, "echo")
-    assert found["ttl"] == 62
-    assert found["rtt_us"] > 0
+    assert (found.kind.op, found.kind.failure, found.kind.answer) == ("answer", None, "echo")
+    assert found.kind.ttl == 62
+    assert (found.rtt_us or 0) > 0
 
 
 @pytest.mark.lab
@@ -97,11 +96,11 @@ def test_many_hosts_share_a_socket(lab: None) -> None:
     with inside(SOURCE):
         engine = EchoEngine(agent)
         for number in range(1, 201):
-            engine.submit(order(number, "icmp", f"10.66.4.{number}", [], look_ms=800, looks=2))
+            engine.submit(echo_order(number, f"10.66.4.{number}", look_ms=800, looks=2))
         agent.wait(*range(1, 201))
     engine.close()
 
-    failures = {number: agent.outcomes(number)[0]["failure"] for number in range(1, 201)}
+    failures = {number: agent.outcomes(number)[1].kind.failure for number in range(1, 201)}
     assert [number for number, failure in failures.items() if failure] == [50]
     assert failures[50] == "no-answer"
 
@@ -125,7 +124,7 @@ def many(family: int, way: str, hosts: int) -> list[str]:
 
 @pytest.mark.lab
 @needs_root
-@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "datagram"), (6, "raw"))
+@families_and_ways((4, "datagram"), (4, "raw"), (6, "datagram"), (6, "raw"))
 def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
     """Every destination has its own evidence, in few frames; equal neighbours are one run."""
     firewalls.unlimited_icmp()
@@ -139,29 +138,29 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
     agent = Agent()
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=800, looks=2))
+        engine.submit(echo_order(1, *names, look_ms=800, looks=2))
         agent.wait(1)
     engine.close()
 
     found = agent.outcomes(1)
     assert sorted(found) == list(range(1, 201))
     silent, far, near = found.pop(50), found.pop(60), found.pop(70)
-    assert (silent["failure"], silent["syns"], silent["attempts"]) == ("no-answer", 6, 2)
-    assert far["icmp"][2:] == [ADDRESS[family]["r2"], 63]
-    assert near["icmp"][2:] == [ADDRESS[family]["r1"], 64]
+    assert (silent.kind.failure, silent.kind.packets, silent.looks) == ("no-answer", 6, 2)
+    assert (far.kind.icmp or ())[2:] == (ADDRESS[family]["r2"], 63)
+    assert (near.kind.icmp or ())[2:] == (ADDRESS[family]["r1"], 64)
     dropped, own = found.pop(80), found.pop(90)
-    assert (dropped["op"], dropped["failure"]) == ("send", "not-permitted")
-    assert own["icmp"][2] == ADDRESS[family]["source"]
-    assert {(one["answer"], one["ttl"]) for one in found.values()} == {("echo", 62)}
-    assert len({one["rtt_us"] for one in found.values()}) > 20
-    frames = [message for message in agent.messages if message["t"] == "outcomes"]
-    assert len(frames) < 20
-    assert sum(len(frame["runs"]) for frame in frames) < 50
+    assert (dropped.kind.op, dropped.kind.failure) == ("send", "not-permitted")
+    assert (own.kind.icmp or ())[2:3] == (ADDRESS[family]["source"],)
+    assert {(one.kind.answer, one.kind.ttl) for one in found.values()} == {("echo", 62)}
+    assert len({one.rtt_us for one in found.values()}) > 20
+    reports = agent.sent(EchoOutcomes)
+    assert len(reports) < 20
+    assert sum(len(report.runs) for report in reports) < 50
 
 
 @pytest.mark.lab
 @needs_root
-@families_and_ways((4, "datagram"), (4, "raw"), (4, "chunks"), (6, "raw"))
+@families_and_ways((4, "datagram"), (4, "raw"), (6, "raw"))
 def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: str) -> None:
     """A queue of the source that overflows in the middle of a chunk is no silence."""
     names = many(family, way, 200)
@@ -171,7 +170,7 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
     agent = Agent()
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names))
+        engine.submit(echo_order(1, *names))
         agent.wait(1)
     engine.close()
     shown = subprocess.run([*tc, "-s", "qdisc"], capture_output=True, text=True, check=True).stdout
@@ -181,12 +180,12 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
     assert int(dropped[1]) > 0
     found = agent.outcomes(1)
     assert sorted(found) == list(range(1, 201))
-    assert {one["answer"] for one in found.values()} == {"echo"}
+    assert {one.kind.answer for one in found.values()} == {"echo"}
 
 
 @pytest.mark.lab
 @needs_root
-@ways("datagram", "raw", "chunks")
+@ways("datagram", "raw")
 def test_where_there_never_is_room_an_order_ends(
     lab: None, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,11 +197,11 @@ def test_where_there_never_is_room_an_order_ends(
     agent = Agent()
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names))
+        engine.submit(echo_order(1, *names))
         agent.wait(1, most_s=20)
     engine.close()
 
-    told = [(one["op"], one["failure"]) for one in agent.outcomes(1).values()]
+    told = [(one.kind.op, one.kind.failure) for one in agent.outcomes(1).values()]
     assert told == [("send", "no-buffers")] * 40
 
 
@@ -218,18 +217,18 @@ def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: s
     with inside(SOURCE):
         engine = EchoEngine(agent)
         for number, size in ((1, 1300), (2, 1301)):
-            engine.submit(order(number, "icmp", "", [], dsts=names, size=size))
+            engine.submit(echo_order(number, *names, size=size))
         agent.wait(1, 2)
     engine.close()
 
-    assert [one["answer"] for one in agent.outcomes(1).values()] == ["echo"] * 40
-    told = [(one["failure"], one["mtu"]) for one in agent.outcomes(2).values()]
+    assert [one.kind.answer for one in agent.outcomes(1).values()] == ["echo"] * 40
+    told = [(one.kind.failure, one.kind.mtu) for one in agent.outcomes(2).values()]
     assert told == [("message-too-long", 1300)] * 40
 
 
 @pytest.mark.lab
 @needs_root
-@ways("raw", "chunks")
+@ways("raw")
 def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> None:
     """The nonces of what arrives: a second attempt comes after every first one."""
     network = "10.66.4.0/24"
@@ -250,7 +249,7 @@ def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> No
     names = [f"10.66.4.{number}" for number in range(1, 201)]
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names, look_ms=800, looks=2))
+        engine.submit(echo_order(1, *names, look_ms=800, looks=2))
         agent.wait(1)
     engine.close()
     wire.close()
@@ -323,16 +322,16 @@ def answers_to_forgeries(
     forger = Forger(agent, 9, forge)
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=many(4, way, 9), look_ms=500))
+        engine.submit(echo_order(1, *many(4, way, 9), look_ms=500))
         agent.wait(1)
     engine.close()
     forger.sock.close()
-    return {number: found["answer"] for number, found in agent.outcomes(1).items()}
+    return {number: found.kind.answer for number, found in agent.outcomes(1).items()}
 
 
 @pytest.mark.lab
 @needs_root
-@ways("datagram", "raw", "chunks")
+@ways("datagram", "raw")
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
     found = answers_to_forgeries(way, forged)
@@ -365,7 +364,7 @@ def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
 
 @pytest.mark.lab
 @needs_root
-@ways("raw", "chunks")
+@ways("datagram", "raw")
 @pytest.mark.parametrize(
     ("how", "counts"),
     [
@@ -383,30 +382,21 @@ def test_a_wrong_reply_among_right_ones(lab: None, way: str, how: str, counts: b
 
 @pytest.mark.lab
 @needs_root
-@pytest.mark.parametrize("loaded", [True, False])
-def test_a_big_order_with_and_without_ctypes(
-    lab: None, loaded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a distribution has split ctypes off, packets go one by one; every host has an answer of
-    its own, and hosts in a row are one run."""
-    if not loaded:
-        monkeypatch.setitem(sys.modules, "ctypes", None)
-        monkeypatch.delitem(sys.modules, "netprobe.agent.probers.echo.mmsg", raising=False)
-        monkeypatch.delattr("netprobe.agent.probers.echo.mmsg", raising=False)
+def test_a_big_order(lab: None) -> None:
+    """Every one of many hosts has an answer of its own, and hosts in a row are one run."""
     agent = Agent()
     names = [f"127.1.{net}.{number}" for net in range(6) for number in range(200)]
     with inside(SOURCE):
         engine = EchoEngine(agent)
-        engine.submit(order(1, "icmp", "", [], dsts=names))
+        engine.submit(echo_order(1, *names))
         agent.wait(1)
     engine.close()
 
     found = agent.outcomes(1)
     assert sorted(found) == list(range(1, 1201))
-    assert {one["answer"] for one in found.values()} == {"echo"}
-    assert len({one["rtt_us"] for one in found.values()}) > 20
-    assert ("netprobe.agent.probers.echo.mmsg" in sys.modules) == loaded
-    assert sum(len(one["runs"]) for one in agent.messages if one["t"] == "outcomes") < 20
+    assert {one.kind.answer for one in found.values()} == {"echo"}
+    assert len({one.rtt_us for one in found.values()}) > 20
+    assert sum(len(report.runs) for report in agent.sent(EchoOutcomes)) < 20
 
 
 @pytest.mark.lab
@@ -435,13 +425,13 @@ def test_every_firewall_case(lab: None, family: int, way: str) -> None:
                 found = ask(agent, engine, number, address, look_ms=600)
             place = f"{name}: {verdict}"
             if fact is None and name == "source output":
-                assert (found["op"], found["failure"]) == ("send", "not-permitted"), place
+                assert (found.kind.op, found.kind.failure) == ("send", "not-permitted"), place
             elif fact is None:
-                assert (found["op"], found["failure"]) == ("answer", failure), place
+                assert (found.kind.op, found.kind.failure) == ("answer", failure), place
             else:
                 offender = ADDRESS[family][who]
-                assert (found["op"], found["failure"]) == ("answer", failure), place
-                assert found["icmp"] == [*fact, offender, ttl], place
+                assert (found.kind.op, found.kind.failure) == ("answer", failure), place
+                assert found.kind.icmp == IcmpFact(*fact, offender, ttl), place
     engine.close()
 
 
@@ -463,7 +453,7 @@ def test_no_permission_is_never_silence(lab: None) -> None:
                 engine = EchoEngine(agent)
                 found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
                 silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
-                said = f"{found['failure']} {found['answer']} {silent['failure']}"
+                said = f"{found.kind.failure} {found.kind.answer} {silent.kind.failure}"
                 os.write(write, said.encode())
                 status = 0
         finally:
@@ -499,7 +489,7 @@ def test_loopback_echoes_or_says_why_not(agent: Agent, engine: EchoEngine, addre
     """Whatever rights this test has, the outcome is an echo or a lack of permission."""
     found = ask(agent, engine, 1, address, look_ms=900)
 
-    assert (found["failure"], found["answer"]) in ((None, "echo"), ("no-permission", None))
+    assert (found.kind.failure, found.kind.answer) in ((None, "echo"), ("no-permission", None))
 
 
 def test_a_missing_source_address_is_named(agent: Agent, engine: EchoEngine) -> None:
@@ -508,13 +498,13 @@ def test_a_missing_source_address_is_named(agent: Agent, engine: EchoEngine) -> 
         pytest.skip("needs an ICMP socket")
     found = ask(agent, engine, 1, "127.0.0.1", src="192.0.2.1")
 
-    assert (found["op"], found["failure"]) == ("bind", "address-not-available")
+    assert (found.kind.op, found.kind.failure) == ("bind", "address-not-available")
 
 
 def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: EchoEngine) -> None:
     """Cancel ends an order that is out, by whatever way it is asked."""
-    engine.submit(order(1, "icmp", "127.0.0.1", [], pace=[1, 60000]))
-    engine.submit(order(2, "icmp", "127.0.0.1", [], pace=[1, 60000]))
+    engine.submit(echo_order(1, "127.0.0.1"))
+    engine.submit(echo_order(2, "127.0.0.1"))
 
     assert engine.cancel(2)
-    assert {"t": "done", "id": 2, "cancelled": True} in agent.messages
+    assert Done(2, True) in agent.messages

@@ -15,7 +15,7 @@ from netprobe.model.matrix import (
     SettingRef,
     SettingValue,
 )
-from netprobe.report.page import Field, Line, Part, field
+from netprobe.report.page import Field, Line, PagePart, field
 from netprobe.report.wording import plural
 from netprobe.report.yaml_text import to_yaml
 
@@ -124,7 +124,7 @@ def _condition(condition: Condition) -> dict[str, Any]:
     }
 
 
-def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[Part]:
+def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     """The matrix for people; what does not apply with these settings says so."""
     matrix = chosen.matrix
     yield Line(f"{matrix.name}: {matrix.title}", "strong")
@@ -165,7 +165,7 @@ def _text(value: object) -> str:
 
 def _requirement_parts(
     requirement: Requirement, why_not: str | None, settings: Mapping[str, SettingValue]
-) -> Iterator[Part]:
+) -> Iterator[PagePart]:
     marks = [
         *(["optional"] if requirement.optional else []),
         *(["must NOT get through"] if requirement.expect == "denied" else []),

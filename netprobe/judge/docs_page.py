@@ -1,18 +1,18 @@
-"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.page``."""
+"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.docs_page``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
 
-from netprobe.judge.rows import ALLOWED, DENIED, Row
+from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 
 INTRODUCTION = """\
 # Verdicts
 
 <!-- Printed from netprobe/judge/rows.py by `make docs`; change the tables, not this page. -->
 
-A result is what the source saw (*sight*), held against what was at the destination's port
+A result is what the source saw (*symptom*), held against what was at the destination's port
 (*listener*) and what the destination's agent noticed (*witness*). The first row that matches wins;
 `*` matches everything. Words in braces are filled with the evidence.
 
@@ -61,7 +61,7 @@ answer names its own firewall (`destination`) or its route back (`return-path`).
 """
 
 HEAD = """
-| sight | protocol | listener | witness | verdict | state | reason | proof | where | because |
+| symptom | protocol | listener | witness | verdict | state | reason | proof | where | because |
 |---|---|---|---|---|---|---|---|---|---|
 """
 
@@ -73,11 +73,10 @@ def page() -> str:
     return "".join(parts)
 
 
-def _lines(rows: Iterable[Row]) -> Iterator[str]:
+def _lines(rows: Iterable[VerdictRow]) -> Iterator[str]:
     for row in rows:
-        keys = (row.sights, row.protocols, row.listeners, row.witnesses)
         ends = (row.verdict, row.state.replace("|", "\\|"), row.reason, row.proof)
-        cells = [", ".join(words) for words in keys] + list(ends)
+        cells = [", ".join(words) for words in row.patterns] + list(ends)
         yield f"| {' | '.join(cells)} | {', '.join(row.where)} | {row.because} |\n"
 
 

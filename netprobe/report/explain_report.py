@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import netprobe
-from netprobe.model.codec import Json, host_to_json, result_to_json
-from netprobe.model.explanation import Explanation, FlowStory, Step, StepStatus
+from netprobe.model.codec import result_to_json
+from netprobe.model.dataclass_json import Json, to_json
+from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
-from netprobe.report.page import Line, Part, Style, field
+from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
+from netprobe.report.trail import steps_to_json, trail_fields
 from netprobe.report.wording import duration, port_text, where_text
 
 EXPLAIN_SCHEMA = "netprobe.explain/1"
@@ -23,14 +25,6 @@ _STYLES: dict[Verdict, Style] = {
     "inconclusive": "doubt",
     "not-tested": "doubt",
 }
-# What stands before a step's words: the eye finds the place without reading.
-_MARKS: dict[StepStatus, str] = {
-    "ok": "",
-    "bad": "!! ",
-    "doubt": "?? ",
-    "not-needed": "-- ",
-    "not-possible": "-- ",
-}
 
 
 def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
@@ -38,7 +32,7 @@ def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
     write_parts(explain_parts(explanation), stream)
 
 
-def explain_parts(explanation: Explanation) -> Iterator[Part]:
+def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
     """Every address of the flow, one after the other, each with its verdict first."""
     for number, story in enumerate(explanation.stories):
         if number:
@@ -49,8 +43,7 @@ def explain_parts(explanation: Explanation) -> Iterator[Part]:
         yield Line(
             "STEP BY STEP (!! here it fails, ?? odd, -- not needed or not possible)", "strong"
         )
-        for step in story.steps:
-            yield from _step(step)
+        yield from trail_fields(story.steps)
     if explanation.notes:
         yield Line()
         yield from field("notes", explanation.notes)
@@ -67,7 +60,7 @@ def _headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
 
 
-def _verdict(story: FlowStory) -> Iterator[Part]:
+def _verdict(story: FlowStory) -> Iterator[PagePart]:
     result = story.result
     yield from field("purpose", _purpose(result))
     yield from field("seen", [f"{result.because} ({result.state}, {result.reason})"])
@@ -91,12 +84,6 @@ def _purpose(result: Result) -> list[str]:
     return [f"{result.purpose or result.requirement} ({name}){denied}{excuse}{waived}"]
 
 
-def _step(step: Step) -> Iterator[Part]:
-    first, *rest = step.words
-    label = step.name.replace("-", " ")
-    yield from field(label, [f"{_MARKS[step.status]}{first}", *rest])
-
-
 def write_explain_json(explanation: Explanation, stream: TextIO) -> None:
     """Write ``netprobe.explain/1``; ``result`` is what ``netprobe.run/1`` has for the flow."""
     document: Json = {
@@ -109,7 +96,7 @@ def write_explain_json(explanation: Explanation, stream: TextIO) -> None:
         "protocol": explanation.protocol,
         "port": explanation.port,
         "flows": [_flow_to_json(story) for story in explanation.stories],
-        "hosts": [host_to_json(host) for host in explanation.hosts],
+        "hosts": to_json(explanation.hosts),
         "notes": list(explanation.notes),
     }
     stream.write(f"{json.dumps(document, indent=1)}\n")
@@ -118,15 +105,7 @@ def write_explain_json(explanation: Explanation, stream: TextIO) -> None:
 def _flow_to_json(story: FlowStory) -> Json:
     return {
         "address": story.result.address,
-        "steps": [
-            {
-                "name": step.name,
-                "status": step.status,
-                "facts": dict(step.facts),
-                "words": list(step.words),
-            }
-            for step in story.steps
-        ],
+        "steps": steps_to_json(story.steps),
         "result": result_to_json(story.result),
         "advice": story.advice,
         "remarks": list(story.remarks),

@@ -1,13 +1,17 @@
-"""A diagnosis of the Konnectivity tunnel for people: causes, then the workers side by side."""
+"""A diagnosis of the Konnectivity tunnel as a page (causes first, then workers) and as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TextIO
 
-from netprobe.model.konnectivity import STAGES, Cause, Diagnosis, Stage, TunnelReport
-from netprobe.report.page import Line, Part, Style, field
+import netprobe
+from netprobe.model.dataclass_json import Json
+from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
+from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
+from netprobe.report.trail import stages_to_json, status_column, trail_lines
 from netprobe.report.wording import plural
 
 _STYLES: dict[str, Style] = {
@@ -17,7 +21,6 @@ _STYLES: dict[str, Style] = {
     "not-tested": "doubt",
 }
 _WORDS = {"ok": "OK", "fault": "FAULT", "unsure": "UNSURE", "not-tested": "NOT TESTED"}
-_MARKS = {"ok": "ok", "warn": "warn", "fail": "FAIL", "skipped": "-"}
 # Columns of the table; the stages' whole names would not fit on a line.
 _HEADS = {
     "tls-small": "tls",
@@ -28,13 +31,15 @@ _HEADS = {
 }
 _MOST_NAMED = 8
 
+KONNECTIVITY_SCHEMA = "netprobe.konnectivity/1"
+
 
 def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
     """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
     write_parts(konnectivity_parts(report), stream)
 
 
-def konnectivity_parts(report: TunnelReport) -> Iterator[Part]:
+def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
     """The whole page."""
     yield _headline(report)
     if len(report.diagnoses) == 1:
@@ -58,7 +63,7 @@ def _headline(report: TunnelReport) -> Line:
     return Line(f"Konnectivity tunnel to {where}, from {who}: {report.elapsed_s:.1f} s", "strong")
 
 
-def _one(one: Diagnosis) -> Iterator[Part]:
+def _one(one: Diagnosis) -> Iterator[PagePart]:
     yield Line()
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
@@ -68,9 +73,7 @@ def _one(one: Diagnosis) -> Iterator[Part]:
     yield from field("agent log", [one.logs])
     yield from field("way", [one.via])
     yield Line()
-    width = max(len(name) for name in STAGES)
-    for stage in one.stages:
-        yield _stage_line(stage, width)
+    yield from trail_lines(one.stages, max(map(len, STAGES)))
     if one.fine:
         yield Line()
         yield from field("proven", one.fine)
@@ -85,14 +88,7 @@ def _kind(one: Diagnosis) -> str:
     return foreign.get(one.kind, one.kind)
 
 
-def _stage_line(stage: Stage, width: int) -> Line:
-    styles: dict[str, Style] = {"fail": "bad", "warn": "doubt", "skipped": "quiet"}
-    mark = _MARKS[stage.status]
-    text = f"   {stage.name:<{width}}  {mark:<4}  {stage.said}"
-    return Line(text.rstrip(), styles.get(stage.status, "plain"), hang=width + 11)
-
-
-def _cause(number: int, cause: Cause, report: TunnelReport) -> Iterator[Part]:
+def _cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[PagePart]:
     yield Line()
     many = f"{len(cause.workers)} of {plural(cause.total, 'worker')}"
     yield Line(f"{number}. {many}: {cause.title} ({cause.code})", _STYLES[cause.outcome], hang=3)
@@ -109,7 +105,10 @@ def _cause(number: int, cause: Cause, report: TunnelReport) -> Iterator[Part]:
 
 def _table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
     heads = ["worker", *(_HEADS.get(name, name) for name in STAGES), "verdict"]
-    rows = [[one.worker, *(_mark(one, name) for name in STAGES), one.code] for one in diagnoses]
+    rows = [
+        [one.worker, *(status_column(one.stages, name) for name in STAGES), one.code]
+        for one in diagnoses
+    ]
     widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
     yield Line(_row(heads, widths), "strong")
     for one, row in zip(diagnoses, rows, strict=True):
@@ -120,11 +119,7 @@ def _row(words: list[str], widths: list[int]) -> str:
     return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
 
 
-def _mark(one: Diagnosis, name: str) -> str:
-    return next((_MARKS[stage.status] for stage in one.stages if stage.name == name), "-")
-
-
-def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Part]:
+def _fine(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
     """What works from every worker that was looked from."""
     looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
     ways = sorted({one.via for one in looked})
@@ -138,3 +133,58 @@ def _totals(report: TunnelReport) -> str:
     parts += [f"{counts['unsure']} unsure"] if counts["unsure"] else []
     parts += [f"{counts['not-tested']} not tested"] if counts["not-tested"] else []
     return f"{plural(len(report.diagnoses), 'worker')}: {', '.join(parts)}"
+
+
+def write_konnectivity_json(report: TunnelReport, stream: TextIO) -> None:
+    """Write the report as one JSON document."""
+    json.dump(_report_to_json(report), stream, indent=1, ensure_ascii=False)
+    stream.write("\n")
+
+
+def _report_to_json(report: TunnelReport) -> Json:
+    """The whole report, keys in a fixed order."""
+    return {
+        "schema": KONNECTIVITY_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "started_at": report.started_at,
+        "elapsed_s": report.elapsed_s,
+        "server": {
+            "host": report.server,
+            "port": report.port,
+            "publishing": report.publishing,
+            "flavour": report.flavour,
+            "hostname": report.hostname,
+        },
+        "findings": [_cause_to_json(one) for one in report.causes],
+        "workers": [_diagnosis_to_json(one) for one in report.diagnoses],
+    }
+
+
+def _cause_to_json(cause: CommonCause) -> Json:
+    return {
+        "code": cause.code,
+        "outcome": cause.outcome,
+        "title": cause.title,
+        "remedy": cause.remedy,
+        "workers": list(cause.workers),
+        "of": cause.total,
+    }
+
+
+def _diagnosis_to_json(one: Diagnosis) -> Json:
+    return {
+        "worker": one.worker,
+        "code": one.code,
+        "outcome": one.outcome,
+        "kind": one.kind,
+        "first_failing_stage": one.stage if one.outcome != "ok" else None,
+        "title": one.title,
+        "because": one.because,
+        "remedy": one.remedy,
+        "agent_logs": one.logs,
+        "via": one.via,
+        "fine": list(one.fine),
+        "not_proven": list(one.open),
+        "evidence": dict(one.evidence),
+        "stages": stages_to_json(one.stages),
+    }

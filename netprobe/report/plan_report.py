@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TextIO
 
 import netprobe
-from netprobe.model.codec import Json, planned_matrix_to_json, skipped_to_json
+from netprobe.model.codec import skipped_to_json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.report.page import encodable
@@ -20,7 +21,7 @@ _HEADS = ("SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT"
 _WIDEST_PORTS = 40
 
 
-class Cost(Protocol):
+class PlanCost(Protocol):
     """What a run would cost; the plan stage estimates it."""
 
     @property
@@ -35,7 +36,7 @@ class Cost(Protocol):
     def paced_udp_seconds(self) -> float: ...
 
 
-def write_plan_text(plan: Plan, cost: Cost, stream: TextIO) -> None:
+def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     """Write one line a flow, then what is skipped, the notes and the totals."""
     widths = _widths(plan)
     for row in _rows(plan):
@@ -46,7 +47,7 @@ def write_plan_text(plan: Plan, cost: Cost, stream: TextIO) -> None:
     write_plan_count(plan, cost, stream)
 
 
-def write_plan_count(plan: Plan, cost: Cost, stream: TextIO) -> None:
+def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     """Write the totals only; nothing is walked."""
     paced = f", {duration(cost.paced_udp_seconds)} of them UDP pacing" if _paces(cost) else ""
     stream.write(
@@ -56,7 +57,7 @@ def write_plan_count(plan: Plan, cost: Cost, stream: TextIO) -> None:
     )
 
 
-def _paces(cost: Cost) -> bool:
+def _paces(cost: PlanCost) -> bool:
     return cost.paced_udp_seconds >= 1
 
 
@@ -110,12 +111,12 @@ def _after(plan: Plan) -> Iterator[str]:
     yield from (f"note: {note}" for note in plan.notes)
 
 
-def write_plan_json(plan: Plan, cost: Cost, count: bool, stream: TextIO) -> None:
+def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> None:
     """Write ``netprobe.plan/1`` as a stream, one flow a line; ``count`` leaves the flows out."""
     head: Json = {
         "schema": SCHEMA,
         "netprobe_version": netprobe.__version__,
-        "matrices": [planned_matrix_to_json(matrix) for matrix in plan.matrices],
+        "matrices": to_json(plan.matrices),
         "selection": plan.selection,
         "totals": _totals(plan, cost),
         "notes": list(plan.notes),
@@ -137,7 +138,7 @@ def _elements(items: Iterable[Json]) -> Iterator[str]:
         before = ",\n  "
 
 
-def _totals(plan: Plan, cost: Cost) -> dict[str, Any]:
+def _totals(plan: Plan, cost: PlanCost) -> dict[str, Any]:
     return {
         "flows": cost.flows,
         "packets": cost.packets,

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from netprobe.model.evidence import NO_BUFFERS, Icmp, Outcome
+from netprobe.agent.wire.failures import (
+    ACCESS_DENIED,
+    ADDRESS_NOT_AVAILABLE,
+    HOST_UNREACHABLE,
+    INVALID_ROUTE,
+    NETWORK_UNREACHABLE,
+    NO_BUFFERS,
+    NO_PERMISSION,
+    NOT_PERMITTED,
+)
+from netprobe.model.evidence import FlowFacts, Icmp, Outcome
 
-Sight = Literal[
+Symptom = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
@@ -36,10 +46,10 @@ _WORDS_6: Final = {
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
 _LOCAL_ROUTE: Final = frozenset(
-    ("network-unreachable", "host-unreachable", "access-denied", "invalid-route")
+    (NETWORK_UNREACHABLE, HOST_UNREACHABLE, ACCESS_DENIED, INVALID_ROUTE)
 )
 
-_OPEN: Final[dict[str, Sight]] = {
+_OPEN: Final[dict[str, Symptom]] = {
     "nonce": "nonce",
     "foreign": "foreign",
     "reflected": "reflected",
@@ -50,22 +60,21 @@ _OPEN: Final[dict[str, Sight]] = {
     "reset": "reset-after-open",
     "echo": "echo",
     "unasked": "unasked",
-    "intercepted": "intercepted",
     "tls": "tls",
     "plaintext": "plaintext",
     "tunnel": "tunnel",
 }
-_FAILURES: Final[dict[str, Sight]] = {
-    "not-permitted": "stuck",
+_FAILURES: Final[dict[str, Symptom]] = {
+    NOT_PERMITTED: "stuck",
     NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
-    "no-permission": "no-permission",
-    "address-not-available": "no-address",
+    NO_PERMISSION: "no-permission",
+    ADDRESS_NOT_AVAILABLE: "no-address",
 }
 
 
 # Probes leave with the host's own TTL: on the way to anywhere only a loop uses it up.
-_ROUTER_SAYS: Final[dict[str, Sight]] = {
+_ROUTER_SAYS: Final[dict[str, Symptom]] = {
     "net-unreach": "router-no-route",
     "time-exceeded": "routing-loop",
 }
@@ -77,7 +86,7 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
-_REFUSED_BY: Final[dict[str, Sight]] = {
+_REFUSED_BY: Final[dict[str, Symptom]] = {
     # The own kernel says so at once for a rule, and after 3 s for a neighbour that does not answer.
     "source": "no-neighbour",
     "destination": "rejected-by-destination",
@@ -87,16 +96,22 @@ PROXY_ODD: Final = ("not-http", "closed", "silent")
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
-def sight(
-    outcome: Outcome, protocol: str, *, host_down: bool = False, host_up: bool = False
-) -> Sight:
+def symptom(
+    outcome: Outcome,
+    protocol: str,
+    *,
+    host_down: bool = False,
+    host_up: bool = False,
+    facts: FlowFacts | None = None,
+) -> Symptom:
     """One word for an outcome. Total: every outcome has one.
 
-    ``host_down``: other probes of this source were told that nobody answers for the address.
+    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source were told
+    that nobody answers for the address.
     ``host_up``: the host is known to have it, so a late "host unreachable" is a refusal that waited
     for its turn in the router's bucket.
     """
-    word = _sight(outcome, protocol)
+    word = (facts and _conclusion(facts, outcome)) or _symptom(outcome, protocol)
     if host_down and word in SILENT:
         return "host-known-down"
     if host_up and word == "host-down" and outcome.icmp is not None:
@@ -104,7 +119,20 @@ def sight(
     return word
 
 
-def _sight(outcome: Outcome, protocol: str) -> Sight:
+def _conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
+    """What checks concluded, where it says more than what was measured."""
+    if facts.interceptor is not None:
+        return "intercepted"
+    if facts.no_room is not None:
+        return "no-room"
+    if facts.host_word == "dead":
+        return "host-down"
+    if facts.host_word == "refusing" and outcome.icmp is not None:
+        return _REFUSED_BY[outcome.icmp.origin]
+    return None
+
+
+def _symptom(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.answer is not None:
         return _OPEN[outcome.answer]
     if outcome.failure is None:
@@ -112,7 +140,7 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
     if outcome.operation == "proxy":
         return _proxy(outcome.failure)
     if outcome.icmp is not None:
-        return _icmp_sight(outcome, outcome.icmp, protocol)
+        return _icmp_symptom(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
         return _reset(outcome)
     if outcome.failure == "no-answer":
@@ -122,14 +150,14 @@ def _sight(outcome: Outcome, protocol: str) -> Sight:
     return _own_failure(outcome, outcome.failure)
 
 
-def _own_failure(outcome: Outcome, failure: str) -> Sight:
+def _own_failure(outcome: Outcome, failure: str) -> Symptom:
     """What the source's own kernel said; without a socket nothing was sent at all."""
     if failure == NO_BUFFERS and outcome.operation == "bind":
         return "unknown-failure"
     return _FAILURES.get(failure, "unknown-failure")
 
 
-def _proxy(failure: str) -> Sight:
+def _proxy(failure: str) -> Symptom:
     """``proxy-407``, ``proxy-503``; ``proxy-not-http``; ``proxy-refused`` and other failures."""
     word = failure.removeprefix("proxy-")
     if word.isdigit():
@@ -137,7 +165,7 @@ def _proxy(failure: str) -> Sight:
     return "proxy-odd" if word in PROXY_ODD else "proxy-unreached"
 
 
-def _reset(outcome: Outcome) -> Sight:
+def _reset(outcome: Outcome) -> Symptom:
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
@@ -147,7 +175,7 @@ def _reset(outcome: Outcome) -> Sight:
     return "reset-genuine"
 
 
-def _silence(outcome: Outcome, protocol: str) -> Sight:
+def _silence(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.left_host is False:
         return "stuck"
     if protocol == "tcp" and outcome.left_host is None:
@@ -155,17 +183,17 @@ def _silence(outcome: Outcome, protocol: str) -> Sight:
     return "silence"
 
 
-def _unreachable(outcome: Outcome) -> Sight:
+def _unreachable(outcome: Outcome) -> Symptom:
     """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
-    if outcome.failure == "host-unreachable" and elapsed >= HOST_DOWN_MS:
+    if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"
     if outcome.blind:
         return "rejected-by-somebody"
     return "no-route"
 
 
-def _icmp_sight(outcome: Outcome, icmp: Icmp, protocol: str) -> Sight:
+def _icmp_symptom(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
     word = icmp_word(icmp)
     slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netprobe.load.matrix.bundled import bundled_names
-from netprobe.load.yaml.source import plain
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
+from netprobe.model.yaml_scalar import yaml_scalar
 
 _HEAD = """\
 # Inventory for netprobe, made for
@@ -129,10 +129,8 @@ def _shape(setting: Setting) -> tuple[object, ...]:
 
 def _value(value: SettingValue) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(plain(item) for item in value)}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else plain(value)
+        return f"[{', '.join(map(yaml_scalar, value))}]"
+    return yaml_scalar(value)
 
 
 def _role(role: Role) -> str:

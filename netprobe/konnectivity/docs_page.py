@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from netprobe.konnectivity.answers import CALLS
-from netprobe.konnectivity.tables import HELLO, IDENTITY, TCP
+from netprobe.konnectivity.tables import CALLS, HELLO, IDENTITY, TCP, TunnelRow
 from netprobe.konnectivity.verdicts import VERDICTS
 
 INTRODUCTION = """\
 # Verdicts about Konnectivity tunnels
 
-<!-- Printed from netprobe/diagnose/ by `make docs`; change the tables, not this page. -->
+<!-- Printed from netprobe/konnectivity/ by `make docs`; change the tables, not this page. -->
 
 How to read a diagnosis is in [konnectivity.md](konnectivity.md). Words in braces are filled with
 what was measured.
@@ -54,21 +53,8 @@ CALL_WORDS = """
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, *_verdicts(), TCP_WORDS]
-    parts += [_row([row.sight], row.verdict, row.because) for row in TCP]
-    parts.append(HELLO_WORDS)
-    parts += [
-        _row([_any(row.small), _any(row.large), _any(row.segmented)], row.verdict, row.because)
-        for row in HELLO
-    ]
-    parts.append(IDENTITY_WORDS)
-    parts += [
-        _row([_any(each) for each in (row.who, row.request, row.alpn, row.reply)], row.verdict,
-             row.because)
-        for row in IDENTITY
-    ]  # fmt: skip
-    parts.append(CALL_WORDS)
-    parts += [_row([word], code, because) for word, (code, because) in CALLS.items()]
-    return "".join(parts)
+    parts += [*map(_row, TCP), HELLO_WORDS, *map(_row, HELLO), IDENTITY_WORDS, *map(_row, IDENTITY)]
+    return "".join([*parts, CALL_WORDS, *map(_row, CALLS)])
 
 
 def _verdicts() -> Iterator[str]:
@@ -81,13 +67,10 @@ def _verdicts() -> Iterator[str]:
             yield f"* the agent logs: `{_plain(verdict.logs)}`\n"
 
 
-def _row(keys: list[str], verdict: str | None, because: str) -> str:
-    end = f"[{verdict}](#{verdict.lower()})" if verdict else "(goes on)"
-    return f"| {' | '.join(keys)} | {end} | {_plain(because)} |\n"
-
-
-def _any(words: Iterable[str]) -> str:
-    return ", ".join(words)
+def _row(row: TunnelRow) -> str:
+    keys = " | ".join(", ".join(words) for words in row.patterns)
+    end = f"[{row.verdict}](#{row.verdict.lower()})" if row.verdict else "(goes on)"
+    return f"| {keys} | {end} | {_plain(row.because)} |\n"
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from netprobe.model.codec import host_to_json
+from netprobe.model.dataclass_json import to_json
 from netprobe.model.result import HostReport
 from netprobe.report.page import encodable
 from netprobe.report.progress import host_words
@@ -29,7 +29,7 @@ def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
 
 def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
     """Write the hosts as in ``netprobe.run/1``."""
-    stream.write(json.dumps({"hosts": [host_to_json(host) for host in hosts]}, indent=1) + "\n")
+    stream.write(json.dumps({"hosts": to_json(hosts)}, indent=1) + "\n")
 
 
 def _row(host: HostReport) -> tuple[str, ...]:

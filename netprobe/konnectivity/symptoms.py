@@ -8,7 +8,7 @@ from netprobe.model.stream import Opened
 from netprobe.protocols.tls_talk import Attempt
 
 # A connect:
-TcpSight = Literal[
+TcpSymptom = Literal[
     "opened",
     "refused",
     "rejected",
@@ -26,12 +26,12 @@ TcpSight = Literal[
 #   gap       later bytes came, first did not mute      acknowledged, and nothing
 #   rejected  an ICMP error came instead      foreign   an answer that is no TLS
 #   unopened  the connection did not open     none      not tried
-HelloSight = Literal[
+HelloSymptom = Literal[
     "answered", "closed", "reset", "late-3s", "late", "lost", "gap", "mute", "rejected", "foreign",
     "unopened", "none",
 ]  # fmt: skip
-TCP_SIGHTS: tuple[TcpSight, ...] = get_args(TcpSight)
-HELLO_SIGHTS: tuple[HelloSight, ...] = get_args(HelloSight)
+TCP_SYMPTOMS: tuple[TcpSymptom, ...] = get_args(TcpSymptom)
+HELLO_SYMPTOMS: tuple[HelloSymptom, ...] = get_args(HelloSymptom)
 
 # An edge without an endpoint closes within milliseconds of the hello. HAProxy's dead back end takes
 # 3 tries 1 s apart; a black-holed one 15 s or more. Between them lies a round trip.
@@ -43,7 +43,7 @@ DEAD_NEIGHBOUR_MS = 500.0
 NO_ROUTE_THERE = ((3, 0), (1, 0))
 
 
-def tcp_sight(opened: Opened) -> TcpSight:
+def tcp_symptom(opened: Opened) -> TcpSymptom:
     """What a connect looked like."""
     failure = opened.failure
     if failure is None:
@@ -64,7 +64,7 @@ def tcp_sight(opened: Opened) -> TcpSight:
     return "rejected" if failure.endswith("-unreachable") else "other"
 
 
-def hello_sight(attempt: Attempt | None) -> HelloSight:
+def hello_symptom(attempt: Attempt | None) -> HelloSymptom:
     """What a ClientHello looked like."""
     if attempt is None:
         return "none"
@@ -81,13 +81,13 @@ def hello_sight(attempt: Attempt | None) -> HelloSight:
     return _silent(attempt)
 
 
-def _ended(attempt: Attempt) -> HelloSight:
+def _ended(attempt: Attempt) -> HelloSymptom:
     if attempt.first_ms < AT_ONCE_MS:
         return "reset" if attempt.first == "reset" else "closed"
     return "late-3s" if attempt.first_ms < REFUSED_MS else "late"
 
 
-def _silent(attempt: Attempt) -> HelloSight:
+def _silent(attempt: Attempt) -> HelloSymptom:
     if attempt.tcp.get("unacked"):
         return "lost"
     return "gap" if attempt.tcp.get("rcv_ooopack") else "mute"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.load.inventory.starter import starter_inventory
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
 from netprobe.load.request import load_request
+from netprobe.load.starter import starter_inventory
 from netprobe.plan.expand import make_plan
 
-BASE = str(Path(__file__).parents[1] / "good" / "base.yaml")
+BASE = str(Path(__file__).parent / "good" / "base.yaml")
 
 
 @pytest.mark.parametrize("name", [*bundled_names(), BASE])

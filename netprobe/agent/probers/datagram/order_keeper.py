@@ -1,0 +1,178 @@
+"""The orders of a datagram engine and their sockets, from the message to ``Done``."""
+
+import resource
+import socket
+from collections import deque
+from typing import Deque, Dict, Optional
+
+from ...core.agent import AgentCore
+from ...core.pump import SHORT_FOR_S, SHORT_S, Pump
+from ...wire.failures import is_transient, name_of
+from ...wire.parts import OutcomeKind
+from ..outcomes import kind
+from .orders import Channel, DatagramOrder, PendingFlow
+from .scheduler import CHUNK, DatagramScheduler
+
+MOST_ORDERS = 2000
+
+
+class OrderKeeper:
+    """Starts and ends orders; an order without a socket waits, or all its flows fail alike."""
+
+    def __init__(self, agent: AgentCore) -> None:
+        self.agent = agent
+        self.now = agent.loop.now
+        self.orders: Dict[int, DatagramOrder] = {}
+        # Orders that wait for a socket.
+        self._backlog: Deque[DatagramOrder] = deque()
+        self._short_since: Optional[float] = None
+        self._scheduler = DatagramScheduler(agent)
+        self._pump = Pump(agent.loop, self.run)
+
+    # What an engine says
+
+    def open_socket(self, order: DatagramOrder) -> socket.socket:
+        """A socket for an order. Raises OSError."""
+        raise NotImplementedError
+
+    def open_failure(self, error: OSError) -> str:
+        """The failure of an order whose socket could not be opened."""
+        return name_of(error.errno)
+
+    def run(self) -> None:
+        """Do what is due."""
+        raise NotImplementedError
+
+    def serve_channel(self, channel: Channel) -> None:
+        """Read what has arrived."""
+        raise NotImplementedError
+
+    # Orders
+
+    def take_order(self, order: DatagramOrder) -> None:
+        """Start an order now or when there is a socket for it; its outcomes and ``Done`` follow."""
+        if self.is_full():
+            self._backlog.append(order)
+        else:
+            self._start_order(order)
+
+    def is_full(self) -> bool:
+        """Whether new orders must wait until others are done."""
+        return len(self.orders) >= most_orders()
+
+    def _start_order(self, order: DatagramOrder) -> bool:
+        """Whether it could start; else it waits for a descriptor."""
+        try:
+            self.open_channel(order)
+        except OSError as error:
+            if is_transient(error.errno) and not self._is_short_for_long():
+                self._backlog.appendleft(order)
+                self._pump.wake(SHORT_S)
+                return False
+            self.orders[order.id] = order
+            self.refuse_order(order, error)
+            return True
+        self._short_since = None
+        self.orders[order.id] = order
+        if order.pending:
+            self._scheduler.add(order)
+            self._pump.wake(0.0)
+        else:
+            self.finish_order(order)
+        return True
+
+    def _is_short_for_long(self) -> bool:
+        """Whether this host has been short of descriptors for too long to wait on."""
+        now: float = self.now()
+        if self._short_since is None:
+            self._short_since = now
+        return now - self._short_since > SHORT_FOR_S
+
+    def start_backlog(self) -> None:
+        """Start what had to wait, as far as it can now."""
+        while self._backlog and not self.is_full():
+            if not self._start_order(self._backlog.popleft()):
+                return
+
+    def open_channel(self, order: DatagramOrder) -> None:
+        """Give an order its socket. Raises OSError."""
+        order.channel = Channel(self.agent.loop, self.open_socket(order), self.serve_channel)
+        order.channel.order = order
+
+    def close_channel(self, order: DatagramOrder) -> None:
+        """Take its socket from an order, which may have none."""
+        if order.channel is not None:
+            order.channel.close()
+            order.channel = None
+
+    def refuse_order(self, order: DatagramOrder, error: OSError) -> None:
+        """Nothing of this order can be asked: every flow has the same outcome."""
+        what = kind("bind", self.open_failure(error))
+        while not order.is_taken():
+            for _, port, look in order.take(CHUNK):
+                self.report(order, port, what, None, look)
+
+    def cancel(self, order_id: int) -> bool:
+        """End an order early; whether it was one of this engine."""
+        for order in self._backlog:
+            if order.id == order_id:
+                self._backlog.remove(order)
+                order.finish(True)
+                return True
+        found = self.orders.get(order_id)
+        if found is None:
+            return False
+        for flow in list(found.out.values()):
+            self.forget_flow(found, flow)
+        self.finish_order(found, True)
+        return True
+
+    def resume(self) -> None:
+        """The agent's output has drained: new probes may start again."""
+        if self._scheduler:
+            self._pump.wake(0.0)
+
+    def close(self) -> None:
+        """Close every socket; outcomes of what was out are lost."""
+        for order in self.orders.values():
+            self.close_channel(order)
+        self.orders = {}
+        self._backlog.clear()
+        self._scheduler.clear()
+        self._pump.stop()
+
+    def finish_order(self, order: DatagramOrder, cancelled: bool = False) -> None:
+        self._scheduler.remove(order)
+        self.close_channel(order)
+        del self.orders[order.id]
+        order.finish(cancelled)
+        if self._backlog:
+            self._pump.wake(0.0)
+
+    def report(
+        self,
+        order: DatagramOrder,
+        port: int,
+        what: OutcomeKind,
+        rtt_s: Optional[float],
+        look: int,
+        packets: Optional[int] = None,
+    ) -> None:
+        """The final outcome of one flow."""
+        order.outcomes.add(port, what, rtt_s, look, packets)
+        order.pending -= 1
+        if not order.pending:
+            self.finish_order(order)
+
+    def forget_flow(self, order: DatagramOrder, flow: PendingFlow) -> None:
+        """A flow is no longer out."""
+        del order.out[flow.port]
+        self._scheduler.window.answered(flow.batch)
+
+
+def most_orders() -> int:
+    """How many orders, each with a socket, may be worked on at once: a part of the soft limit."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return MOST_ORDERS
+    return max(8, min(MOST_ORDERS, soft // 8))

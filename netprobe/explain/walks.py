@@ -1,0 +1,59 @@
+"""What TTL walks saw, as sentences and as facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.probe.settings import MAX_TTL
+
+
+def walk_words(walk: Walked, what: str) -> str:
+    """``tcp/7000: 1 10.0.0.1, 2 10.0.2.2 answers``."""
+    if walk.failure is not None:
+        return f"{what}: could not be sent ({walk.failure})"
+    hops = heard(walk)
+    if not hops:
+        return f"{what}: no hop answers at all"
+    text = ", ".join(f"{ttl} {address or 'no answer'}" for ttl, address in hops)
+    if walk.reached:
+        return f"{what}: {text} answers"
+    return f"{what}: {text}{' (which refuses it)' if refused(walk) else ', then nobody answers'}"
+
+
+def refused(walk: Walked) -> bool:
+    """Whether the last hop that answered ended the walk: its word was no time-exceeded.
+
+    A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
+    """
+    hops = walk.hops
+    return not walk.reached and 0 < len(hops) < MAX_TTL and hops[-1].address is not None
+
+
+def heard(walk: Walked) -> list[WalkHop]:
+    """The hops up to the last that answered."""
+    hops = list(walk.hops)
+    while hops and hops[-1].address is None:
+        hops.pop()
+    return hops
+
+
+def distance(walk: Walked | None) -> int | None:
+    """How many hops away the destination answered; None: it did not."""
+    if walk is None or not walk.reached:
+        return None
+    return max(ttl for ttl, _ in heard(walk))
+
+
+def walk_facts(walk: Walked | None) -> dict[str, Any] | None:
+    """A walk for programs: every hop that was asked, null where nobody answered."""
+    if walk is None:
+        return None
+    hops = [{"ttl": ttl, "address": address} for ttl, address in walk.hops]
+    return {
+        "hops": hops,
+        "reached": walk.reached,
+        "refused": refused(walk),
+        "failure": walk.failure,
+    }

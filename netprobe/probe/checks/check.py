@@ -1,0 +1,114 @@
+"""What a follow-up check is, and the one loop that runs them.
+
+A check looks again at some flows of one destination, after their first probes. It never changes
+what was measured: its conclusions are fields of their own, and only the judge says what they mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from netprobe.errors import AgentError
+from netprobe.model.trail import TrailEntry
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.translated_sources import Origins
+
+# What a check may need: an agent at the destination (its round of listeners), or none there.
+Need = Literal["agent", "no-agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One destination while its flows are checked. ``round`` is None without an agent there."""
+
+    fleet: Fleet
+    agent: AgentMethods
+    prober: Prober
+    origins: Origins
+    round: Round | None = None
+
+    def meets(self, need: Need | None) -> bool:
+        """Whether the scene has what a check needs."""
+        return need is None or (need == "agent") == (self.round is not None)
+
+
+class Check(ABC):
+    """A follow-up look. ``name`` is what the trail calls it."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Need | None] = None
+    # Whether the flows mean nothing without it: then a bug of an agent is the loss of that agent.
+    vital: ClassVar[bool] = False
+
+    @abstractmethod
+    def concerns(self, seen: Sighting) -> bool:
+        """Whether the check looks at this flow, or needs to know of it."""
+
+    def group(self, seen: Sighting) -> Hashable:
+        """Flows with one key are looked at together: those of one source and address."""
+        return pair_of(seen)
+
+    @abstractmethod
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Look at one group, and give it back with what was found.
+
+        Raises AgentError where an agent is gone; then the group stays as it was.
+        """
+
+
+def pair_of(seen: Sighting) -> tuple[str, str]:
+    """The source and the address of a flow."""
+    return (seen.task.source.name, seen.task.address)
+
+
+async def run_checks(checks: Sequence[Check], seen: list[Sighting], scene: Scene) -> list[Sighting]:
+    """Run one check after the other over all flows of a destination.
+
+    Raises AgentError where the destination's own agent is lost meanwhile.
+    """
+    for check in checks:
+        if scene.meets(check.needs):
+            seen = await apply_check(check, seen, scene)
+    return seen
+
+
+async def apply_check(check: Check, seen: Iterable[Sighting], scene: Scene) -> list[Sighting]:
+    """Run one check; its groups are looked at side by side."""
+    found: list[Sighting] = []
+    groups: dict[Hashable, list[Sighting]] = {}
+    for one in seen:
+        if check.concerns(one):
+            groups.setdefault(check.group(one), []).append(one)
+        else:
+            found.append(one)
+    looked = await asyncio.gather(*(_look(check, group, scene) for group in groups.values()))
+    return found + [one for group in looked for one in group]
+
+
+async def _look(check: Check, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    began_s = time.monotonic()
+    try:
+        found = await check.look(group, scene)
+    except AgentError:
+        if scene.round is not None and (check.vital or not scene.agent.alive):
+            raise
+        return group  # the source is gone: what it saw stands as it is
+    elapsed_ms = round((time.monotonic() - began_s) * 1000)
+    before = {id(one) for one in group}
+    return [one if id(one) in before else _timed(one, check, elapsed_ms) for one in found]
+
+
+def _timed(one: Sighting, check: Check, elapsed_ms: int) -> Sighting:
+    """The flow with the check's entry at the end of its trail, and how long the look took."""
+    trail = one.trail
+    if not trail or trail[-1].name != check.name:
+        trail = (*trail, TrailEntry(check.name))
+    return replace(one, trail=(*trail[:-1], replace(trail[-1], elapsed_ms=elapsed_ms)))

@@ -1,0 +1,217 @@
+"""Resets that may not be the destination's: something nearer may have forged them.
+
+* A genuine reset arrives with the destination's TTL. With IP_MINTTL just above that the kernel
+  ignores it, and still sees one from a nearer forger (docs/network-facts.md, section 2).
+* Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
+  gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
+  whatever comes from the address has lost at least one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Outcome
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
+
+# What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
+INITIAL_TTLS = (64, 128, 255)
+# Connects that are made to see whether the interface counts their packets.
+COUNTED_CONNECTS = 64
+
+
+class ForgedResets(Check):
+    """Checks resets, once a source and address; flows that were answered tell the genuine TTL."""
+
+    name = "forged-resets"
+
+    def concerns(self, seen: Sighting) -> bool:
+        """Resets, and answers whose TTL is known to be the destination's."""
+        return _is_reset(seen) or genuine_ttl(seen.outcome) is not None
+
+    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        """Tell forged resets from genuine ones, port by port."""
+        resets = [seen for seen in group if _is_reset(seen)]
+        task = group[0].task
+        if not resets or task.address in {one.text for one in task.source.addresses}:
+            return group
+        looks = _ResetLooks(task, scene)
+        ttl = await _find_ttl(task, group, scene)
+        pieces = await (looks.without_ttl(resets) if ttl is None else looks.with_ttl(resets, ttl))
+        others = [seen for seen in group if not _is_reset(seen)]
+        return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
+
+
+async def is_genuine(reset: Sighting, group: Iterable[Sighting], scene: Scene) -> bool:
+    """Whether nothing nearer resets this connection when it is asked alone."""
+    ttl = await _find_ttl(reset.task, group, scene)
+    if ttl is None:
+        return False
+    again = await scene.prober.ask(
+        reset.task, "tcp", reset.ports, look_ms=CHECK_MS, min_ttl=ttl + 1
+    )
+    return not any(one.failure == "refused" and not one.icmp for _, one in again)
+
+
+@dataclass
+class _ResetLooks:
+    """The looks at the resets of one pair; ``facts`` are what the trail says of them."""
+
+    task: Task
+    scene: Scene
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    async def with_ttl(self, resets: list[Sighting], ttl: int) -> list[Sighting]:
+        """Resets with a TTL above that of genuine answers were made nearer."""
+        ports = port_sets.union(seen.ports for seen in resets)
+        self.facts["answer_ttl"] = ttl
+        forged = await self._find_refused(ports, ttl + 1)
+        if forged and await self._start_higher(forged):
+            return resets
+        # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
+        neighbour = ttl in INITIAL_TTLS
+        left = await self._leave_host(resets) if forged or neighbour else None
+        if neighbour and left is False:
+            forged = ports
+        return [piece for seen in resets for piece in _split(seen, forged, left)]
+
+    async def without_ttl(self, resets: list[Sighting]) -> list[Sighting]:
+        """Nothing tells the destination's TTL: only a full one says something of whose it is."""
+        task = self.task
+        route = await self.scene.fleet.agent(task.source).route(task.address, source_address(task))
+        if route.gateway in (None, task.address):
+            return resets
+        full = await self._find_full(port_sets.union(seen.ports for seen in resets))
+        left = await self._leave_host(resets) if full else None
+        forged = bool(full) and (left is False or await self._first_hop_resets(full))
+        return [piece for seen in resets for piece in _split_full(seen, full, forged, left)]
+
+    async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
+        """The ports whose resets arrive with at least this TTL."""
+        found = await self.scene.prober.ask(
+            self.task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl
+        )
+        refused = port_sets.union(
+            some for some, one in found if one.failure == "refused" and not one.icmp
+        )
+        self.facts.setdefault("min_ttl", min_ttl)
+        self.facts.setdefault("refused_again", bool(refused))
+        return refused
+
+    async def _find_full(self, ports: Ports) -> Ports:
+        """The ports whose resets no router has lowered the TTL of."""
+        full: Ports = ()
+        for ttl in INITIAL_TTLS:
+            here = await self._find_refused(ports, ttl)
+            if not here:
+                break
+            # Ask twice: if a reset got lost, the TTL would wrongly look undiminished.
+            for _ in range(2 if ttl < max(INITIAL_TTLS) else 0):
+                lower = port_sets.subtract(here, await self._find_refused(here, ttl + 1))
+                here = lower or ()
+                if not here:
+                    break
+            full = port_sets.union((full, here))
+        return full
+
+    async def _first_hop_resets(self, ports: Ports) -> bool:
+        """Whether a full TTL can only be the first hop's.
+
+        A SYN that dies of its TTL there was not for that hop. A router that sets the TTL of all
+        that it forwards gives a reset of an unused port a full one, too.
+        """
+        task = self.task
+        control = ((CONTROL_PORTS[0],) * 2,)
+        if await self._find_refused(control, min(INITIAL_TTLS)):
+            return False
+        agent = self.scene.fleet.agent(task.source)
+        walked = await agent.walk("tcp", task.address, ports[0][0], source_address(task), 1)
+        self.facts["dies_at_first_hop"] = any(hop.address for hop in walked.hops)
+        return any(hop.ttl == 1 and hop.address not in (None, task.address) for hop in walked.hops)
+
+    async def _start_higher(self, forged: Ports) -> bool:
+        """Whether these resets start with another TTL than the answers: then nothing is known."""
+        first = ((forged[0][0], forged[0][0]),)
+        answers = await self.scene.prober.ask(self.task, "tcp", first, look_ms=CHECK_MS, min_ttl=65)
+        higher = any(one.failure == "refused" for _, one in answers)
+        self.facts["higher"] = {"min_ttl": 65, "refused": higher}
+        return higher
+
+    async def _leave_host(self, resets: list[Sighting]) -> bool | None:
+        """Whether connects raise the interface's count of sent packets; None: nobody could say."""
+        task = self.task
+        agent = self.scene.fleet.agent(task.source)
+        port = resets[0].ports[0][0]
+        counted = await agent.count_sent(task.address, source_address(task), port, COUNTED_CONNECTS)
+        self.facts["sent"] = counted
+        return None if counted.packets is None else counted.packets >= counted.connects
+
+
+async def _find_ttl(task: Task, group: Iterable[Sighting], scene: Scene) -> int | None:
+    """The TTL of genuine answers: from what was heard already, else asked for."""
+    known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
+    known = known or await _ask_ttl(task, scene)
+    return known[0] if known else None
+
+
+async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
+    """The TTL of an echo reply, or of the answer of a closed UDP port."""
+    for protocol, ports in (("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
+        outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
+        found = [ttl for _, one in outcomes if (ttl := genuine_ttl(one)) is not None]
+        if found:
+            return found
+    return []
+
+
+def genuine_ttl(outcome: Outcome | None) -> int | None:
+    """The TTL of an answer that only the address itself gives, where the kernel said it."""
+    if outcome is None:
+        return None
+    if outcome.icmp is not None:
+        return outcome.icmp.ttl if outcome.icmp.origin == "destination" else None
+    return outcome.ttl if outcome.answer in ("echo", "nonce", "service") else None
+
+
+def _is_reset(sighting: Sighting) -> bool:
+    outcome = sighting.outcome
+    return (
+        outcome is not None
+        and outcome.failure == "refused"
+        and outcome.icmp is None
+        and not outcome.blind
+    )
+
+
+def _split(sighting: Sighting, forged: Ports, left: bool | None) -> list[Sighting]:
+    """The ports whose reset came from nearer, and those whose reset is the destination's."""
+    assert sighting.outcome is not None
+    nearer = port_sets.intersect(sighting.ports, forged)
+    rest = port_sets.subtract(sighting.ports, forged)
+    pieces = []
+    if nearer:
+        outcome = replace(sighting.outcome, forged=True, left_host=left)
+        pieces.append(replace(sighting, ports=nearer, outcome=outcome))
+    if rest:
+        outcome = replace(sighting.outcome, forged=False)
+        pieces.append(replace(sighting, ports=rest, outcome=outcome))
+    return pieces
+
+
+def _split_full(sighting: Sighting, full: Ports, forged: bool, left: bool | None) -> list[Sighting]:
+    """The ports whose reset came with a full TTL, and the others, of which nothing is known."""
+    assert sighting.outcome is not None
+    some = port_sets.intersect(sighting.ports, full)
+    rest = port_sets.subtract(sighting.ports, full)
+    word = True if forged else None
+    outcome = replace(sighting.outcome, forged=word, full_ttl=True, left_host=left)
+    lower = replace(sighting.outcome, full_ttl=False)
+    pieces = ((some, outcome), (rest, lower))
+    return [replace(sighting, ports=ports, outcome=one) for ports, one in pieces if ports]

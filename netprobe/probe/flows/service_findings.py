@@ -1,0 +1,31 @@
+"""What a live service said, as outcomes and warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from netprobe.model.evidence import Outcome
+from netprobe.probe.flows.work import Task
+from netprobe.protocols.services import SERVICES, Finding
+
+# TLS handshakes cost the service more than they cost us.
+AT_ONCE = 8
+# Only what may be the service's own answer needs an explanation.
+_UNEXPECTED = ("other", "tls", "plaintext")
+
+
+def with_finding(outcome: Outcome, finding: Finding) -> Outcome:
+    """The outcome of a connection with what was found out behind it."""
+    return replace(outcome, answer=finding.told, said=finding.said)
+
+
+def service_warnings(task: Task, finding: Finding) -> tuple[str, ...]:
+    """What a reader should know beside the verdict."""
+    title = SERVICES[task.probe or ""].title
+    if finding.told in _UNEXPECTED:
+        return (f"{title} is expected there, and something else answered",)
+    if finding.told != "service":
+        words = {"closed": "it closed the connection", "reset": "the connection was reset"}
+        what = words.get(finding.told, "it said nothing")
+        return (f"{title} is expected there; when it was asked who it is, {what}",)
+    return () if finding.note is None else (f"{title} answers, but {finding.note}",)
