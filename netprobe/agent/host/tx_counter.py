@@ -25,7 +25,7 @@ def count_sent(agent: AgentCore, order: TxCountOrder) -> None:
     target = target_of(order.dst, order.src)
     device = look_up_route(RouteOrder(order.id, order.dst, order.src)).dev
     before = _read_sent(device)
-    made = _connect_all(target, order.port, order.count)
+    made = _connect_all(target, order.port, order.connects)
     after = _read_sent(device)
     counted = after - before if before is not None and after is not None else None
     agent.send(TxCounted(order.id, made, counted, device))

@@ -77,7 +77,7 @@ def _record_reader(record: Any) -> Reader:
 
 def _reader(shape: Any) -> Reader:
     """What checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
-    arguments = getattr(shape, "__args__", None) or ()
+    arguments: Tuple[Any, ...] = getattr(shape, "__args__", None) or ()
     origin = getattr(shape, "__origin__", shape)
     if _NONE in arguments:
         return _optional_reader(_reader(arguments[0]))

@@ -171,13 +171,13 @@ class EgressOrder(NamedTuple):
 
 
 class TxCountOrder(NamedTuple):
-    """Do connects leave this host? ``count`` are made at once, and the interface's counter read."""
+    """Do connects leave this host? ``connects`` are made at once, and the interface's counter read."""
 
     id: int
     dst: str
     src: Optional[str]
     port: int
-    count: int
+    connects: int
 
 
 class NameserversOrder(NamedTuple):

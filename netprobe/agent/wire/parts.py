@@ -119,7 +119,7 @@ class CapturedProbe(NamedTuple):
     asker: str
     source_port: int
     port: int
-    count: int
+    packets: int
     order: Optional[int]
     devices: List[str]
 
