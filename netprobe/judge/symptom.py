@@ -106,7 +106,7 @@ def symptom(
 ) -> Symptom:
     """One word for an outcome. Total: every outcome has one.
 
-        ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source learned
+    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source learned
     that no host answers for the address. ``host_up``: a host is known to have it, so a late "host
     unreachable" is a refusal that the router's rate limit delayed.
     """

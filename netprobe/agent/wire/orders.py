@@ -171,7 +171,7 @@ class EgressOrder(NamedTuple):
 
 
 class TxCountOrder(NamedTuple):
-    """Do connects leave this host? ``connects`` are made at once, and the interface's counter read."""
+    """Do connects leave this host? Makes some at once, and reads the interface's counter."""
 
     id: int
     dst: str

@@ -49,7 +49,9 @@ class World:
                 ProbeOrder: self._probe,
                 EchoOrder: self._echo,
                 RouteOrder: routed(gateway=self.gateway),
-                TxCountOrder: lambda order: TxCounted(order.id, order.count, self.packets, "eth0"),
+                TxCountOrder: lambda order: TxCounted(
+                    order.id, order.connects, self.packets, "eth0"
+                ),
                 WalkOrder: lambda order: Walked(
                     order.id, [WalkHop(1, self.first_hop)], False, None
                 ),
