@@ -1,4 +1,4 @@
-"""docs/verdicts.md, printed from the tables: ``python -m netprobe.judge.docs_page``."""
+"""docs/verdicts.md, printed from the tables: ``python -m pages.verdicts``."""
 
 from __future__ import annotations
 

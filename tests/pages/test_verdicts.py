@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from netprobe.judge.docs_page import page
+from pages.verdicts import page
 
 
 def test_the_page_is_fresh() -> None:

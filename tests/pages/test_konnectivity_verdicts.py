@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from netprobe.konnectivity.docs_page import page
 from netprobe.konnectivity.verdicts import VERDICTS
+from pages.konnectivity_verdicts import page
 
 DOCS = Path(__file__).parents[2] / "docs"
 

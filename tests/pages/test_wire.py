@@ -12,7 +12,7 @@ import pytest
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.parts import Pace
 from netprobe.agent.wire.stream_messages import StreamTimes
-from netprobe.vantage.wire_page import page, parts
+from pages.wire import page, parts
 
 PATH = Path(__file__).parents[2] / "docs" / "wire.md"
 RECORDS = [*ORDERS.values(), *ANSWERS.values(), *parts()]

@@ -1,0 +1,1 @@
+"""Pages of docs/ that are printed from the definitions in netprobe/: `make docs`."""
