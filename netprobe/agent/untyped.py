@@ -14,6 +14,7 @@ class _Form:
         return self
 
 
+TYPE_CHECKING = False
 Any = Callable = Deque = Dict = Iterable = Iterator = List = _Form()
 Optional = Sequence = Set = Tuple = Union = _Form()
 

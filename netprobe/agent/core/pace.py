@@ -1,6 +1,6 @@
 """How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 # The kernel sends its second SYN one second after the first. A learned deadline leaves room for the
 # answer to that one, however short the round trip is.
@@ -110,14 +110,6 @@ class Answers:
             # An answer to a second SYN looks a second slow; it must not undo what is known better.
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
 
-    def learn_many(self, addresses: List[str], rtts_s: List[float]) -> None:
-        """As ``learn``, of different destinations."""
-        if self._rtt_s.keys().isdisjoint(addresses):
-            self._rtt_s.update(zip(addresses, rtts_s))
-            return
-        for address, rtt_s in zip(addresses, rtts_s):
-            self.learn(address, rtt_s)
-
     def knows(self, address: str) -> bool:
         """Whether this destination has answered anything."""
         return address in self._rtt_s
@@ -139,11 +131,3 @@ class Answers:
         if known is None or known.burst != burst or known.interval_s != interval_s:
             known = self._pacers[key] = Pacer(burst, interval_s)
         return known
-
-
-def answers_of(agent: Any) -> Answers:
-    """The memory that all engines of one agent share; made by whoever asks first."""
-    answers: Optional[Answers] = getattr(agent, "answers", None)
-    if answers is None:
-        answers = agent.answers = Answers()
-    return answers

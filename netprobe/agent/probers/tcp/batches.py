@@ -1,4 +1,4 @@
-"""What the TCP engine has out: connects in volleys, and their order with its deadlines."""
+"""What the TCP engine has out: connects in batches, and their order with its deadlines."""
 
 import socket
 from collections import deque
@@ -10,8 +10,8 @@ from ..orders import Order, Part
 from ..outcomes import Kind
 from .socket_pool import Pool
 
-# One connect that is out: its volley, and its place there.
-Flight = Tuple["Volley", int]
+# One connect that is out: its batch, and its place there.
+Connect = Tuple["ConnectBatch", int]
 
 # The methods as functions, for map(): a chunk of connects is one loop in C.
 connect_ex = socket.SocketType.connect_ex
@@ -21,27 +21,27 @@ fileno = socket.SocketType.fileno
 STEADY_S = 0.02
 
 
-class Volley:
+class ConnectBatch(Batch):
     """Connects of one part and look that were started together, as columns.
 
     Mostly they also end together, and alike: then nothing is done connect by connect.
     """
 
     __slots__ = (
-        "_indices", "_started", "_step_s", "addresses", "batch", "fds", "look", "part", "ports",
+        "_indices", "_started", "_step_s", "addresses", "fds", "look", "part", "ports",
         "socks",
     )  # fmt: skip
 
     def __init__(
         self, part: Part, look: int, ports: Sequence[int], socks: List[socket.socket]
     ) -> None:
+        Batch.__init__(self, len(socks))
         self.part = part
         self.look = look
         self.ports = ports
         self.socks = socks
         self.addresses: List[Tuple[Any, ...]] = part.order.target.addresses(ports)
         self.fds = list(map(fileno, socks))
-        self.batch = Batch(len(socks))
         self._started = self._step_s = 0.0
         self._indices: Optional[Dict[int, int]] = None
 
@@ -82,8 +82,8 @@ class TcpOrder(Order):
 
     def __init__(self, agent: Any, message: Dict[str, Any], pool: Pool) -> None:
         Order.__init__(self, agent, message)
-        self.first: Deque[Volley] = deque()
-        self.later: Deque[Volley] = deque()
+        self.first: Deque[ConnectBatch] = deque()
+        self.later: Deque[ConnectBatch] = deque()
         # Host-unreachable that came once, by port; it is asked again.
         self.dead: Dict[int, Kind] = {}
         self._silent: Dict[int, Tuple[int, Optional[bool]]] = {}

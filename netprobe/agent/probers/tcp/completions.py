@@ -1,4 +1,4 @@
-"""What came back on connects: whole volleys of events at once, because most of them end alike.
+"""What came back on connects: whole batches of events at once, because most of them end alike.
 
 A connect that ended is asked for its result by connect(), which also makes its socket new. What an
 ICMP error ended while connect() was at work is still out, as far as the kernel is concerned: then
@@ -11,7 +11,7 @@ import socket
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
 
 from ...core.pump import Window
 from ...net.errqueue import Cause, IcmpFact, next_causes
@@ -25,8 +25,11 @@ from ...wire.failures import (
     until_error,
 )
 from ..outcomes import Kind, kind
-from .batches import Volley, connect_ex, pick
+from .batches import ConnectBatch, connect_ex, pick
 from .socket_pool import Pool
+
+if TYPE_CHECKING:
+    from .engine import TcpEngine
 
 # A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
 # did not clear that counter, so such a socket is not used again.
@@ -40,38 +43,40 @@ RESET_BY_PEER = kind("connect", REFUSED)
 _FD, _MASK = itemgetter(0), itemgetter(1)
 _shutdown = socket.SocketType.shutdown
 Event = Tuple[int, int]
-# Connects of one volley that have news.
-Group = Tuple[Volley, Sequence[int]]
+# Connects of one batch that have news.
+Group = Tuple[ConnectBatch, Sequence[int]]
 
 
-class Arrivals:
+class Completions:
     """Notes what is the same for many connects; ``owner`` sees to the others one by one."""
 
-    def __init__(self, owner: Any, pool: Pool, live: Dict[int, Volley], window: Window) -> None:
+    def __init__(
+        self, owner: "TcpEngine", pool: Pool, live: Dict[int, ConnectBatch], window: Window
+    ) -> None:
         self._owner = owner
         self._pool = pool
         self._live = live
         self._window = window
 
-    def take(self, events: List[Event], now: float) -> List[Group]:
-        """Handle what these events are about; gives what was refused, for ``sort``."""
+    def take_events(self, events: List[Event], now: float) -> List[Group]:
+        """Handle what these events are about; gives what was refused, for ``sort_refused``."""
         masks = set(map(_MASK, events))
         if select.EPOLLERR in masks:
             # An error waits, but the connect is still out.
-            queued, events = _apart(events, select.EPOLLERR)
-            for volley, indices in self._groups(queued):
-                self._queued(volley, indices, now)
+            queued, events = _split_events(events, select.EPOLLERR)
+            for batch, indices in self._group_events(queued):
+                self._end_queued(batch, indices, now)
         if select.EPOLLOUT in masks:
             # It may write, and nothing else: it has opened.
-            ready, events = _apart(events, select.EPOLLOUT)
-            for volley, indices in self._groups(ready):
-                self._opened(volley, indices, now)
+            ready, events = _split_events(events, select.EPOLLOUT)
+            for batch, indices in self._group_events(ready):
+                self._end_opened(batch, indices, now)
         refused: List[Group] = []
-        for volley, indices in self._groups(events):
-            refused += self._ended(volley, indices, now)
+        for batch, indices in self._group_events(events):
+            refused += self._fetch_results(batch, indices, now)
         return refused
 
-    def sort(self, refused: List[Group], events: List[Event], now: float) -> None:
+    def sort_refused(self, refused: List[Group], events: List[Event], now: float) -> None:
         """Tell resets from rejects: EPOLLERR is left only where something is in the error queue.
 
         Asking a connect for its result has woken its descriptor once more, so a reset costs no
@@ -81,77 +86,81 @@ class Arrivals:
         if any(mask & select.EPOLLERR for mask in masks):
             events = [event for event in events if not event[1] & select.EPOLLERR]
         clean = set(map(_FD, events))
-        for volley, indices in refused:
-            if clean.issuperset(pick(volley.fds, indices)):
-                self._reset(volley, indices, now)
+        for batch, indices in refused:
+            if clean.issuperset(pick(batch.fds, indices)):
+                self._end_reset(batch, indices, now)
                 continue
-            resets = [index for index in indices if volley.fds[index] in clean]
+            resets = [index for index in indices if batch.fds[index] in clean]
             if resets:
-                self._reset(volley, resets, now)
-            rest = [index for index in indices if volley.fds[index] not in clean]
-            self._failed(volley, rest, [errno.ECONNREFUSED] * len(rest), now)
+                self._end_reset(batch, resets, now)
+            rest = [index for index in indices if batch.fds[index] not in clean]
+            self._end_failed(batch, rest, [errno.ECONNREFUSED] * len(rest), now)
 
-    def _groups(self, events: List[Event]) -> List[Group]:
-        """The connects that these events are about, by volley."""
+    def _group_events(self, events: List[Event]) -> List[Group]:
+        """The connects that these events are about, by batch."""
         if not events:
             return []
         fds = list(map(_FD, events))
-        volleys = set(map(self._live.get, fds))
-        if len(volleys) == 1:
-            return [(each, each.indices(fds)) for each in volleys if each is not None]
-        groups: Dict[Volley, List[int]] = {}
+        batches = set(map(self._live.get, fds))
+        if len(batches) == 1:
+            return [(each, each.indices(fds)) for each in batches if each is not None]
+        groups: Dict[ConnectBatch, List[int]] = {}
         for fd in fds:
-            volley = self._live.get(fd)
-            if volley is not None:
-                groups.setdefault(volley, []).append(fd)
-        return [(volley, volley.indices(some)) for volley, some in groups.items()]
+            batch = self._live.get(fd)
+            if batch is not None:
+                groups.setdefault(batch, []).append(fd)
+        return [(batch, batch.indices(some)) for batch, some in groups.items()]
 
-    def _ended(self, volley: Volley, indices: Sequence[int], now: float) -> List[Group]:
+    def _fetch_results(
+        self, batch: ConnectBatch, indices: Sequence[int], now: float
+    ) -> List[Group]:
         """Ask for results; gives what was refused."""
-        socks, addresses = pick(volley.socks, indices), pick(volley.addresses, indices)
+        socks, addresses = pick(batch.socks, indices), pick(batch.addresses, indices)
         codes = list(map(connect_ex, socks, addresses))
         if codes.count(errno.ECONNREFUSED) == len(codes):
-            return [(volley, indices)]
+            return [(batch, indices)]
         both = list(zip(indices, codes))
         opened = [index for index, code in both if code == 0]
         if opened:
-            self._opened(volley, opened, now)
+            self._end_opened(batch, opened, now)
         failed: List[Tuple[int, int]] = []
         for index, code in both:
             if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
-                self._owner.news((volley, index), code)
+                self._owner.take_result((batch, index), code)
             elif code not in (0, errno.ECONNREFUSED):
                 failed.append((index, code))
-        self._failed(volley, [index for index, _ in failed], [code for _, code in failed], now)
+        self._end_failed(batch, [index for index, _ in failed], [code for _, code in failed], now)
         refused = [index for index, code in both if code == errno.ECONNREFUSED]
-        return [(volley, refused)] if refused else []
+        return [(batch, refused)] if refused else []
 
-    def _queued(self, volley: Volley, indices: Sequence[int], now: float) -> None:
+    def _end_queued(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
         """Connects that are out and have an error waiting."""
-        causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
+        causes = next_causes(pick(batch.socks, indices), pick(batch.addresses, indices))
         first = causes[0]
         if first is not None and causes.count(first) == len(causes):
-            self._end_alike(volley, indices, first[0], first, now, True)
+            self._end_alike(batch, indices, first[0], first, now, True)
             return
         groups: Dict[Cause, List[int]] = {}
         for index, cause in zip(indices, causes):
             if cause is not None:
                 groups.setdefault(cause, []).append(index)
         for cause, some in groups.items():
-            self._end_alike(volley, some, cause[0], cause, now, True)
+            self._end_alike(batch, some, cause[0], cause, now, True)
 
-    def _failed(self, volley: Volley, indices: Sequence[int], codes: List[int], now: float) -> None:
+    def _end_failed(
+        self, batch: ConnectBatch, indices: Sequence[int], codes: List[int], now: float
+    ) -> None:
         """Connects that something ended; those that the same ended go together."""
         alike: Dict[Tuple[int, Optional[Cause]], List[int]] = {}
-        causes = next_causes(pick(volley.socks, indices), pick(volley.addresses, indices))
+        causes = next_causes(pick(batch.socks, indices), pick(batch.addresses, indices))
         for index, code, cause in zip(indices, codes, causes):
             alike.setdefault((code, cause), []).append(index)
         for (code, cause), some in alike.items():
-            self._end_alike(volley, some, code, cause, now, False)
+            self._end_alike(batch, some, code, cause, now, False)
 
     def _end_alike(
         self,
-        volley: Volley,
+        batch: ConnectBatch,
         indices: Sequence[int],
         code: int,
         cause: Optional[Cause],
@@ -159,69 +168,69 @@ class Arrivals:
         still_out: bool,
     ) -> None:
         """Connects that the same error ended; ``still_out``: not yet as far as the kernel goes."""
-        elapsed_s = now - volley.started(indices[0])
+        elapsed_s = now - batch.started(indices[0])
         if elapsed_s > SWIFT_S:
             for index in indices:
-                self._owner.refused((volley, index), cause, code)
+                self._owner.take_failure((batch, index), cause, code)
             return
-        self._land(volley, indices)
-        shelf = volley.part.order.shelf
+        self._forget_connects(batch, indices)
+        shelf = batch.part.order.shelf
         if still_out:
-            self._call_off(shelf, pick(volley.socks, indices))
+            self._call_off_connects(shelf, pick(batch.socks, indices))
         else:
-            shelf.extend(pick(volley.socks, indices))
+            shelf.extend(pick(batch.socks, indices))
         fact = None if cause is None else cause[1]
         what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
-        at_host = is_at_host(what, volley.addresses[0][0])
-        self._note(volley, indices, what, now, at_host)
+        at_host = is_at_host(what, batch.addresses[0][0])
+        self._note_outcome(batch, indices, what, now, at_host)
 
-    def _reset(self, volley: Volley, indices: Sequence[int], now: float) -> None:
-        if now - volley.started(indices[0]) > SWIFT_S:
+    def _end_reset(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
+        if now - batch.started(indices[0]) > SWIFT_S:
             for index in indices:
-                self._owner.refused((volley, index), None, errno.ECONNREFUSED)
+                self._owner.take_failure((batch, index), None, errno.ECONNREFUSED)
             return
-        self._land(volley, indices)
-        volley.part.order.shelf.extend(pick(volley.socks, indices))
-        self._note(volley, indices, RESET_BY_PEER, now, True)
+        self._forget_connects(batch, indices)
+        batch.part.order.shelf.extend(pick(batch.socks, indices))
+        self._note_outcome(batch, indices, RESET_BY_PEER, now, True)
 
-    def _call_off(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
+    def _call_off_connects(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
         """End connects that are out, so that their sockets can connect again."""
         # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
         done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
         shelf.extend(socks[:done])
         if done < len(socks):
             self._pool.drop(socks[done])
-            self._call_off(shelf, socks[done + 1 :])
+            self._call_off_connects(shelf, socks[done + 1 :])
 
-    def _opened(self, volley: Volley, indices: Sequence[int], now: float) -> None:
-        order = volley.part.order
-        if volley.part.mode != "connect" or order.may_meet_itself():
+    def _end_opened(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
+        order = batch.part.order
+        if batch.part.mode != "connect" or order.may_meet_itself():
             for index in indices:
-                self._owner.news((volley, index), 0)
+                self._owner.take_result((batch, index), 0)
             return
-        self._land(volley, indices)
+        self._forget_connects(batch, indices)
         # A FIN: a service that listens there sees a polite client.
-        self._pool.part(order.shelf, pick(volley.socks, indices), now)
-        self._note(volley, indices, OPEN, now, True)
+        self._pool.part(order.shelf, pick(batch.socks, indices), now)
+        self._note_outcome(batch, indices, OPEN, now, True)
 
-    def _land(self, volley: Volley, indices: Sequence[int]) -> None:
+    def _forget_connects(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
         """These connects are no longer out."""
         live = self._live
-        for fd in pick(volley.fds, indices):
+        for fd in pick(batch.fds, indices):
             del live[fd]
-        self._window.answered(volley.batch, len(indices))
+        self._window.answered(batch, len(indices))
 
-    def _note(
-        self, volley: Volley, indices: Sequence[int], what: Kind, now: float, at_host: bool
+    def _note_outcome(
+        self, batch: ConnectBatch, indices: Sequence[int], what: Kind, now: float, at_host: bool
     ) -> None:
         """The outcome of these; ``at_host``: the destination itself answered."""
-        order = volley.part.order
+        order = batch.part.order
         rtt_s: Optional[float] = None
         if at_host:
-            rtt_s = now - volley.started(sum(indices) / len(indices))
-            self._owner.answered(order, now - volley.started(indices[0]))
-        order.outcomes.add_many(pick(volley.ports, indices), what, rtt_s, volley.look)
-        self._owner.settle(order, len(indices))
+            rtt_s = now - batch.started(sum(indices) / len(indices))
+            self._owner.learn_rtt(order, now - batch.started(indices[0]))
+        order.outcomes.add_many(pick(batch.ports, indices), what, rtt_s, batch.look)
+        self._owner.settle_ports(order, len(indices))
 
 
 def is_at_host(what: Kind, address: str) -> bool:
@@ -241,7 +250,7 @@ def elapsed_of(code: int, elapsed_s: float) -> Optional[int]:
     return round(elapsed_s * 10) * 100 if name_of(code) == HOST_UNREACHABLE else None
 
 
-def _apart(events: List[Event], mask: int) -> Tuple[List[Event], List[Event]]:
+def _split_events(events: List[Event], mask: int) -> Tuple[List[Event], List[Event]]:
     """The events with exactly this mask, and all others."""
     those = [event for event in events if event[1] == mask]
     if len(those) == len(events):

@@ -4,17 +4,19 @@ import errno
 import socket
 from collections import deque
 from itertools import repeat
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
-from ...core.pace import answers_of
 from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
 from ...net.errqueue import about, drain
 from ...net.sockets import is_own
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
 from ..orders import Flow, Part, Turn
 from ..outcomes import kind
-from .batches import TcpOrder, Volley, connect_ex
+from .batches import ConnectBatch, TcpOrder, connect_ex
 from .socket_pool import Pool
+
+if TYPE_CHECKING:
+    from .engine import TcpEngine
 
 # Young connects that may be out at once, and how many of one order are started in one go.
 WINDOW = 512
@@ -29,16 +31,18 @@ YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 
 
-class Launcher:
+class Scheduler:
     """The orders that still have something to start. ``owner`` is told of what ended at once."""
 
-    def __init__(self, agent: Any, owner: Any, pool: Pool, live: Dict[int, Volley]) -> None:
+    def __init__(
+        self, agent: Any, owner: "TcpEngine", pool: Pool, live: Dict[int, ConnectBatch]
+    ) -> None:
         self._agent = agent
         self._owner = owner
         self._pool = pool
         self._live = live
         self._now = agent.loop.now
-        self._answers = answers_of(agent)
+        self._answers = agent.answers
         self._pause_until = 0.0
         self.window = Window(WINDOW)
         self.queue: Deque[TcpOrder] = deque()
@@ -60,7 +64,7 @@ class Launcher:
             order.queued = True
             self.queue.append(order)
 
-    def launch(self) -> int:
+    def start_next(self) -> int:
         """Start the next chunk of one order; 0 where nothing may start now."""
         room = min(self.window.room(), self._pool.room())
         now = self._now()
@@ -97,29 +101,29 @@ class Launcher:
         # The hot half of the engine: whole chunks go through C loops (map, zip), flow by flow only
         # what did not simply go out.
         part, look, ports = turn
-        socks = self._sockets(order, turn)
+        socks = self._take_sockets(order, turn)
         if not socks:
             return
-        volley = Volley(part, look, ports[: len(socks)], socks)
+        batch = ConnectBatch(part, look, ports[: len(socks)], socks)
         begun = self._now()
-        codes = list(map(connect_ex, socks, volley.addresses))
+        codes = list(map(connect_ex, socks, batch.addresses))
         ended = self._now()
         failed: List[Tuple[int, socket.socket, int]] = []
         if codes.count(errno.EINPROGRESS) != len(codes):
             all_of_it = list(zip(ports, socks, codes))
             failed = [each for each in all_of_it if each[2] != errno.EINPROGRESS]
             out = [each for each in all_of_it if each[2] == errno.EINPROGRESS]
-            volley = Volley(part, look, [each[0] for each in out], [each[1] for each in out])
-        if len(volley):
+            batch = ConnectBatch(part, look, [each[0] for each in out], [each[1] for each in out])
+        if len(batch):
             order.short_since = None
-            volley.spread(begun, ended)
-            self._live.update(zip(volley.fds, repeat(volley)))
-            (order.first if look == 1 else order.later).append(volley)
-            self.window.add(volley.batch, now, _young_s(order))
+            batch.spread(begun, ended)
+            self._live.update(zip(batch.fds, repeat(batch)))
+            (order.first if look == 1 else order.later).append(batch)
+            self.window.add(batch, now, _find_young_s(order))
         for port, sock, code in failed:
-            self._at_once(part, port, look, sock, begun, code)
+            self._end_at_once(part, port, look, sock, begun, code)
 
-    def _sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
+    def _take_sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
         """One for each flow, used ones first; fewer where there are no more to be had."""
         part, look, ports = turn
         shelf = order.shelf
@@ -128,7 +132,7 @@ class Launcher:
         del shelf[-count:]
         while len(socks) < count:
             at = len(socks)
-            sock = self._new_socket(order, (part, ports[at], look))
+            sock = self._open_socket(order, (part, ports[at], look))
             if sock is None:
                 for port in ports[at + 1 :]:
                     self.ask_later(order, (part, port, look))
@@ -136,7 +140,7 @@ class Launcher:
             socks.append(sock)
         return socks
 
-    def _new_socket(self, order: TcpOrder, flow: Flow) -> Optional[socket.socket]:
+    def _open_socket(self, order: TcpOrder, flow: Flow) -> Optional[socket.socket]:
         """A fresh socket, or None where there is none to be had just now."""
         try:
             return self._pool.take(order, order.bound)
@@ -160,21 +164,23 @@ class Launcher:
         self._pause_until = now + SHORT_S
         return short_for_long(order, now) and not self._live
 
-    def _at_once(
+    def _end_at_once(
         self, part: Part, port: int, look: int, sock: socket.socket, started: float, code: int
     ) -> None:
         """connect() ended before it returned: by our own kernel, or (rarely) with success."""
         order = part.order
         if code == 0:
-            self._owner.opened(part, port, look, sock, started)
+            self._owner.take_open(part, port, look, sock, started)
             return
         error = about(drain(sock), order.target.address, port)
         bound = self._pool.is_bound(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN or (bound and (code == errno.EADDRNOTAVAIL or _is_left(order))):
-            # It was called off just when it opened after all, see ``Arrivals``; or its own port has
-            # lately been connected to this very port, and any other will do; or the host no longer
-            # has the address that it would have chosen.
+        if code == errno.EISCONN or (
+            bound and (code == errno.EADDRNOTAVAIL or _has_lost_source(order))
+        ):
+            # It was called off just when it opened after all, see ``Completions``; or its own port
+            # has lately been connected to this very port, and any other will do; or the host no
+            # longer has the address that it would have chosen.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
@@ -186,7 +192,7 @@ class Launcher:
         self._owner.report(order, port, what, None, look)
 
 
-def _is_left(order: TcpOrder) -> bool:
+def _has_lost_source(order: TcpOrder) -> bool:
     """Whether this host has lost the source address that it chose for this order."""
     bound = order.bound
     if bound is None or bound.source is None or order.target.source is not None:
@@ -194,7 +200,7 @@ def _is_left(order: TcpOrder) -> bool:
     return not is_own(bound._replace(address=bound.source))
 
 
-def _young_s(order: TcpOrder) -> float:
+def _find_young_s(order: TcpOrder) -> float:
     """How long a connect counts towards the window."""
     if not order.slowest_s:
         return YOUNG_S
