@@ -44,7 +44,7 @@ def _syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
             yield from _signature(node, lines)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             # "name: int = 1" becomes "name = 1".
-            yield _between(node.target, node.value, b" = ")
+            yield _annotation(node.target, node.annotation)
         elif isinstance(node, ast.ClassDef) and not _is_record(node):
             yield from (_whole(field) for field in node.body if _is_bare(field))
 
@@ -87,7 +87,16 @@ def _whole(node: ast.stmt, instead: bytes = b"") -> Cut:
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, instead
 
 
-def _between(left: ast.expr, right: ast.expr, instead: bytes) -> Cut:
-    assert left.end_lineno is not None
-    assert left.end_col_offset is not None
-    return left.end_lineno, left.end_col_offset, right.lineno, right.col_offset, instead
+def _annotation(target: ast.expr, annotation: ast.expr) -> Cut:
+    assert target.end_lineno is not None
+    assert target.end_col_offset is not None
+    assert annotation.end_lineno is not None
+    assert annotation.end_col_offset is not None
+    # The value may stand in parentheses, which have no node of their own: it is not touched.
+    return (
+        target.end_lineno,
+        target.end_col_offset,
+        annotation.end_lineno,
+        annotation.end_col_offset,
+        b"",
+    )

@@ -233,7 +233,7 @@ async def test_a_bug_in_a_handler_is_no_end(start: Start) -> None:
     assert caught.value.reason == "agent-fault"
     assert "KeyError: 99" in str(caught.value)
     assert "netprobe_agent/listeners/listeners.py" in str(caught.value)
-    assert "self._agent.templates[number]" in str(caught.value)
+    assert "self._agent.templates[item.template]" in str(caught.value)
     assert (await link.request(RouteOrder(0, "127.0.0.1", None), Routed)).dev == "lo"
 
 

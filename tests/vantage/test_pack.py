@@ -19,7 +19,9 @@ def _records() -> list[Any]:
     """Every ``NamedTuple`` class of the agent."""
     modules = [importlib.import_module(f"netprobe.agent.{name}") for name in MODULES]
     values = [value for module in modules for value in vars(module).values()]
-    return sorted({each for each in values if hasattr(each, "_fields")}, key=str)
+    return sorted(
+        {each for each in values if isinstance(each, type) and hasattr(each, "_fields")}, key=str
+    )
 
 
 # What an agent that only probes TCP does without.
@@ -89,5 +91,5 @@ def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
 
 def test_records_of_the_bundle_have_their_methods() -> None:
     """Methods of a ``NamedTuple`` class stay."""
-    code = "modules['netprobe_agent.net.sockets'].Target(2, '192.0.2.1', 0, None).sockaddr(7)"
+    code = "modules['netprobe_agent.net.sockets'].ProbeTarget(2, '192.0.2.1', 0, None).sockaddr(7)"
     assert _load("net.sockets", code=code)[1] == ["192.0.2.1", 7]

@@ -1,6 +1,6 @@
 """How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from ..wire.parts import Pace
 
@@ -111,14 +111,6 @@ class Answers:
         elif rtt_s < RETRANSMITTED_S or known >= RETRANSMITTED_S:
             # An answer to a second SYN looks a second slow; it must not undo what is known better.
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
-
-    def learn_many(self, addresses: List[str], rtts_s: List[float]) -> None:
-        """As ``learn``, of different destinations."""
-        if self._rtt_s.keys().isdisjoint(addresses):
-            self._rtt_s.update(zip(addresses, rtts_s))
-            return
-        for address, rtt_s in zip(addresses, rtts_s):
-            self.learn(address, rtt_s)
 
     def knows(self, address: str) -> bool:
         """Whether this destination has answered anything."""
