@@ -7,7 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.agent.probers.outcomes import FLUSH_PORTS, Outcomes, fold, kind
+from netprobe.agent.probers.outcomes import (
+    FLUSH_PORTS,
+    DestinationOutcomes,
+    Outcomes,
+    fold,
+    kind,
+)
 
 REFUSED = kind("connect", "refused")
 OPEN = kind("connect", answer="unasked")
@@ -92,3 +98,31 @@ def test_a_big_order_reports_as_it_goes() -> None:
 
     assert len(sent) == 1
     assert len(outcomes) == 0
+
+
+def test_destinations_keep_their_own_round_trips_and_counts() -> None:
+    """Neighbours of one kind are one run with a list; another exact ``syns`` is another kind."""
+    sent: list[dict[str, Any]] = []
+    outcomes = DestinationOutcomes(sent.append, 9)
+    echo, silent = kind("answer", answer="echo"), kind("answer", "no-answer")
+    for number, what, rtt_s, looks, syns in (
+        (3, echo, 0.003, 1, None),
+        (1, echo, 0.001, 1, None),
+        (2, echo, None, 1, None),
+        (4, echo, 0.004, 2, None),
+        (5, silent, None, 2, 6),
+        (6, silent, None, 2, 5),
+        (8, silent, None, 2, 5),
+    ):
+        outcomes.add(number, what, rtt_s, looks, syns)
+    outcomes.flush()
+
+    (message,) = sent
+    assert message["runs"] == [
+        [1, 3, 0, [1000, None, 3000], 1],
+        [4, 4, 0, [4000], 2],
+        [5, 5, 1, [None], 2],
+        [6, 6, 2, [None], 2],
+        [8, 8, 2, [None], 2],
+    ]
+    assert [one["syns"] for one in message["kinds"]] == [None, 6, 5]

@@ -35,7 +35,7 @@ class DatagramEngine(OrderKeeper):
 
     # What a subclass says
 
-    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """Send the packet of a flow's present attempt. Raises OSError."""
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ class DatagramEngine(OrderKeeper):
         if not self._start_flows():
             return
         now = self.now()
-        self._starts.window.age(now)
+        self._scheduler.window.age(now)
         for order in list(self.orders.values()):
             self._serve_due(order, now)
             order.flush_outcomes(now)
@@ -72,28 +72,28 @@ class DatagramEngine(OrderKeeper):
         """Start what may start; False where this turn's time is over before that."""
         now = self.now()
         until = now + SLICE_S
-        turn = self._starts.take_turn(now)
+        turn = self._scheduler.take_turn(now)
         while turn is not None:
             self._start_chunk(turn[0], turn[1], now)
             now = self.now()
             if now > until:
                 self._pump.wake(0.0)
                 return False
-            turn = self._starts.take_turn(now)
+            turn = self._scheduler.take_turn(now)
         return True
 
     def _start_chunk(self, order: DatagramOrder, flows: List[Flow], now: float) -> None:
         batch = Batch(len(flows))
-        self._starts.window.add(batch, now)
+        self._scheduler.window.add(batch, now)
         for index, flow in enumerate(flows):
             if not self._start_flow(order, flow, batch, now):
                 rest = flows[index + 1 :]
-                self._starts.window.answered(batch, len(rest))
+                self._scheduler.window.answered(batch, len(rest))
                 for later in rest:
-                    self._starts.ask_later(order, later)
+                    self._scheduler.ask_later(order, later)
                 break
         if order.channel is not None:
-            self._hear(order.channel)
+            self._read_channel(order.channel)
 
     def _start_flow(self, order: DatagramOrder, flow: Flow, batch: Batch, now: float) -> bool:
         """The first packet of a look; False where our own host has no room for more just now."""
@@ -104,7 +104,7 @@ class DatagramEngine(OrderKeeper):
             return True
         self.forget_flow(order, pending)
         order.attempts[port] = attempt - 1
-        self._starts.ask_later(order, flow)
+        self._scheduler.ask_later(order, flow)
         return False
 
     def _send_packet(self, order: DatagramOrder, flow: PendingFlow) -> bool:
@@ -113,7 +113,7 @@ class DatagramEngine(OrderKeeper):
         for _ in range(SEND_TRIES):
             try:
                 flow.sent_at = self.now()
-                self.transmit(order, flow)
+                self.transmit_packet(order, flow)
                 order.short_since = None
                 return True
             except OSError as error:
@@ -121,12 +121,12 @@ class DatagramEngine(OrderKeeper):
             if is_transient(number):
                 if short_for_long(order, self.now()):
                     break
-                self._starts.pause(self.now())
+                self._scheduler.pause(self.now())
                 return False
             # It may be the error of another packet, reported here; then the next try is clean. If
             # our own firewall rejected this one, the error queue knows better than errno.
             assert order.channel is not None
-            self._hear(order.channel)
+            self._read_channel(order.channel)
             if order.out.get(flow.port) is not flow:
                 return True
         self._end_flow(order, flow, kind("send", name_of(number), None, False))
@@ -139,7 +139,7 @@ class DatagramEngine(OrderKeeper):
         due = order.find_due(self.agent.answers, now)
         if due and order.channel is not None:
             # What arrived while this process did not run is no silence.
-            self._hear(order.channel)
+            self._read_channel(order.channel)
         for flow in due:
             if order.out.get(flow.port) is not flow:
                 continue
@@ -161,7 +161,7 @@ class DatagramEngine(OrderKeeper):
         if flow.look < order.looks:
             self.forget_flow(order, flow)
             order.attempts[flow.port] = flow.attempt
-            self._starts.ask_later(order, (flow.part, flow.port, flow.look + 1))
+            self._scheduler.ask_later(order, (flow.part, flow.port, flow.look + 1))
             return
         silent = kind("send") if self.is_one_way(flow) else kind("answer", NO_ANSWER)
         # Attempts are numbered over all looks: the last number is how many packets went.
@@ -171,11 +171,11 @@ class DatagramEngine(OrderKeeper):
 
     def serve_channel(self, channel: Channel) -> None:
         """Read what has arrived; it may have made room for more."""
-        self._hear(channel)
-        if self._starts:
+        self._read_channel(channel)
+        if self._scheduler:
             self._start_flows()
 
-    def _hear(self, channel: Channel) -> None:
+    def _read_channel(self, channel: Channel) -> None:
         """Errors first: reading data would return them as errno, without saying whose they are."""
         self._read_errors(channel)
         while channel.is_open:  # its order may end by what it hears

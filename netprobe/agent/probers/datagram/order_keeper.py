@@ -24,7 +24,7 @@ class OrderKeeper:
         # Orders that wait for a socket.
         self._backlog: Deque[DatagramOrder] = deque()
         self._short_since: Optional[float] = None
-        self._starts = DatagramScheduler(agent)
+        self._scheduler = DatagramScheduler(agent)
         self._pump = Pump(agent.loop, self.run)
 
     # What an engine says
@@ -78,7 +78,7 @@ class OrderKeeper:
         self._short_since = None
         self.orders[order.id] = order
         if order.pending:
-            self._starts.add(order)
+            self._scheduler.add(order)
             self._pump.wake(0.0)
         else:
             self.finish_order(order)
@@ -132,7 +132,7 @@ class OrderKeeper:
 
     def resume(self) -> None:
         """The agent's output has drained: new probes may start again."""
-        if self._starts:
+        if self._scheduler:
             self._pump.wake(0.0)
 
     def close(self) -> None:
@@ -141,11 +141,11 @@ class OrderKeeper:
             self.close_channel(order)
         self.orders = {}
         self._backlog.clear()
-        self._starts.clear()
+        self._scheduler.clear()
         self._pump.stop()
 
     def finish_order(self, order: DatagramOrder, cancelled: bool = False) -> None:
-        self._starts.remove(order)
+        self._scheduler.remove(order)
         self.close_channel(order)
         del self.orders[order.id]
         order.say_done(cancelled)
@@ -170,7 +170,7 @@ class OrderKeeper:
     def forget_flow(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """A flow is no longer out."""
         del order.out[flow.port]
-        self._starts.window.answered(flow.batch)
+        self._scheduler.window.answered(flow.batch)
 
 
 def most_orders() -> int:

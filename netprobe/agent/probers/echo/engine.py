@@ -89,7 +89,7 @@ class EchoEngine(DatagramEngine):
 
     # Packets
 
-    def transmit(self, order: Any, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: Any, flow: PendingFlow) -> None:
         """Send an echo request; each has a sequence number of its own."""
         channel, payload = order.channel, order.payload_of(flow)
         request = SentRequest(order, flow.port, payload, flow.sent_at)

@@ -16,12 +16,9 @@ _TOKEN_SEED = struct.Struct(">IH")
 
 
 class EchoOrder(DatagramOrder):
-    """An order of one destination, or of a list: its flows are numbered from 1, as ports are.
+    """An order of one destination, whose only flow is 0, or of a list, whose flows count from 1."""
 
-    0 is the only flow of an order that names no list.
-    """
-
-    # Somebody waits for each destination, so outcomes go as they come.
+    # The coordinator waits for each destination by itself, so outcomes go as they come.
     flush_s = 0.0
     # Each destination gets a single packet.
     hold_s = 0.0

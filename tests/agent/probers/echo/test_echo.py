@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
@@ -15,12 +16,14 @@ import pytest
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
 from netprobe.agent.net.icmp import checksum, echo_request, quoted_sequence, read_echo_reply
+from netprobe.agent.probers.datagram.orders import PendingFlow
 from netprobe.agent.probers.echo.engine import EchoEngine
+from netprobe.agent.probers.echo.orders import EchoOrder
 from netprobe.agent.probers.echo.ping_program import find
-from netprobe.agent.wire.frames import read_nonce
+from netprobe.agent.wire.frames import pack_nonce, read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import Agent, order
+from tests.agent.rig import KEY, Agent, order
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -62,6 +65,18 @@ def test_only_replies_have_a_payload() -> None:
     assert read_echo_reply(socket.AF_INET, "datagram", b"\0" + request[1:]) == (300, b"nonce")
     assert quoted_sequence(request) == 300
     assert checksum(request) == 0
+
+
+def test_a_payload_is_a_nonce_and_a_token_of_its_own() -> None:
+    """The wire document's: 16 bytes of one hash an attempt, at the destination's place."""
+    names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    many = EchoOrder(Agent(), order(7, "icmp", "", [], dsts=names))
+    (flow,) = many.take(3)[1:2]
+    payload = many.payload_of(PendingFlow(flow, 2, pump.Batch(1), 0.0))
+
+    tokens = hashlib.shake_128(KEY + b"e" + bytes.fromhex("00000007 0002")).digest(48)
+    assert payload == pack_nonce(7, 2, 2) + tokens[16:32]
+    assert many.address_of(2) == "192.0.2.2"
 
 
 @pytest.mark.lab
