@@ -14,7 +14,7 @@ from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
 from .orders import PAYLOAD_BYTES, EchoOrder
-from .ping_program import PingProgram, find
+from .ping_program import PingProgram, find_program
 from .sockets import EchoSockets, SentRequest
 
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
@@ -65,8 +65,9 @@ class EchoEngine(DatagramEngine):
 
     def refuse_order(self, order: DatagramOrder, error: OSError) -> None:
         """Let the ``ping`` program ask where this process may open no socket."""
-        if self.open_failure(error) == NO_PERMISSION and find("ping") is not None:
+        if self.open_failure(error) == NO_PERMISSION and find_program("ping") is not None:
             self._program.submit(order)
+            self._pump.wake(0.0)  # to report as answers come
         else:
             DatagramEngine.refuse_order(self, order, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -9,17 +10,26 @@ import socket
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
-from netprobe.agent.net.icmp import checksum, echo_request, quoted_sequence, read_echo_reply
+from netprobe.agent.net.icmp import (
+    EchoSocket,
+    checksum,
+    echo_request,
+    quoted_sequence,
+    read_echo_reply,
+)
+from netprobe.agent.net.sockets import Target
 from netprobe.agent.probers.datagram.orders import PendingFlow
+from netprobe.agent.probers.echo import ping_program, sockets
 from netprobe.agent.probers.echo.engine import EchoEngine
 from netprobe.agent.probers.echo.orders import EchoOrder
-from netprobe.agent.probers.echo.ping_program import find
+from netprobe.agent.probers.echo.ping_program import find_program
 from netprobe.agent.wire.frames import pack_nonce, read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
@@ -476,11 +486,41 @@ def test_no_permission_is_never_silence(lab: None) -> None:
     os.close(read)
     assert os.waitpid(child, 0)[1] == 0
 
-    if find("ping") is None:
+    if find_program("ping") is None:
         assert said == "no-permission None no-permission"
     else:
         # A ping that may not either (no file capability, no setuid) says so, too.
         assert said in ("None echo no-answer", "no-permission None no-permission")
+
+
+def test_the_ping_program_asks_every_destination(
+    agent: Agent, engine: EchoEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no socket may be opened, its exit status is the answer of each destination; what it has
+    not asked yet can be cancelled."""
+
+    def refuse(_target: Target) -> EchoSocket:
+        raise PermissionError(errno.EACCES, "no ICMP socket")
+
+    program = tmp_path / "ping"
+    program.write_text('#!/bin/sh\nfor to; do :; done\ncase "$to" in *.2) exit 1;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(ping_program, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(sockets, "open_echo", refuse)
+    names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    for number in (1, 2):
+        engine.submit(order(number, "icmp", "", [], dsts=names, looks=2))
+    assert engine.cancel(2)
+    agent.wait(1)
+
+    found = agent.outcomes(1)
+    assert {number: one["answer"] for number, one in found.items()} == {
+        1: "echo",
+        2: None,
+        3: "echo",
+    }
+    assert (found[2]["failure"], found[2]["attempts"]) == ("no-answer", 2)
+    assert agent.outcomes(2) == {}
 
 
 @pytest.fixture
