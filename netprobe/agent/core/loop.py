@@ -65,27 +65,27 @@ class Loop:
         """Serve until ``stop``."""
         self._running = True
         while self._running:
-            self._serve(self._epoll.poll(self._wait_s(), BATCH))
-            self._fire()
+            self._serve_ready(self._epoll.poll(self._find_wait_s(), BATCH))
+            self._fire_timers()
 
     def stop(self) -> None:
         """End ``run`` after the present batch."""
         self._running = False
 
-    def _wait_s(self) -> float:
+    def _find_wait_s(self) -> float:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
         if not self._timers:
             return -1
         return max(0.0, self._timers[0][0] - self.now())
 
-    def _serve(self, ready: List[Tuple[int, int]]) -> None:
+    def _serve_ready(self, ready: List[Tuple[int, int]]) -> None:
         for fd, events in ready:
             callback = self._callbacks.get(fd)
             if callback is not None:
                 callback(events)
 
-    def _fire(self) -> None:
+    def _fire_timers(self) -> None:
         now = self.now()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]

@@ -1,6 +1,6 @@
 """How fast packets may go out, and how long an answer may take: rate, pace, learned round trips."""
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from ..wire.parts import Pace
 
@@ -25,13 +25,13 @@ class Bucket:
     def limit(self, per_s: Optional[float]) -> None:
         """Change the rate; it holds from now on."""
         self._per_s = None if not per_s else float(per_s)
-        self._tokens = min(self._tokens, self._depth()) if self._per_s else 0.0
+        self._tokens = min(self._tokens, self._find_depth()) if self._per_s else 0.0
 
     def take(self, wanted: int, now: float) -> int:
         """How many of ``wanted`` probes may start now; they are paid for."""
         if self._per_s is None:
             return wanted
-        self._fill(now)
+        self._fill_bucket(now)
         granted = min(wanted, int(self._tokens))
         self._tokens -= granted
         return granted
@@ -39,23 +39,23 @@ class Bucket:
     def give_back(self, count: int) -> None:
         """Return what was taken and not used."""
         if self._per_s is not None:
-            self._tokens = min(self._depth(), self._tokens + count)
+            self._tokens = min(self._find_depth(), self._tokens + count)
 
     def wait_s(self, now: float) -> float:
         """Seconds until one more probe may start; 0 where one may now."""
         if self._per_s is None:
             return 0.0
-        self._fill(now)
+        self._fill_bucket(now)
         return max(0.0, (1.0 - self._tokens) / self._per_s)
 
-    def _depth(self) -> float:
+    def _find_depth(self) -> float:
         assert self._per_s is not None
         return max(1.0, self._per_s * BURST_S)
 
-    def _fill(self, now: float) -> None:
+    def _fill_bucket(self, now: float) -> None:
         assert self._per_s is not None
         if now > self._at:
-            self._tokens = min(self._depth(), self._tokens + (now - self._at) * self._per_s)
+            self._tokens = min(self._find_depth(), self._tokens + (now - self._at) * self._per_s)
         self._at = now
 
 
@@ -74,7 +74,7 @@ class Pacer:
 
     def take(self, now: float) -> bool:
         """Whether one more packet may go now; it is paid for."""
-        self._fill(now)
+        self._fill_bucket(now)
         if self._tokens < 1.0:
             return False
         self._tokens -= 1.0
@@ -82,10 +82,10 @@ class Pacer:
 
     def wait_s(self, now: float) -> float:
         """Seconds until the next packet may go."""
-        self._fill(now)
+        self._fill_bucket(now)
         return max(0.0, (1.0 - self._tokens) * self.interval_s)
 
-    def _fill(self, now: float) -> None:
+    def _fill_bucket(self, now: float) -> None:
         if self._at and self.interval_s > 0:
             self._tokens = min(self.burst, self._tokens + (now - self._at) / self.interval_s)
         elif self.interval_s <= 0:
@@ -111,14 +111,6 @@ class Answers:
         elif rtt_s < RETRANSMITTED_S or known >= RETRANSMITTED_S:
             # An answer to a second SYN looks a second slow; it must not undo what is known better.
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
-
-    def learn_many(self, addresses: List[str], rtts_s: List[float]) -> None:
-        """As ``learn``, of different destinations."""
-        if self._rtt_s.keys().isdisjoint(addresses):
-            self._rtt_s.update(zip(addresses, rtts_s))
-            return
-        for address, rtt_s in zip(addresses, rtts_s):
-            self.learn(address, rtt_s)
 
     def knows(self, address: str) -> bool:
         """Whether this destination has answered anything."""

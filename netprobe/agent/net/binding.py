@@ -45,7 +45,7 @@ def bind_tcp(address: str, port: int, reuse: bool) -> socket.socket:
         if reuse:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
-        _bind(sock, address, port)
+        _bind_socket(sock, address, port)
         sock.listen(BACKLOG)
     except OSError:
         sock.close()
@@ -61,7 +61,7 @@ def bind_udp(address: str, port: int) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
         elif address == "::":
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
-        _bind(sock, address, port)
+        _bind_socket(sock, address, port)
     except OSError:
         sock.close()
         raise
@@ -72,14 +72,14 @@ def bind_raw(address: str, number: int) -> socket.socket:
     """A raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
     sock = socket.socket(family_of(address), socket.SOCK_RAW, number)
     try:
-        _bind(sock, address, 0)
+        _bind_socket(sock, address, 0)
     except OSError:
         sock.close()
         raise
     return sock
 
 
-def _bind(sock: socket.socket, address: str, port: int) -> None:
+def _bind_socket(sock: socket.socket, address: str, port: int) -> None:
     # A raw socket has its "port" from birth, and then the kernel refuses V6ONLY with EINVAL.
     if sock.family == socket.AF_INET6 and sock.type != socket.SOCK_RAW:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -57,12 +57,12 @@ def _open_datagram(target: ProbeTarget) -> EchoSocket:
 
 def _open_raw(target: ProbeTarget) -> EchoSocket:
     sock = open_probe(target, socket.SOCK_RAW, PROTOCOL[target.family])
-    _only_replies(sock)
+    _filter_replies(sock)
     # Other raw sockets of this host hear our replies and we theirs: the nonce tells them apart.
     return EchoSocket(sock, RAW, os.getpid() & 0xFFFF)
 
 
-def _only_replies(sock: socket.socket) -> None:
+def _filter_replies(sock: socket.socket) -> None:
     reply = ECHO_REPLY[sock.family]
     if sock.family == socket.AF_INET6:
         words = [0xFFFFFFFF] * 8

@@ -15,15 +15,15 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 def ask(kind: int, body: bytes) -> bytes:
     """The body of the only answer. Raises OSError with the kernel's errno."""
-    return next(_answers(kind, NLM_F_REQUEST, body))
+    return next(_read_answers(kind, NLM_F_REQUEST, body))
 
 
 def dump(kind: int, body: bytes) -> Iterator[bytes]:
     """The bodies of all entries. Raises OSError with the kernel's errno."""
-    return _answers(kind, NLM_F_REQUEST | NLM_F_DUMP, body)
+    return _read_answers(kind, NLM_F_REQUEST | NLM_F_DUMP, body)
 
 
-def _answers(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+def _read_answers(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
     try:
         sock.bind((0, 0))

@@ -5,9 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.agent.probers.outcomes import FLUSH_PORTS, Outcomes, fold, kind
-from netprobe.agent.wire.answers import ProbeOutcomes
-from netprobe.agent.wire.parts import OutcomeRun
+from netprobe.agent.probers.outcomes import (
+    FLUSH_PORTS,
+    DestinationOutcomes,
+    Outcomes,
+    fold,
+    kind,
+)
+from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
+from netprobe.agent.wire.parts import EchoRun, OutcomeRun
 
 REFUSED = kind("connect", "refused")
 OPEN = kind("connect", answer="unasked")
@@ -99,3 +105,35 @@ def test_a_big_order_reports_as_it_goes() -> None:
 
     assert len(sent) == 1
     assert len(outcomes) == 0
+
+
+def test_destinations_keep_their_own_round_trips_and_counts() -> None:
+    """Neighbours of one kind are one run with a list; another number of packets is another kind."""
+    sent: list[EchoOutcomes] = []
+    outcomes = DestinationOutcomes(sent.append, 9)
+    echo, silent = kind("answer", answer="echo"), kind("answer", "no-answer")
+    for place, what, rtt_s, looks, packets in (
+        (3, echo, 0.003, 1, None),
+        (1, echo, 0.001, 1, None),
+        (2, echo, None, 1, None),
+        (4, echo, 0.004, 2, None),
+        (5, silent, None, 2, 6),
+        (6, silent, None, 2, 5),
+        (8, silent, None, 2, 5),
+    ):
+        outcomes.add(place, what, rtt_s, looks, packets)
+    outcomes.flush()
+
+    assert sent == [
+        EchoOutcomes(
+            9,
+            kinds=[echo, silent._replace(packets=6), silent._replace(packets=5)],
+            runs=[
+                EchoRun(1, 3, 0, [1000, None, 3000], 1),
+                EchoRun(4, 4, 0, [4000], 2),
+                EchoRun(5, 5, 1, [None], 2),
+                EchoRun(6, 6, 2, [None], 2),
+                EchoRun(8, 8, 2, [None], 2),
+            ],
+        )
+    ]

@@ -36,7 +36,7 @@ class DatagramEngine(OrderKeeper):
 
     # What a subclass says
 
-    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """Send the packet of a flow's present attempt. Raises OSError."""
         raise NotImplementedError
 
@@ -94,7 +94,7 @@ class DatagramEngine(OrderKeeper):
                     self._scheduler.ask_later(order, later)
                 break
         if order.channel is not None:
-            self._hear(order.channel)
+            self._read_channel(order.channel)
 
     def _start_flow(
         self, order: DatagramOrder, flow: PortLook, batch: YoungBatch, now: float
@@ -116,7 +116,7 @@ class DatagramEngine(OrderKeeper):
         for _ in range(SEND_TRIES):
             try:
                 flow.sent_at = self.now()
-                self.transmit(order, flow)
+                self.transmit_packet(order, flow)
                 order.short_since = None
                 return True
             except OSError as error:
@@ -129,7 +129,7 @@ class DatagramEngine(OrderKeeper):
             # It may be the error of another packet, reported here; then the next try is clean. If
             # our own firewall rejected this one, the error queue knows better than errno.
             assert order.channel is not None
-            self._hear(order.channel)
+            self._read_channel(order.channel)
             if order.out.get(flow.port) is not flow:
                 return True
         self._end_flow(order, flow, kind("send", name_of(number), None, False))
@@ -142,7 +142,7 @@ class DatagramEngine(OrderKeeper):
         due = order.find_due(self.agent.answers, now)
         if due and order.channel is not None:
             # What arrived while this process did not run is no silence.
-            self._hear(order.channel)
+            self._read_channel(order.channel)
         for flow in due:
             if order.out.get(flow.port) is not flow:
                 continue
@@ -174,11 +174,11 @@ class DatagramEngine(OrderKeeper):
 
     def serve_channel(self, channel: Channel) -> None:
         """Read what has arrived; it may have made room for more."""
-        self._hear(channel)
+        self._read_channel(channel)
         if self._scheduler:
             self._start_flows()
 
-    def _hear(self, channel: Channel) -> None:
+    def _read_channel(self, channel: Channel) -> None:
         """Errors first: reading data would return them as errno, without saying whose they are."""
         self._read_errors(channel)
         while channel.is_open:  # its order may end by what it hears

@@ -38,7 +38,7 @@ class RawEngine(DatagramEngine):
             forbid_fragments(sock)
         return sock
 
-    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """Send a packet; the kernel adds the IP header."""
         assert order.channel is not None
         # IPv6 wants port 0 in the address.

@@ -31,7 +31,7 @@ class UdpEngine(DatagramEngine):
         order.outcomes.own_port = sock.getsockname()[1]
         return sock
 
-    def transmit(self, order: DatagramOrder, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """Send a datagram."""
         if flow.port == order.outcomes.own_port:
             self._change_port(order)

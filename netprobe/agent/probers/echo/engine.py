@@ -16,7 +16,7 @@ from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
-from .ping_program import PingProgram, find
+from .ping_program import PingProgram, find_program
 from .sockets import EchoSockets, SentRequest
 
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
@@ -67,8 +67,9 @@ class EchoEngine(DatagramEngine):
 
     def refuse_order(self, order: DatagramOrder, error: OSError) -> None:
         """Let the ``ping`` program ask where this process may open no socket."""
-        if self.open_failure(error) == NO_PERMISSION and find("ping") is not None:
+        if self.open_failure(error) == NO_PERMISSION and find_program("ping") is not None:
             self._program.submit(order)
+            self._pump.wake(0.0)  # to report as answers come
         else:
             DatagramEngine.refuse_order(self, order, error)
 
@@ -91,7 +92,7 @@ class EchoEngine(DatagramEngine):
 
     # Packets
 
-    def transmit(self, order: Any, flow: PendingFlow) -> None:
+    def transmit_packet(self, order: Any, flow: PendingFlow) -> None:
         """Send an echo request; each has a sequence number of its own."""
         channel, payload = order.channel, order.payload_of(flow)
         request = SentRequest(order, flow.port, payload, flow.sent_at)

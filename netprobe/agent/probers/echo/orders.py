@@ -19,9 +19,9 @@ _TOKEN_SEED = struct.Struct(">IH")
 
 
 class RunningEchoOrder(DatagramOrder):
-    """An order of one destination or many; their places in it are its ports."""
+    """An order of one destination or many; their places in it, from 1 on, are its ports."""
 
-    # Somebody waits for each destination, so outcomes go as they come.
+    # The coordinator waits for each destination by itself, so outcomes go as they come.
     flush_s = 0.0
     # Each destination gets a single packet.
     hold_s = 0.0

@@ -58,14 +58,14 @@ class PingProgram:
         self._waiting = deque(run for run in self._waiting if run.order is not order)
         for run in [run for run in self._running if run.order is order]:
             self._running.remove(run)
-            self._reap(run, True)
+            self._reap_process(run, True)
         self.resume()
 
     def close(self) -> None:
         """End every process of ours."""
         self._waiting.clear()
         for run in self._running:
-            self._reap(run, True)
+            self._reap_process(run, True)
         self._running = []
 
     def resume(self) -> None:
@@ -73,15 +73,15 @@ class PingProgram:
         while self._waiting and len(self._running) < MOST_AT_ONCE and self._agent.may_start():
             run = self._waiting.popleft()
             self._running.append(run)
-            self._spawn(run)
+            self._spawn_process(run)
 
-    def _spawn(self, run: PingRun) -> None:
+    def _spawn_process(self, run: PingRun) -> None:
         import subprocess  # most hosts never need it, and it is slow to import
 
         run.tries += 1
         argv = ping_command(run.order, run.port)
         if argv is None:
-            self._end(run, kind("bind", NO_PERMISSION))
+            self._end_run(run, kind("bind", NO_PERMISSION))
             return
         try:
             # Its stdout ends when it does, which is how the loop hears of that.
@@ -89,25 +89,27 @@ class PingProgram:
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError:
-            self._end(run, kind("bind", NO_PERMISSION))
+            self._end_run(run, kind("bind", NO_PERMISSION))
             return
-        self._agent.loop.watch(run.process.stdout.fileno(), READ, lambda _events: self._hear(run))
+        self._agent.loop.watch(
+            run.process.stdout.fileno(), READ, lambda _events: self._read_status(run)
+        )
 
-    def _hear(self, run: PingRun) -> None:
+    def _read_status(self, run: PingRun) -> None:
         if os.read(run.process.stdout.fileno(), 4096):
             return
-        status = self._reap(run, False)
+        status = self._reap_process(run, False)
         if status == ANSWERED:
-            self._end(run, kind("answer", answer=replies.ECHO))
+            self._end_run(run, kind("answer", answer=replies.ECHO))
         elif status != NOT_ANSWERED:
-            self._end(run, self._refusal(run))
+            self._end_run(run, self._find_refusal(run))
         elif run.tries < TRIES * run.order.looks:
-            self._spawn(run)
+            self._spawn_process(run)
         else:
-            self._end(run, kind("answer", NO_ANSWER))
+            self._end_run(run, kind("answer", NO_ANSWER))
         self.resume()
 
-    def _refusal(self, run: PingRun) -> OutcomeKind:
+    def _find_refusal(self, run: PingRun) -> OutcomeKind:
         """ping could not even send: our own routing table says so to anybody, else it may not."""
         address, _, *rest = run.order.sockaddr_of(run.port)
         with socket.socket(run.order.target.family, socket.SOCK_DGRAM) as sock:
@@ -117,7 +119,7 @@ class PingProgram:
                 return kind("send", name_of(error.errno), None, False)
         return kind("bind", NO_PERMISSION)
 
-    def _reap(self, run: PingRun, kill: bool) -> int:
+    def _reap_process(self, run: PingRun, kill: bool) -> int:
         process, run.process = run.process, None
         if process is None:
             return NOT_ANSWERED
@@ -130,7 +132,7 @@ class PingProgram:
         process.stdout.close()
         return int(process.wait())
 
-    def _end(self, run: PingRun, what: OutcomeKind) -> None:
+    def _end_run(self, run: PingRun, what: OutcomeKind) -> None:
         self._running.remove(run)
         self._report(run.order, run.port, what, None, math.ceil(run.tries / float(TRIES)))
 
@@ -142,17 +144,17 @@ def ping_command(order: Any, port: int) -> Optional[List[str]]:
     if order.target.source is not None:
         options += ["-I", order.target.source]
     if order.target.family == socket.AF_INET6:
-        path = find("ping6")
+        path = find_program("ping6")
         if path is None:
-            path, options = find("ping"), ["-6", *options]
+            path, options = find_program("ping"), ["-6", *options]
     else:
-        path = find("ping")
+        path = find_program("ping")
     if path is None:
         return None
     return [path, *options, order.address_of(port)]
 
 
-def find(name: str) -> Optional[str]:
+def find_program(name: str) -> Optional[str]:
     """The program's path, wherever a distribution puts it."""
     for folder in FOLDERS:
         path = os.path.join(folder, name)

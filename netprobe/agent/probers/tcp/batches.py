@@ -23,7 +23,7 @@ fileno = socket.SocketType.fileno
 STEADY_S = 0.02
 
 
-class ConnectBatch:
+class ConnectBatch(YoungBatch):
     """Connects of one part and look that were started together, as columns.
 
     Connects of a batch usually end together with the same result and are then handled as one group.
@@ -31,19 +31,18 @@ class ConnectBatch:
 
     __slots__ = (
         "_indices", "_started", "_step_s", "addresses", "fds", "look", "part", "ports", "socks",
-        "young",
     )  # fmt: skip
 
     def __init__(
         self, part: ProbePart, look: int, ports: Sequence[int], socks: List[socket.socket]
     ) -> None:
+        YoungBatch.__init__(self, len(socks))
         self.part = part
         self.look = look
         self.ports = ports
         self.socks = socks
         self.addresses: List[Tuple[Any, ...]] = part.order.target.addresses(ports)
         self.fds = list(map(fileno, socks))
-        self.young = YoungBatch(len(socks))
         self._started = self._step_s = 0.0
         self._indices: Optional[Dict[int, int]] = None
 

@@ -11,7 +11,7 @@ import socket
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
 
 from ...core.pump import Window
 from ...net.errqueue import ConnectError, next_causes
@@ -29,9 +29,7 @@ from ..outcomes import kind
 from .batches import ConnectBatch, connect_ex, pick
 from .socket_pool import SocketPool
 
-# What mypy takes for true: the engine imports this module.
-MYPY = False
-if MYPY:
+if TYPE_CHECKING:
     from .engine import TcpEngine
 
 # A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
@@ -61,7 +59,7 @@ class Completions:
         self._live = live
         self._window = window
 
-    def take(self, events: List[EpollEvent], now: float) -> List[ConnectGroup]:
+    def take_events(self, events: List[EpollEvent], now: float) -> List[ConnectGroup]:
         """Handle the connects of these events; gives the refused ones, for ``sort_refused``."""
         masks = set(map(_MASK, events))
         if select.EPOLLERR in masks:
@@ -131,7 +129,7 @@ class Completions:
         failed: List[Tuple[int, int]] = []
         for index, code in both:
             if code in IN_PROGRESS or code in ENDED_AFTER_OPEN:
-                self._owner.news((batch, index), code)
+                self._owner.take_result((batch, index), code)
             elif code not in (0, errno.ECONNREFUSED):
                 failed.append((index, code))
         self._end_failed(batch, [index for index, _ in failed], [code for _, code in failed], now)
@@ -176,12 +174,12 @@ class Completions:
         elapsed_s = now - batch.started(indices[0])
         if elapsed_s > SWIFT_S:
             for index in indices:
-                self._owner.refused((batch, index), cause, code)
+                self._owner.take_failure((batch, index), cause, code)
             return
-        self._take_off(batch, indices)
+        self._forget_connects(batch, indices)
         shelf = batch.part.order.shelf
         if still_out:
-            self._call_off(shelf, pick(batch.socks, indices))
+            self._call_off_connects(shelf, pick(batch.socks, indices))
         else:
             shelf.extend(pick(batch.socks, indices))
         fact = None if cause is None else cause[1]
@@ -192,38 +190,38 @@ class Completions:
     def _end_reset(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
         if now - batch.started(indices[0]) > SWIFT_S:
             for index in indices:
-                self._owner.refused((batch, index), None, errno.ECONNREFUSED)
+                self._owner.take_failure((batch, index), None, errno.ECONNREFUSED)
             return
-        self._take_off(batch, indices)
+        self._forget_connects(batch, indices)
         batch.part.order.shelf.extend(pick(batch.socks, indices))
         self._note_outcome(batch, indices, RESET_BY_PEER, now, True)
 
-    def _call_off(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
+    def _call_off_connects(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
         """End connects that are out, so that their sockets can connect again."""
         # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
         done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
         shelf.extend(socks[:done])
         if done < len(socks):
             self._pool.drop(socks[done])
-            self._call_off(shelf, socks[done + 1 :])
+            self._call_off_connects(shelf, socks[done + 1 :])
 
     def _end_opened(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
         order = batch.part.order
         if batch.part.mode != "connect" or order.may_meet_itself():
             for index in indices:
-                self._owner.news((batch, index), 0)
+                self._owner.take_result((batch, index), 0)
             return
-        self._take_off(batch, indices)
+        self._forget_connects(batch, indices)
         # A FIN: a service that listens there sees a polite client.
         self._pool.part(order.shelf, pick(batch.socks, indices), now)
         self._note_outcome(batch, indices, OPEN, now, True)
 
-    def _take_off(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
+    def _forget_connects(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
         """Forget connects: they are no longer out."""
         live = self._live
         for fd in pick(batch.fds, indices):
             del live[fd]
-        self._window.answered(batch.young, len(indices))
+        self._window.answered(batch, len(indices))
 
     def _note_outcome(
         self,
@@ -238,9 +236,9 @@ class Completions:
         rtt_s: Optional[float] = None
         if at_host:
             rtt_s = now - batch.started(sum(indices) / len(indices))
-            self._owner.answered(order, now - batch.started(indices[0]))
+            self._owner.learn_rtt(order, now - batch.started(indices[0]))
         order.outcomes.add_many(pick(batch.ports, indices), what, rtt_s, batch.look)
-        self._owner.settle(order, len(indices))
+        self._owner.settle_ports(order, len(indices))
 
 
 def is_at_host(what: OutcomeKind, address: str) -> bool:

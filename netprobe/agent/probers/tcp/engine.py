@@ -113,13 +113,13 @@ class TcpEngine:
         until = now + SLICE_S
         # First, connects that are no longer young make room in the window.
         self._scheduler.window.age(now)
-        while now <= until and self._serve_events() + self._scheduler.launch():
+        while now <= until and self._serve_events() + self._scheduler.start_next():
             now = self._now()
         busy = now > until
         self._pool.age(now)
         if self._pump.may_expire(now):
             # Everything that had arrived was served just above, and each socket is asked once more.
-            self._expire_looks(now)
+            self._expire_connects(now)
             self._exchanges.expire(now)
         for order in self._orders.values():
             order.flush_outcomes(now)
@@ -138,20 +138,20 @@ class TcpEngine:
             total += len(events)
             self._exchanges.hear_all(events)
             self._pool.hear(events)
-            refused = self._completions.take(events, now)
+            refused = self._completions.take_events(events, now)
             if not refused:
                 break
             events = poll(0, MOST_EVENTS)
             self._completions.sort_refused(refused, events, now)
         return total
 
-    def news(self, connect: PendingConnect, code: int) -> None:
+    def take_result(self, connect: PendingConnect, code: int) -> None:
         """Take the result of one connect: opened, still out, or failed."""
         batch, index = connect
         part, to, sock = batch.part, batch.addresses[index], batch.socks[index]
         if code == 0:
             self._forget_connect(connect)
-            self.opened(part, to[1], batch.look, sock, batch.started(index))
+            self.take_open(part, to[1], batch.look, sock, batch.started(index))
         elif code in ENDED_AFTER_OPEN:
             # The handshake was complete and a reset came before we looked: the port is open.
             self._forget_connect(connect)
@@ -164,11 +164,13 @@ class TcpEngine:
             # only; the errno would follow with the next SYN, a second later.
             cause = next_cause(sock, to)
             if cause is not None:
-                self.refused(connect, cause, cause[0])
+                self.take_failure(connect, cause, cause[0])
         else:
-            self.refused(connect, next_cause(sock, to), code)
+            self.take_failure(connect, next_cause(sock, to), code)
 
-    def refused(self, connect: PendingConnect, cause: Optional[ConnectError], code: int) -> None:
+    def take_failure(
+        self, connect: PendingConnect, cause: Optional[ConnectError], code: int
+    ) -> None:
         """End a connect that failed; ``cause`` is from its error queue."""
         batch, index = connect
         part, to, look = batch.part, batch.addresses[index], batch.look
@@ -183,7 +185,7 @@ class TcpEngine:
         what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
         at_host = is_at_host(what, to[0])
         if at_host:
-            self.answered(order, elapsed_s)
+            self.learn_rtt(order, elapsed_s)
         dead = what.failure == HOST_UNREACHABLE and elapsed_s > DEAD_AFTER_S
         if dead and look < order.looks:
             order.dead[to[1]] = what
@@ -191,7 +193,7 @@ class TcpEngine:
             return
         self.report(order, to[1], what, elapsed_s if at_host else None, look)
 
-    def opened(
+    def take_open(
         self, part: ProbePart, port: int, look: int, sock: socket.socket, started: float
     ) -> None:
         """Take a connect that opened: report the port, or send its request."""
@@ -204,7 +206,7 @@ class TcpEngine:
             self._scheduler.ask_later(part.order, (part, port, look))
             return
         if part.mode != "connect":
-            self.answered(part.order, rtt_s)
+            self.learn_rtt(part.order, rtt_s)
             self._exchanges.begin(part, port, look, sock, rtt_s)
             return
         # close() sends a FIN, as any polite client does.
@@ -214,10 +216,10 @@ class TcpEngine:
     def _report_open(
         self, order: TcpOrder, port: int, what: OutcomeKind, rtt_s: float, look: int
     ) -> None:
-        self.answered(order, rtt_s)
+        self.learn_rtt(order, rtt_s)
         self.report(order, port, what, rtt_s, look)
 
-    def answered(self, order: TcpOrder, rtt_s: float) -> None:
+    def learn_rtt(self, order: TcpOrder, rtt_s: float) -> None:
         """Note that the destination itself answered; of many answers the slowest counts."""
         order.slowest_s = max(order.slowest_s, rtt_s)
         self._answers.learn(order.target.address, rtt_s)
@@ -233,9 +235,9 @@ class TcpEngine:
     ) -> None:
         """Note the final outcome of one port."""
         order.outcomes.add(port, what, rtt_s, look, packets)
-        self.settle(order, 1)
+        self.settle_ports(order, 1)
 
-    def settle(self, order: TcpOrder, count: int) -> None:
+    def settle_ports(self, order: TcpOrder, count: int) -> None:
         """Note that so many ports have their final outcome."""
         order.pending -= count
         if not order.pending:
@@ -245,10 +247,10 @@ class TcpEngine:
         """Forget a connect, which is no longer out; gives its socket."""
         batch, index = connect
         del self._live[batch.fds[index]]
-        self._scheduler.window.answered(batch.young)
+        self._scheduler.window.answered(batch)
         return batch.socks[index]
 
-    def give_back(self, part: ProbePart, sock: socket.socket) -> None:
+    def give_back_socket(self, part: ProbePart, sock: socket.socket) -> None:
         """Take back the socket of an exchange that is over.
 
         A real service gets a FIN, as from any polite client; our own listener gets a reset, so that
@@ -261,7 +263,7 @@ class TcpEngine:
 
     # Silence
 
-    def _expire_looks(self, now: float) -> None:
+    def _expire_connects(self, now: float) -> None:
         """Check every connect that has been out for longer than its look."""
         while self._late and self._late[0][0] <= now:
             self._check_late(self._late.popleft()[1], now)
@@ -275,7 +277,7 @@ class TcpEngine:
     def _expire_queue(self, queue: Deque[ConnectBatch], limit_s: float, now: float) -> None:
         while queue:
             batch = queue[0]
-            if batch.young.out:
+            if batch.out:
                 if now - batch.started(len(batch) - 1) < limit_s:
                     return
                 for index in range(len(batch)):
@@ -288,7 +290,7 @@ class TcpEngine:
         if not self._is_out(connect):
             return
         sock, to = batch.socks[index], batch.addresses[index]
-        self.news(connect, connect_ex(sock, to))
+        self.take_result(connect, connect_ex(sock, to))
         if not self._is_out(connect):
             return
         state = syn_state(sock)
@@ -297,13 +299,13 @@ class TcpEngine:
             self._late.append((now + LATE_S, connect))
             return
         self._pool.drop(self._forget_connect(connect))
-        self._note_silence(batch.part, to[1], batch.look, state)
+        self._end_look(batch.part, to[1], batch.look, state)
 
     def _is_out(self, connect: PendingConnect) -> bool:
         batch, index = connect
         return self._live.get(batch.fds[index]) is batch
 
-    def _note_silence(self, part: ProbePart, port: int, look: int, state: SynState) -> None:
+    def _end_look(self, part: ProbePart, port: int, look: int, state: SynState) -> None:
         order = part.order
         more = look < order.looks
         syns, left = order.note_silence(port, state, more)

@@ -2,7 +2,7 @@
 
 import socket
 from collections import deque
-from typing import Deque, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Tuple
 
 from ...core.agent import AgentCore
 from ...net.errqueue import about, drain
@@ -15,9 +15,7 @@ from ..outcomes import kind
 from .batches import TcpOrder
 from .scheduler import ConnectScheduler
 
-# What mypy takes for true: the engine imports this module.
-MYPY = False
-if MYPY:
+if TYPE_CHECKING:
     from .engine import TcpEngine
 
 # After the first bytes of a real service, wait so long for the rest.
@@ -104,7 +102,7 @@ class TcpExchanges:
         for fd, exchange in list(self._exchanges.items()):
             if order is None or exchange.part.order is order:
                 del self._exchanges[fd]
-                self._owner.give_back(exchange.part, exchange.sock)
+                self._owner.give_back_socket(exchange.part, exchange.sock)
 
     def _is_open(self, exchange: TcpExchange) -> bool:
         return self._exchanges.get(exchange.sock.fileno()) is exchange
@@ -175,4 +173,4 @@ class TcpExchanges:
 
     def _forget_exchange(self, exchange: TcpExchange) -> None:
         del self._exchanges[exchange.sock.fileno()]
-        self._owner.give_back(exchange.part, exchange.sock)
+        self._owner.give_back_socket(exchange.part, exchange.sock)

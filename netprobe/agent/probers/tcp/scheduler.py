@@ -4,7 +4,7 @@ import errno
 import socket
 from collections import deque
 from itertools import repeat
-from typing import Deque, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Tuple
 
 from ...core.agent import AgentCore
 from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
@@ -16,9 +16,7 @@ from ..outcomes import kind
 from .batches import ConnectBatch, TcpOrder, connect_ex
 from .socket_pool import SocketPool
 
-# What mypy takes for true: the engine imports this module.
-MYPY = False
-if MYPY:
+if TYPE_CHECKING:
     from .engine import TcpEngine
 
 # Young connects that may be out at once, and how many of one order are started in one go.
@@ -67,7 +65,7 @@ class ConnectScheduler:
             order.queued = True
             self.queue.append(order)
 
-    def launch(self) -> int:
+    def start_next(self) -> int:
         """Start the next chunk of one order; 0 where nothing may start now."""
         room = min(self.window.room(), self._pool.room())
         now = self._now()
@@ -122,7 +120,7 @@ class ConnectScheduler:
             batch.spread(begun, ended)
             self._live.update(zip(batch.fds, repeat(batch)))
             (order.first if look == 1 else order.later).append(batch)
-            self.window.add(batch.young, now, _find_young_s(order))
+            self.window.add(batch, now, _find_young_s(order))
         for port, sock, code in failed:
             self._end_at_once(part, port, look, sock, begun, code)
 
@@ -174,7 +172,7 @@ class ConnectScheduler:
         """Handle a connect that ended at once: by our own kernel, or (rarely) with success."""
         order = part.order
         if code == 0:
-            self._owner.opened(part, port, look, sock, started)
+            self._owner.take_open(part, port, look, sock, started)
             return
         error = about(drain(sock), order.target.address, port)
         bound = self._pool.is_bound(sock)

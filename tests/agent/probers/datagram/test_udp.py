@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from netprobe.agent.probers.datagram import order_keeper
 from netprobe.agent.probers.datagram.udp import UdpEngine
 from netprobe.agent.wire.answers import Done
 from netprobe.agent.wire.orders import ProbeOrder
@@ -191,6 +192,28 @@ def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: UdpEngine) -> N
     assert agent.messages[-1] == Done(1, True)
     assert not engine.cancel(1)
     responder.close()
+
+
+def test_more_orders_than_sockets_take_turns(
+    agent: Agent, engine: UdpEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orders that must wait for a socket start when others are done; one that waits can be
+    cancelled."""
+    monkeypatch.setattr(order_keeper, "most_orders", lambda: 2)
+    port = closed_port(socket.SOCK_DGRAM, "127.0.0.1")
+    for number in range(1, 9):
+        engine.submit(order(number, "udp", "127.0.0.1", only(port), mode="send"))
+    assert engine.cancel(5)
+    agent.wait(*range(1, 9))
+
+    done = agent.sent(Done)
+    assert sorted(message.id for message in done) == list(range(1, 9))
+    assert [message.id for message in done if message.cancelled] == [5]
+    told = {
+        number: [one.kind.failure for one in agent.outcomes(number).values()]
+        for number in range(1, 9)
+    }
+    assert told == {number: [] if number == 5 else ["refused"] for number in range(1, 9)}
 
 
 # Firewalls

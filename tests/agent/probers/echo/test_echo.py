@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import re
 import socket
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
-from netprobe.agent.net.icmp import checksum, echo_request, quoted_sequence, read_echo_reply
+from netprobe.agent.net.icmp import (
+    EchoSocket,
+    checksum,
+    echo_request,
+    quoted_sequence,
+    read_echo_reply,
+)
+from netprobe.agent.net.sockets import ProbeTarget
+from netprobe.agent.probers.datagram.orders import PendingFlow
+from netprobe.agent.probers.echo import ping_program, sockets
 from netprobe.agent.probers.echo.engine import EchoEngine
-from netprobe.agent.probers.echo.ping_program import find
+from netprobe.agent.probers.echo.orders import RunningEchoOrder
+from netprobe.agent.probers.echo.ping_program import find_program
 from netprobe.agent.wire.answers import Done, EchoOutcomes
 from netprobe.agent.wire.parts import IcmpFact
-from netprobe.agent.wire.templates import read_nonce
+from netprobe.agent.wire.templates import pack_nonce, read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import Agent, Found, echo_order
+from tests.agent.rig import KEY, Agent, Found, echo_order
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -64,6 +77,18 @@ def test_only_replies_have_a_payload() -> None:
     assert read_echo_reply(socket.AF_INET, "datagram", b"\0" + request[1:]) == (300, b"nonce")
     assert quoted_sequence(request) == 300
     assert checksum(request) == 0
+
+
+def test_a_payload_is_a_nonce_and_a_token_of_its_own() -> None:
+    """The wire document's: 16 bytes of one hash an attempt, at the destination's place."""
+    names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    many = RunningEchoOrder(Agent(), echo_order(7, *names))
+    (flow,) = many.take(3)[1:2]
+    payload = many.payload_of(PendingFlow(flow, 2, pump.YoungBatch(1), 0.0))
+
+    tokens = hashlib.shake_128(KEY + b"e" + bytes.fromhex("00000007 0002")).digest(48)
+    assert payload == pack_nonce(7, 2, 2) + tokens[16:32]
+    assert many.address_of(2) == "192.0.2.2"
 
 
 @pytest.mark.lab
@@ -463,11 +488,41 @@ def test_no_permission_is_never_silence(lab: None) -> None:
     os.close(read)
     assert os.waitpid(child, 0)[1] == 0
 
-    if find("ping") is None:
+    if find_program("ping") is None:
         assert said == "no-permission None no-permission"
     else:
         # A ping that may not either (no file capability, no setuid) says so, too.
         assert said in ("None echo no-answer", "no-permission None no-permission")
+
+
+def test_the_ping_program_asks_every_destination(
+    agent: Agent, engine: EchoEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no socket may be opened, its exit status is the answer of each destination; what it has
+    not asked yet can be cancelled."""
+
+    def refuse(_target: ProbeTarget) -> EchoSocket:
+        raise PermissionError(errno.EACCES, "no ICMP socket")
+
+    program = tmp_path / "ping"
+    program.write_text('#!/bin/sh\nfor to; do :; done\ncase "$to" in *.2) exit 1;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(ping_program, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(sockets, "open_echo", refuse)
+    names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    for number in (1, 2):
+        engine.submit(echo_order(number, *names, looks=2))
+    assert engine.cancel(2)
+    agent.wait(1)
+
+    found = agent.outcomes(1)
+    assert {number: one.kind.answer for number, one in found.items()} == {
+        1: "echo",
+        2: None,
+        3: "echo",
+    }
+    assert (found[2].kind.failure, found[2].looks) == ("no-answer", 2)
+    assert agent.outcomes(2) == {}
 
 
 @pytest.fixture
