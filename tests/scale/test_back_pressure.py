@@ -5,14 +5,11 @@ from __future__ import annotations
 import socket
 from collections import Counter
 
-import pytest
-
 from bench.agent import AgentProcess, tcp_order
 
 ORDERS = 8000
 
 
-@pytest.mark.slow
 def test_an_agent_nobody_listens_to_loses_nothing() -> None:
     """Far more outcomes than pipe and queue hold are all there, once, when they are read."""
     with socket.create_server(("127.0.0.1", 0)) as held:
