@@ -33,19 +33,27 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@sh tests/lab/packages.sh demo
 	@$(BIN)/python demo/run.py
 
+# Quick tests use the processor, so there is one process a core; labs mostly wait, also for each other.
+QUICK := -n auto --maxprocesses 4 -m "not lab and not slow"
+SIDE_BY_SIDE := -n 6
+
+.PHONY: quick
+quick: setup ## the tests that take less than a minute; they need neither root nor packages
+	$(BIN)/python -m pytest $(QUICK) $(PYTEST_ARGS)
+
 .PHONY: test
 test: setup lab-packages ## every test that this machine can run; says what it skips and why
 ifdef ROOT
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 else
 	@echo "Not root: the labs run apart, in a user namespace, where the kernel allows one."
-	@$(BIN)/python -m pytest -m "not lab" $(PYTEST_ARGS); status=$$?; \
-	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest -m lab $(PYTEST_ARGS) && exit $$status
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not lab" $(PYTEST_ARGS); status=$$?; \
+	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m lab $(PYTEST_ARGS) && exit $$status
 endif
 
 .PHONY: lab
-lab: setup lab-packages ## only the tests with real firewalls
-	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest -m lab $(PYTEST_ARGS)
+lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out of them
+	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m lab $(PYTEST_ARGS)
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
 
 .PHONY: lab-packages

@@ -1,12 +1,18 @@
-"""What all tests share: how hypothesis chooses its examples, and signals as a terminal has them."""
+"""What all tests share: hypothesis's examples, signals, and how tests run side by side."""
 
 from __future__ import annotations
 
+import fcntl
+import functools
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
@@ -14,6 +20,13 @@ settings.register_profile("same", deadline=None, derandomize=True)
 # `pytest --hypothesis-profile explore` looks for new failures: other and more examples each time.
 settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
 settings.load_profile("same")
+
+ROOT = Path(__file__).parents[1]
+# Tests in here listen on fixed ports of 127.0.0.1.
+LOOPBACK = "tests/cli/"
+# `make lab` sets it.
+FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
 @pytest.fixture
@@ -26,3 +39,60 @@ def heeds_interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+# Tests side by side (pytest -n): each worker is a process of its own that builds its own labs.
+
+
+class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
+    """Hand out single tests, but the tests of one lab and of fixed ports to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _unit_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabScheduling | None:
+    """Use it where ``-n`` was given and nothing else was asked for."""
+    return SharedLabScheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
+@functools.cache
+def _unit_of(nodeid: str) -> str:
+    """The name of what one worker runs: a test, a module with a lab, or the folder ``cli``."""
+    module = nodeid.partition("::")[0]
+    if module.startswith(LOOPBACK):
+        return LOOPBACK
+    return module if 'scope="module"' in (ROOT / module).read_text(encoding="utf-8") else nodeid
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make lab` asks; side by side, begin with what takes long."""
+    if not FULL:
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+    if WORKER:
+        last = {_unit_of(item.nodeid) for item in items if item.get_closest_marker("alone")}
+        items.sort(key=lambda item: _turn_of(item, last))
+
+
+def _turn_of(item: pytest.Item, last: set[str]) -> int:
+    unit = _unit_of(item.nodeid)
+    if unit in last:
+        return 3
+    if unit != item.nodeid:
+        return 0
+    return 1 if item.get_closest_marker("lab") else 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test that is marked ``alone`` wait for the tests of other workers, and they for it."""
+    if not WORKER:
+        return (yield)
+    with Path(__file__).open() as lock:
+        alone = item.get_closest_marker("alone") is not None
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        return (yield)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -39,9 +40,14 @@ SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
 HEAVY = {"pydantic", "rich", "asyncio", "scapy", "httpx", "dns", "yaml", "ssl"}
 
 
-def _imports(path: Path) -> Iterator[tuple[str, int]]:
+@functools.cache
+def _imports(path: Path) -> list[tuple[str, int]]:
     """Every absolute import of a file: the module's whole name, and the line."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    return list(_absolute_imports(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _absolute_imports(module: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno

@@ -21,6 +21,7 @@ hosts:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [32, 100])
 def test_listeners_are_opened_a_few_at_a_time(folder: Path, files: int) -> None:
     """Every flow to that host is proved by our listener, none by a refusal."""
@@ -34,6 +35,7 @@ def test_listeners_are_opened_a_few_at_a_time(folder: Path, files: int) -> None:
     assert "here: only" not in done.stdout
 
 
+@pytest.mark.slow
 def test_check_hosts_says_so(folder: Path) -> None:
     """Before the run, too."""
     (folder / "inventory.yaml").write_text(INVENTORY.format(files=64))

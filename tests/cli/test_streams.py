@@ -24,6 +24,7 @@ def shell(words: tuple[str, ...], redirection: str, cwd: Path) -> int:
     return done.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
 @pytest.mark.parametrize(
     ("words", "status"),
@@ -41,6 +42,7 @@ def test_closed_standard_output(folder: Path) -> None:
     assert shell(("run", *HERE), ">&- 2>/dev/null", folder) == 0
 
 
+@pytest.mark.slow
 def test_reader_of_standard_error_that_goes_away(folder: Path) -> None:
     """Progress that nobody reads any more ends nothing."""
     reader, writer = os.pipe()
@@ -72,6 +74,7 @@ def tight(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_disk_that_fills_up_under_the_record(folder: Path, tight: Path) -> None:
     """The run goes on, its report is whole, and the status says that netprobe failed."""
     done = netprobe("run", *TINY, "--record", str(tight / "r"), "-o", "text", cwd=folder)
@@ -94,6 +97,7 @@ def test_disk_without_room_for_a_report(folder: Path, tight: Path) -> None:
     assert os.listdir(tight) == ["fill"]
 
 
+@pytest.mark.slow
 def test_record_that_breaks_off_behind_its_header(folder: Path) -> None:
     """Nobody knows how far that run came: the first and the last line say what the record holds."""
     netprobe("run", *TINY, "--record", "r", cwd=folder)

@@ -63,6 +63,7 @@ def test_nothing_to_do(folder: Path) -> None:
     assert done.stdout.startswith("NOTHING WAS TESTED: the filters left no flow to probe")
 
 
+@pytest.mark.slow
 def test_filters_are_named(folder: Path) -> None:
     """A part of a plan is called one: by run, in JSON, in a record that broke off, by plan."""
     words = ("--only", "web", "--from", "here", "--to", "here")
@@ -77,6 +78,7 @@ def test_filters_are_named(folder: Path) -> None:
     assert f"selection: {selection}\n" in netprobe("plan", *TINY, *words, cwd=folder).stdout
 
 
+@pytest.mark.slow
 def test_filters_that_leave_nothing(folder: Path) -> None:
     """The filters are named, and a plan of nothing takes no time."""
     words = ("--only", "web", "--protocol", "udp")
@@ -91,6 +93,7 @@ def test_filters_that_leave_nothing(folder: Path) -> None:
     assert "0 flows, about 0 packets, 0 listeners, about 0" in plan.stdout
 
 
+@pytest.mark.slow
 def test_record_resume_report_diff(folder: Path) -> None:
     """A record is taken up again: only what was not final is probed; report and diff read it."""
     first = netprobe("run", *TINY, "--record", "r", cwd=folder)
@@ -112,6 +115,7 @@ def test_record_resume_report_diff(folder: Path) -> None:
     assert "46 newly known to pass" in diff.stdout
 
 
+@pytest.mark.slow
 def test_resume_with_other_settings(folder: Path) -> None:
     """A record of other settings is refused with both named."""
     netprobe("run", *HERE, "--record", "r", cwd=folder)
@@ -123,6 +127,7 @@ def test_resume_with_other_settings(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_resume_from_json(folder: Path) -> None:
     """A JSON report is taken up as a record is: its passes are kept, at their place in the plan."""
     before = netprobe("run", *TINY, "--from", "here", "-o", "json=a.json", cwd=folder)
@@ -146,6 +151,7 @@ def _flows(run: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(result[key] for key in keys) for result in run["results"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -168,6 +174,7 @@ def test_record_over_an_earlier_run(folder: Path, words: tuple[str, ...], proble
     assert [(folder / name).read_bytes() for name in ("r", "a.json")] == before
 
 
+@pytest.mark.slow
 def test_record_into_an_empty_file(folder: Path) -> None:
     """A file that mktemp made holds nothing to lose."""
     (folder / "r").touch()
@@ -176,6 +183,7 @@ def test_record_into_an_empty_file(folder: Path) -> None:
     assert (folder / "r").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_report_gives_the_same_json(folder: Path) -> None:
     """JSON read and written again is the same document."""
     netprobe("run", *TINY, "-o", "json=a.json", cwd=folder)
@@ -184,6 +192,7 @@ def test_report_gives_the_same_json(folder: Path) -> None:
     assert (folder / "a.json").read_text() == (folder / "b.json").read_text()
 
 
+@pytest.mark.slow
 def test_full_disk_costs_one_output_only(folder: Path) -> None:
     """A report that cannot be written is exit 4 and one line; the others come all the same."""
     done = netprobe("run", *HERE, "-o", "text=/dev/full", "-o", "json=ok.json", cwd=folder)
@@ -223,6 +232,7 @@ def _wait_for_agents(run: subprocess.Popen[str]) -> None:
             pytest.fail(f"the run ended: {run.wait(timeout=0.02)}")
 
 
+@pytest.mark.slow
 def test_plan(folder: Path) -> None:
     """The plan lists every flow with its ports and purpose, and its totals; --count only those."""
     plan = netprobe("plan", *TINY, cwd=folder).stdout.splitlines()
@@ -260,6 +270,7 @@ def test_check(folder: Path) -> None:
     assert "tiny.yaml:2:" in bad.stderr
 
 
+@pytest.mark.slow
 def test_check_hosts(folder: Path) -> None:
     """Each host's agent is started and stopped; one that cannot be is told with its words."""
     done = netprobe("check", "--hosts", *TINY, cwd=folder)
@@ -302,6 +313,7 @@ def test_check_hosts_keeps_to_the_limit(folder: Path) -> None:
     assert [one["name"] for one in json.loads(done.stdout)["hosts"]] == ["here"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("plan", "--count"), ("check", "--hosts", "--limit", "here")])
 def test_notes_are_told(folder: Path, words: tuple[str, ...]) -> None:
     """A misspelt setting is said where standard output holds something else."""
@@ -315,6 +327,7 @@ def test_notes_are_told(folder: Path, words: tuple[str, ...]) -> None:
     assert "web-prot" not in done.stdout
 
 
+@pytest.mark.slow
 def test_init_plans_as_it_is(tmp_path: Path) -> None:
     """The inventory that init prints can be planned at once."""
     for name in bundled_names():

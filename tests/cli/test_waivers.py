@@ -18,6 +18,7 @@ waive: {{closed: "the old console, till {until}"}}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("until", "status"), [("2020-02-29", 1), ("2999-12-31", 0)])
 def test_last_day(folder: Path, until: str, status: int) -> None:
     """Behind its last day a waiver is told as expired, and what it covered decides again."""

@@ -30,7 +30,8 @@ import yaml
 
 NETNS_FOLDER = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
-READY_S = 10.0
+# Only what fails waits that long; a machine that is busy with other labs is slow.
+READY_S = 60.0
 STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
@@ -216,6 +217,8 @@ class Lab:
 
     def namespace(self, name: str, *, router: bool = False) -> Namespace:
         """A machine without cables; its loopback is up."""
+        if name in self.namespaces:
+            raise LabError(f"{name} is in the lab already")
         namespace = Namespace(name, self.prefix + name)
         self.namespaces[name] = namespace
         run("ip", "netns", "add", namespace.netns)

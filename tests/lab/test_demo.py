@@ -9,6 +9,7 @@ import pytest
 
 from tests.lab import userns
 from tests.lab.cli import ROOT
+from tests.lab.netlab import Lab
 
 DEMO = [sys.executable, str(ROOT / "demo" / "run.py")]
 
@@ -33,7 +34,8 @@ def test_the_demo_finds_exactly_what_its_firewall_stops() -> None:
 @pytest.mark.slow
 def test_the_reduced_demo_says_that_it_is_one() -> None:
     """Where no firewall can be built, the demo says so first and still checks every answer."""
-    lines = _run([*DEMO, "--reduced"])
+    with Lab() as lab:
+        lines = _run([*lab.namespace("machine").enter, *DEMO, "--reduced"])
 
     assert lines[0].startswith("DEMO REDUCED: ")
     assert lines[-1].startswith("DEMO OK (reduced): all 7 answers")

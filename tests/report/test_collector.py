@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 RANGE: Ranges = {("deckhouse-nodes", "etcd", "tcp"): ((2379, 2379), (2380, 2380), (7000, 7999))}
 
 
+@pytest.mark.slow
 @given(st.lists(results(last_place=3), max_size=60), st.integers(1, 7))
 def test_spool_sorts(some: list[Result], chunk: int) -> None:
     """However small the chunks, the spool gives back what it took, in plan order, every time."""

@@ -37,6 +37,7 @@ def written(path: Path, *some: Result, end: bool = True) -> Path:
     return path
 
 
+@pytest.mark.slow
 @given(some=st.lists(results(), max_size=10))
 def test_round_trip(some: list[Result], tmp_path_factory: pytest.TempPathFactory) -> None:
     """What was written is read back, in the order of writing, with header and end."""

@@ -50,6 +50,7 @@ def thousand_hosts(folder: Any) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_thousand_hosts_is_counted_exactly(tmp_path: Any) -> None:
     """The counts are those of a walk over single pairs, and no pair is made for them."""
     chosen, inventory, notes = load_request((MATRIX,), (thousand_hosts(tmp_path),), ())
@@ -132,6 +133,7 @@ def test_a_passing_range_is_one_result() -> None:
     assert result.port_count == NODE_PORT_COUNT
 
 
+@pytest.mark.slow
 def test_results_stream_through_flat_memory() -> None:
     """Ten times as many results do not take ten times the memory: they lie on disk."""
     block = small_block(2)

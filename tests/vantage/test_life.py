@@ -77,6 +77,7 @@ async def test_a_killed_coordinator_leaves_no_agent(
     assert await gone(agent, 2.0)
 
 
+@pytest.mark.slow
 async def test_a_silent_coordinator_loses_its_agent(
     coordinator: tuple[asyncio.subprocess.Process, int],
 ) -> None:

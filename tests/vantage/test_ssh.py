@@ -84,6 +84,7 @@ async def test_a_second_start_reuses_the_connection(
     assert node.logins() == 1
 
 
+@pytest.mark.slow
 async def test_noise_before_the_hello_does_no_harm(
     server: Server, tmp_path: Path, start: Start
 ) -> None:

@@ -105,6 +105,7 @@ async def test_nopasswd_needs_none(rules: Callable[[str], None]) -> None:
     assert await uid_and_cost(PASSWORD) == (0, None)
 
 
+@pytest.mark.slow
 async def test_a_wrong_password_costs_the_privilege(rules: Callable[[str], None]) -> None:
     """sudo asks a second time: the agent runs unprivileged, and the note has sudo's words."""
     rules(f"{USER} ALL=(ALL) ALL\n")

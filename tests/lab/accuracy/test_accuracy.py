@@ -39,18 +39,22 @@ def test_every_case_has_a_rule(captures: bool) -> None:
             assert want.verdict == "pass" or question.truth in want.must
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_agents_of_root() -> None:
     """With every capability."""
     _check(with_netprobe(sample(SHARE), count=CHAINS))
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_agents_of_nobody() -> None:
     """Without any capability at either end."""
     _check(with_netprobe(sample(SHARE), privileged=False, count=CHAINS))
 
 
+@pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.slow
 def test_busy_cores() -> None:
     """Four loops on all cores: nothing that was slow is called blocked or put elsewhere."""
@@ -59,6 +63,7 @@ def test_busy_cores() -> None:
     _check(scored, enough=0.0)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_random_loss() -> None:
     """A fifth of all packets lost in each direction: no open way is called blocked."""

@@ -92,15 +92,16 @@ def _words(world: World, case: Case) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def finished(world: World) -> Iterator[dict[str, Future[Finished]]]:
-    """Every case's run, begun."""
+def finished(world: World) -> dict[str, Future[Finished]]:
+    """Every case's run, at its end."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
+        runs = {
             case.name: pool.submit(
                 world.diagnose, *_words(world, case), "-o", "json", hosts=[case.situation.host]
             )
             for case in CASES
         }
+    return runs
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -122,6 +123,7 @@ def test_the_verdict_is_right(
     assert (worker["outcome"] == "ok") == (not failed), worker["stages"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_healthy_tunnel_passes_within_two_seconds(
     world: World, finished: dict[str, Future[Finished]], family: int

@@ -126,6 +126,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(LETTERS, min_size=1), JSON_VALUES))
 @example({"<<": {"on": "on"}})
 def test_json_is_yaml(values: dict[str, object]) -> None:
