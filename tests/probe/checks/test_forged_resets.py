@@ -129,11 +129,15 @@ async def test_a_reset_that_has_crossed_fewer_routers_is_forged() -> None:
     assert [one.trail for one in answers] == [()]
 
 
-async def test_resets_that_start_with_a_higher_ttl_tell_nothing() -> None:
+@pytest.mark.parametrize("ttl", [65, 251])
+async def test_resets_that_start_with_a_higher_ttl_tell_nothing(ttl: int) -> None:
     """A destination may answer echo from 64 and reset from 255."""
-    agent = World({443: 251}).agent()
+    agent = World({443: ttl}).agent()
 
     found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
+
+    higher = agent.orders(ProbeOrder)[-1]
+    assert (higher.min_ttl, higher.blocks[0].ports) == (65, [(443, 443)])
 
     assert words(found) == [(((443, 443),), (None, None, None))]
     assert found[0].trail[0].facts["higher"] == {"min_ttl": 65, "refused": True}
@@ -187,6 +191,7 @@ async def test_without_ttl_and_gateway_nobody_knows(gateway: str | None) -> None
         (World({443: 255}), (True, True, True)),
         # A router has lowered it.
         (World({443: 62}), (None, None, False)),
+        (World({443: 65}), (None, None, False)),
         (World({443: 100}), (None, None, False)),
         (World({443: 254}), (None, None, False)),
         # That hop resets everything: it may only set the TTL of all that it forwards.
@@ -212,13 +217,30 @@ async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
     """The destination's own resets stand beside those of a firewall before it."""
     world = World({443: 64, 444: 61})
 
-    found = await look(ForgedResets(), make_scene(world.agent()), reset(443, 444))
+    agent = world.agent()
+    found = await look(ForgedResets(), make_scene(agent), reset(443, 444))
 
     assert words(found) == [
         (((443, 443),), (True, True, True)),
         (((444, 444),), (None, None, False)),
     ]
+    walks = [(order.proto, order.port, order.max_ttl) for order in agent.orders(WalkOrder)]
+    assert walks == [("tcp", 443, 1)]
+    (counted,) = agent.orders(TxCountOrder)
+    assert (counted.port, counted.count) == (443, 64)
+    assert agent.orders(ProbeOrder)[-1].blocks[0].ports == [(CONTROL_PORTS[0],) * 2]
     assert found[0].trail[0].facts["dies_at_first_hop"] is True
+
+
+async def test_a_lowered_ttl_is_seen_at_the_first_question() -> None:
+    """No more is asked than is needed."""
+    agent = World({443: 62}).agent()
+
+    await look(ForgedResets(), make_scene(agent), reset())
+
+    tcp = [order for order in agent.orders(ProbeOrder) if order.proto == "tcp"]
+    assert [order.min_ttl for order in tcp] == [64]
+    assert [*agent.orders(TxCountOrder), *agent.orders(WalkOrder)] == []
 
 
 async def test_a_host_that_probes_itself_is_not_doubted() -> None:
@@ -277,6 +299,7 @@ def test_only_the_addresss_own_answers_tell_a_ttl(outcome: Outcome | None, ttl: 
     ("world", "genuine"),
     [
         (World({443: 60}, echo_ttl=60), True),
+        (World({443: 61}, echo_ttl=60), False),
         (World({443: 63}, echo_ttl=60), False),
         (World({443: 60}), False),
     ],

@@ -50,3 +50,58 @@ def test_a_late_prohibition_says_nothing_of_the_host() -> None:
 def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
     """A firewall's reset says nothing of the host behind it."""
     assert not noted(Outcome("connect", "refused", forged=forged)).has("a", "10.0.0.2")
+
+
+@pytest.mark.parametrize(
+    ("word", "elapsed_ms", "down", "refuses"),
+    [
+        # Without a check's conclusion the time decides, and between the two nothing does.
+        (None, 3100, True, False),
+        (None, 1500, True, False),
+        (None, 1499, False, False),
+        (None, 500, False, False),
+        (None, 499, False, True),
+        ("dead", 2, True, False),
+        ("dead", 3100, True, False),
+        ("refusing", 2, False, True),
+        ("refusing", 3100, False, True),
+    ],
+)
+def test_what_a_check_concluded_counts_more_than_the_time(
+    word: Any, elapsed_ms: int, down: bool, refuses: bool
+) -> None:
+    """A dead host's word may come early, and a firewall's late."""
+    answered = Answered()
+    answered.note("a", "10.0.0.2", unreachable(1, elapsed_ms), word)
+
+    assert answered.is_down("a", "10.0.0.2") is down
+    assert answered.refuses("a", "10.0.0.2") is refuses
+
+
+def test_a_conclusion_says_nothing_of_other_pairs() -> None:
+    """Another source may have another way there."""
+    answered = Answered()
+    answered.note("a", "10.0.0.2", unreachable(1, 2), "dead")
+
+    assert not answered.is_down("c", "10.0.0.2")
+    assert not answered.is_down("a", "10.0.0.3")
+
+
+def test_an_errno_alone_is_a_host_unreachable_too() -> None:
+    """Old kernels say of TCP no more than that."""
+    late = Outcome("connect", "host-unreachable", elapsed_ms=3100)
+
+    assert noted(late).is_down("a", "10.0.0.2")
+    assert not noted(Outcome("connect", "network-unreachable", elapsed_ms=3100)).is_down(
+        "a", "10.0.0.2"
+    )
+
+
+def test_an_answer_before_the_end_counts_at_once() -> None:
+    """``note_answer`` takes answers only: refusals are not final yet."""
+    answered = Answered()
+    answered.note_answer("a", "10.0.0.2", unreachable(1, 2))
+    assert not answered.refuses("a", "10.0.0.2")
+
+    answered.note_answer("a", "10.0.0.2", Outcome("connect", None, answer="unasked"))
+    assert answered.has("a", "10.0.0.2")

@@ -1,0 +1,393 @@
+"""A real agent over a link that answers from a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import (
+    Captured,
+    Capturing,
+    Closed,
+    Egress,
+    Listening,
+    Nameservers,
+    Resolved,
+    ReturnPath,
+    Seen,
+    TxCounted,
+    Walked,
+)
+from netprobe.agent.wire.orders import (
+    CaptureOrder,
+    CloseOrder,
+    EchoOrder,
+    EgressOrder,
+    HeldOrder,
+    ListenOrder,
+    NameserversOrder,
+    ProbeOrder,
+    ResolveOrder,
+    ReturnPathOrder,
+    RouteOrder,
+    SeenOrder,
+    StopCaptureOrder,
+    TemplatesOrder,
+    TxCountOrder,
+    WalkOrder,
+)
+from netprobe.agent.wire.parts import ProbeBlock
+from netprobe.errors import AgentError
+from netprobe.probe.agents import agent as agent_module
+from netprobe.probe.agents.agent import Agent
+from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.settings import Timing
+from netprobe.vantage.stream import Target
+from tests.probe.builders import SOURCE
+from tests.probe.fakes import HELLO, kind, reply, routed
+from tests.probe.links import FakeLink
+
+OPEN = kind(answer="unasked")
+TIMING = Timing(400, 900, 2)
+TIME_S = 5.0
+
+
+def order(number: int = 1, ports: tuple[int, int] = (5, 6), template: int = 0) -> ProbeOrder:
+    return ProbeOrder(
+        number, "tcp", None, "10.0.0.2", None, [ProbeBlock([ports], "nonce", template)], *TIMING,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+    )  # fmt: skip
+
+
+class Bench:
+    """An agent that is ready, its link, and what was observed."""
+
+    def __init__(self, scripts: dict[type[Any], Any] | None = None, **hello: Any) -> None:
+        self.link = FakeLink("a", scripts, HELLO._replace(**hello))
+        self.observed: list[tuple[str, Any, Any]] = []
+        self.templates = Templates()
+        self.agent = Agent(SOURCE, 0, self.templates, lambda *told: self.observed.append(told))
+        self.agent.link = self.link
+        self.agent.settled.set()
+
+
+PROBING = {
+    ProbeOrder: lambda order: reply(order, OPEN),
+    EchoOrder: lambda order: reply(order, kind(op="answer", answer="echo")),
+    RouteOrder: routed(),
+}
+
+
+async def test_templates_are_sent_before_an_order_that_needs_them() -> None:
+    """Each once; what comes later is sent later."""
+    bench = Bench(PROBING)
+    first = bench.templates.request(b"a")
+    await bench.agent.probe(order(1, template=first))
+    await bench.agent.probe(order(2, template=first))
+    bench.templates.request(b"b")
+    await bench.agent.route("10.0.0.2", None)
+
+    known = bench.templates.after(0)
+    assert bench.link.sent == [
+        TemplatesOrder([known[0]]),
+        order(1, template=first),
+        order(2, template=first),
+        TemplatesOrder([known[1]]),
+        RouteOrder(0, "10.0.0.2", None),
+    ]
+
+
+async def test_every_agent_learns_all_templates() -> None:
+    """Their numbers are those of the run."""
+    first, second = Bench(PROBING), Bench(PROBING)
+    second.agent.templates = first.templates
+    first.templates.request(b"a")
+
+    for bench in (first, second):
+        await bench.agent.probe(order())
+
+    assert first.link.sent == second.link.sent
+
+
+async def test_a_route_is_asked_once() -> None:
+    """For each address and each source address."""
+    bench = Bench(PROBING)
+
+    first = await bench.agent.route("10.0.0.2", None)
+    assert await bench.agent.route("10.0.0.2", None) is first
+    await bench.agent.route("10.0.0.2", "10.0.0.9")
+    await bench.agent.route("10.0.0.3", None)
+
+    assert bench.link.sent == [
+        RouteOrder(0, "10.0.0.2", None),
+        RouteOrder(0, "10.0.0.2", "10.0.0.9"),
+        RouteOrder(0, "10.0.0.3", None),
+    ]
+
+
+async def test_the_outcomes_of_an_order_are_joined() -> None:
+    """The agent tells them as they come; the first message has the port of the probes."""
+    bench = Bench({ProbeOrder: lambda order: ProbeReply(reply(order, OPEN).rows, 40000)})
+
+    found = await bench.agent.probe(order())
+
+    assert [row.ports for row in found.rows] == [((5, 5),), ((6, 6),)]
+    assert found.own_port == 40000
+    assert bench.observed == [("a", order(), found)]
+
+
+async def test_an_order_without_outcomes_is_an_empty_reply() -> None:
+    """A cancelled one may have none."""
+    bench = Bench({ProbeOrder: lambda order: ProbeReply([])})
+
+    assert await bench.agent.probe(order()) == ProbeReply([])
+
+
+async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every asker gets its own answer, and everyone is observed as asked alone."""
+    bench = Bench(PROBING)
+    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None) for n in (2, 3)]
+
+    found = await asyncio.gather(*(bench.agent.probe(one) for one in orders))
+
+    assert [len(one.rows) for one in found] == [1, 1]
+    assert [one.dsts for one in bench.link.orders(EchoOrder)] == [["10.0.0.2", "10.0.0.3"]]
+    assert sorted(told[1].id for told in bench.observed) == [2, 3]
+
+
+async def test_a_request_is_observed() -> None:
+    """``explain`` shows what was asked and answered."""
+    bench = Bench(PROBING)
+
+    found = await bench.agent.route("10.0.0.2", None)
+
+    assert bench.observed == [("a", RouteOrder(0, "10.0.0.2", None), found)]
+
+
+CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
+
+
+@pytest.mark.parametrize(
+    ("ask", "sent", "answer"),
+    [
+        (
+            lambda agent: agent.walk("udp", "10.0.0.2", 5, None, 16, 3),
+            WalkOrder(0, "udp", "10.0.0.2", 5, None, 16, 3),
+            Walked(1, [], True, None),
+        ),
+        (
+            lambda agent: agent.return_path("10.0.0.2", "10.0.0.1"),
+            ReturnPathOrder(0, "10.0.0.2", "10.0.0.1"),
+            ReturnPath(1, None, None, None, None, [], None),
+        ),
+        (
+            lambda agent: agent.egress("10.0.0.2", None, 5),
+            EgressOrder(0, "10.0.0.2", None, 5),
+            Egress(1, None, None, None, None),
+        ),
+        (
+            lambda agent: agent.count_sent("10.0.0.2", None, 5, 64),
+            TxCountOrder(0, "10.0.0.2", None, 5, 64),
+            TxCounted(1, 64, 64, "eth0"),
+        ),
+        (
+            lambda agent: agent.resolve("x.example.com"),
+            ResolveOrder(0, "x.example.com"),
+            Resolved(1, [], None, ""),
+        ),
+        (lambda agent: agent.nameservers(), NameserversOrder(0), Nameservers(1, [])),
+        (lambda agent: agent.listen(9, []), ListenOrder(9, []), Listening(9, [])),
+        (lambda agent: agent.held(9, []), HeldOrder(9, []), Listening(9, [])),
+        (lambda agent: agent.seen(9, [1]), SeenOrder(0, 9, [1]), Seen(1, [], [], [])),
+        (lambda agent: agent.close_round(9), CloseOrder(9), Closed(9)),
+        (lambda agent: agent.capture(CAPTURE), CAPTURE, Capturing(8, None)),
+        (
+            lambda agent: agent.stop_capture(8),
+            StopCaptureOrder(8),
+            Captured(8, None, [], truncated=False),
+        ),
+    ],
+)
+async def test_every_method_sends_its_order(
+    ask: Callable[[Agent], Awaitable[Any]], sent: Any, answer: Any
+) -> None:
+    """The answer is that of the order; rounds and captures bring their own numbers."""
+    bench = Bench({type(sent): lambda _: answer})
+
+    assert await ask(bench.agent) is answer
+    assert bench.link.sent == [sent]
+
+
+async def test_a_service_is_asked_by_an_order_of_its_own() -> None:
+    """Its number is none of the run's, and its request is a template."""
+    bench = Bench(PROBING)
+
+    first = await bench.agent.ask_service("udp", "10.0.0.2", 53, b"who", TIMING)
+    await bench.agent.ask_service("udp", "10.0.0.2", 53, b"who", TIMING)
+
+    assert first == [OPEN]
+    (templates,) = bench.link.orders(TemplatesOrder)
+    assert [item.request for item in templates.items] == [b"who"]
+    one, other = bench.link.orders(ProbeOrder)
+    assert one.blocks == [ProbeBlock([(53, 53)], "bytes", 1)]
+    assert (one.first_ms, one.look_ms, one.looks, one.host) == (400, 900, 2, None)
+    assert other.id > one.id >= 1 << 30
+
+
+class Held:
+    """A link whose probes end when they are told to."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.end = asyncio.Event()
+        made = bench.link._make_outcomes
+
+        async def stream(order: Any, answer: type[Any]) -> Any:
+            await self.end.wait()
+            if bench.link.lost.done():
+                bench.link.lost.result()
+            for found in made(order):
+                yield found
+
+        bench.link.stream = stream  # type: ignore[method-assign]  # a script
+
+
+async def test_an_agent_is_quiet_while_no_probe_is_out() -> None:
+    """Requests that are no probes take nothing from the routers' answers."""
+    bench = Bench(PROBING)
+    async with asyncio.timeout(TIME_S):
+        await bench.agent.quiet()
+
+    held = Held(bench)
+    probes = [asyncio.create_task(bench.agent.probe(order(n))) for n in (1, 2)]
+    waiting = asyncio.create_task(bench.agent.quiet())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    probes[0].cancel()
+    await asyncio.gather(probes[0], return_exceptions=True)
+    assert not waiting.done()
+    held.end.set()
+    async with asyncio.timeout(TIME_S):
+        await waiting
+    assert probes[1].done()
+
+
+async def test_a_lost_agent_is_quiet() -> None:
+    """Its probes ended with it."""
+    bench = Bench(PROBING)
+    held = Held(bench)
+    probe = asyncio.create_task(bench.agent.probe(order()))
+    await asyncio.sleep(0)
+    bench.link.lose()
+    held.end.set()
+
+    with pytest.raises(AgentError):
+        await probe
+    async with asyncio.timeout(TIME_S):
+        await bench.agent.quiet()
+
+
+async def test_nobody_waits_for_ever_for_a_busy_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source with a large plan is never quiet."""
+    monkeypatch.setattr(agent_module, "QUIET_S", 0.01)
+    bench = Bench(PROBING)
+    Held(bench)
+    probe = asyncio.create_task(bench.agent.probe(order()))
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(TIME_S):
+        await bench.agent.quiet()
+
+    assert not probe.done()
+    probe.cancel()
+
+
+async def test_orders_wait_for_the_start() -> None:
+    """A start takes its time, and nobody asks before its end."""
+    bench = Bench(PROBING)
+    bench.agent.settled.clear()
+    asked = asyncio.create_task(bench.agent.route("10.0.0.2", None))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert bench.link.sent == []
+
+    bench.agent.settled.set()
+    async with asyncio.timeout(TIME_S):
+        assert (await asked).source == "10.0.0.1"
+
+
+@pytest.mark.parametrize("state", ["failed", "never started", "lost"])
+async def test_without_an_agent_every_method_says_so(state: str) -> None:
+    """The reason is that of the flows which are not tested."""
+    bench = Bench(PROBING)
+    reasons = {"failed": "no-python", "never started": "no-vantage", "lost": "agent-lost"}
+    if state == "failed":
+        bench.agent.error = AgentError("no-python", "no Python")
+    if state == "lost":
+        bench.link.lose()
+    else:
+        bench.agent.link = None
+
+    for ask in (
+        bench.agent.wait_ready(),
+        bench.agent.probe(order()),
+        bench.agent.probe(EchoOrder(1, ["10.0.0.2"], None, 400, 900, 2, None)),
+        bench.agent.route("10.0.0.2", None),
+        bench.agent.open_stream(Target("10.0.0.2", 5)).__aenter__(),
+    ):
+        with pytest.raises(AgentError) as caught:
+            await ask
+        assert caught.value.reason == reasons[state]
+    assert not bench.agent.alive
+    assert not bench.agent.may_capture
+
+
+async def test_an_agent_that_is_there_is_ready() -> None:
+    """What it said of itself is known."""
+    bench = Bench(PROBING)
+
+    await bench.agent.wait_ready()
+
+    assert bench.agent.alive
+    assert bench.agent.hello == HELLO
+    assert Agent(SOURCE, 0, Templates()).hello is None
+
+
+@pytest.mark.parametrize("net_raw", [True, False])
+async def test_captures_need_raw_sockets(net_raw: bool) -> None:
+    """Without the right to them there is no packet socket."""
+    assert Bench(net_raw=net_raw).agent.may_capture is net_raw
+
+
+@pytest.mark.parametrize(
+    ("kernel", "hears"),
+    [
+        ("5.8.0", True), ("5.10.0-26-amd64", True), ("6.1", True), ("10.0.1", True),
+        ("5.7.19", False), ("4.18.0-553.el8", False), ("3.10.0", False), ("", False), ("x", False),
+    ],
+)  # fmt: skip
+async def test_which_kernels_hear_icmp_errors_of_tcp(kernel: str, hears: bool) -> None:
+    """The error queue has them since Linux 5.8."""
+    assert Bench(kernel=kernel).agent.hears_tcp_errors is hears
+
+
+async def test_a_loss_in_the_middle_of_an_order_is_told() -> None:
+    """What came before it is not half an answer."""
+    bench = Bench(PROBING)
+    made = bench.link._make_outcomes
+
+    async def stream(order: Any, answer: type[Any]) -> Any:
+        yield made(order)[0]
+        bench.link.lose()
+        bench.link.lost.result()
+
+    bench.link.stream = stream  # type: ignore[method-assign]  # a script
+
+    with pytest.raises(AgentError):
+        await bench.agent.probe(order())
+    assert bench.observed == []

@@ -1,0 +1,215 @@
+"""All agents of one run: their starts, their reports, their shares of the rate, their end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import RateOrder
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Address, Host
+from netprobe.model.result import HostReport
+from netprobe.probe.agents.fleet import FEW_FILES, Fleet, host_report
+from netprobe.vantage.launch import Launcher
+from netprobe.vantage.link import AgentLink
+from tests.probe.fakes import HELLO, host
+from tests.probe.links import FakeLink, start_by
+
+KEY = bytes(32)
+A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3", kind="none")
+FAILED = AgentError("no-python", "b: no Python")
+
+NO_RAW = "no packet capture and no raw IP protocols: its own firewall cannot be told from the path"
+
+
+class Bench:
+    """A fleet whose agents start without a process; ``failed`` are hosts whose start fails."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *hosts: Host, failed: tuple[str, ...] = ()
+    ) -> None:
+        self.links: dict[str, FakeLink] = {}
+        self.reports: list[HostReport] = []
+
+        def start(one: Host) -> AgentLink:
+            if one.name in failed:
+                raise FAILED
+            return self.links.setdefault(one.name, FakeLink(one.name))
+
+        start_by(monkeypatch, start)
+        self.fleet = Fleet(hosts, Launcher(), self.reports.append)
+
+    async def start(self, rate: int | None = None) -> Fleet:
+        """Start all, and wait for the last."""
+        self.fleet.start(KEY, rate)
+        await self.fleet.settled()
+        return self.fleet
+
+
+async def test_every_host_has_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ready, failed with words, or declared without an agent; each settles."""
+    bench = Bench(monkeypatch, A, B, C, failed=("b",))
+
+    fleet = await bench.start()
+
+    by_name = {report.name: report for report in bench.reports}
+    assert [by_name[name].state for name in "abc"] == ["agent", "failed", "none"]
+    assert by_name["b"].words == "b: no Python"
+    assert len(bench.reports) == 3
+    for one, reason in ((B, "no-python"), (C, "no-vantage")):
+        assert fleet.agent(one).settled.is_set()
+        with pytest.raises(AgentError) as caught:
+            await fleet.agent(one).wait_ready()
+        assert caught.value.reason == reason
+    await fleet.agent(A).wait_ready()
+    assert fleet.key == KEY
+    await fleet.close()
+
+
+async def test_a_slow_start_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each settles on its own."""
+    bench = Bench(monkeypatch, A, C)
+    bench.fleet.start(KEY)
+    assert not bench.fleet.agent(A).settled.is_set()
+
+    await bench.fleet.agent(C).settled.wait()
+    await bench.fleet.agent(A).settled.wait()
+    await bench.fleet.close()
+
+
+async def test_a_rate_is_shared_from_the_first_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among the agents that may start; who has none takes nothing."""
+    bench = Bench(monkeypatch, A, B, C)
+
+    await bench.start(rate=300)
+
+    assert [link.sent for link in bench.links.values()] == [[RateOrder(150.0)]] * 2
+    await bench.fleet.close()
+
+
+async def test_without_a_rate_nobody_is_slowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No order, no limit."""
+    bench = Bench(monkeypatch, A)
+
+    await bench.start()
+
+    assert bench.links["a"].sent == []
+    await bench.fleet.close()
+
+
+async def test_answers_name_hosts_by_their_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of the hosts is that of the run."""
+    bench = Bench(monkeypatch, A, B)
+
+    assert [bench.fleet.name_of(index) for index in (0, 1, 2, -1)] == ["a", "b", None, None]
+    assert [bench.fleet.agent(one).index for one in bench.fleet.hosts()] == [0, 1]
+    assert bench.fleet.hosts() == [A, B]
+
+
+async def test_a_lost_agent_is_reported_and_no_link_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The report has the words of the loss."""
+    bench = Bench(monkeypatch, A, B)
+    fleet = await bench.start()
+    assert len(fleet.links()) == 2
+
+    bench.links["a"].lose("killed")
+    await asyncio.sleep(0)
+
+    assert [(one.name, one.state, one.words) for one in bench.reports[2:]] == [
+        ("a", "lost", "killed")
+    ]
+    assert [link.host for link in fleet.links()] == ["b"]
+    await fleet.close()
+
+
+async def test_the_end_of_a_run_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every agent is closed, and nothing more is reported."""
+    bench = Bench(monkeypatch, A, B)
+    fleet = await bench.start()
+
+    await fleet.close()
+    await asyncio.sleep(0)
+
+    assert all(link.closed for link in bench.links.values())
+    assert [report.state for report in bench.reports] == ["agent", "agent"]
+
+
+async def test_starts_in_progress_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt waits for no ssh; everybody who waits for the host goes on."""
+    bench = Bench(monkeypatch, A)
+    bench.fleet.start(KEY)
+    await asyncio.sleep(0)
+
+    await bench.fleet.close()
+
+    assert bench.fleet.agent(A).settled.is_set()
+    assert not bench.fleet.agent(A).alive
+    assert bench.reports == []
+
+
+@pytest.mark.parametrize(
+    ("own", "chosen", "expected"),
+    [
+        (["10.0.0.1", "fd00::1"], [], ("10.0.0.1", "fd00::1")),
+        (["10.0.0.1", "10.0.0.2", "fd00::1"], ["10.0.0.9"], ("10.0.0.9", "fd00::1")),
+        (["10.0.0.1"], ["fd00::9", "10.0.0.9"], ("fd00::9", "10.0.0.9")),
+    ],
+)
+async def test_a_report_has_the_addresses_that_probes_start_from(
+    monkeypatch: pytest.MonkeyPatch, own: list[str], chosen: list[str], expected: tuple[str, ...]
+) -> None:
+    """Where the inventory names a source address, that one alone of its family."""
+    one = replace(
+        host("a", *own, kind="none"),
+        source_addresses=tuple(Address(text, 6 if ":" in text else 4) for text in chosen),
+    )
+    named = replace(one, addresses=(*one.addresses, Address("a.example.com", None)))
+    bench = Bench(monkeypatch, named)
+
+    await bench.start()
+
+    assert bench.reports[0].addresses == expected
+
+
+@pytest.mark.parametrize(
+    ("lacks", "costs"),
+    [
+        ({}, ()),
+        ({"net_raw": False}, (NO_RAW,)),
+        ({"low_ports": False}, ("no listeners below port 1024",)),
+        ({"sees_owners": False}, ("the owners of held ports stay unknown",)),
+        (
+            {"net_raw": False, "low_ports": False, "sees_owners": False},
+            (NO_RAW, "no listeners below port 1024", "the owners of held ports stay unknown"),
+        ),
+        (
+            {"nofile": FEW_FILES - 1},
+            ("only 255 files may be open at once (ulimit -n): few listeners and probes at a time",),
+        ),
+        ({"nofile": FEW_FILES}, ()),
+    ],
+)
+async def test_what_missing_rights_cost(lacks: dict[str, Any], costs: tuple[str, ...]) -> None:
+    """One sentence each, and nothing where nothing is missing."""
+    report = host_report(FakeLink("a", hello=HELLO._replace(**lacks)))
+
+    assert report.cost == costs
+    assert (report.name, report.state, report.python, report.user) == (
+        "a", "agent", "3.11.2", "root",
+    )  # fmt: skip
+    assert report.privileged is lacks.get("net_raw", True)
+    assert report.facts["nofile"] == lacks.get("nofile", 65536)
+    assert "sudo_failed" not in report.facts
+
+
+async def test_a_failed_sudo_is_the_cost() -> None:
+    """It says all that the missing rights would."""
+    report = host_report(FakeLink("a", hello=HELLO._replace(net_raw=False), cost="sudo failed"))
+
+    assert report.cost == ("sudo failed",)
+    assert report.facts["sudo_failed"] is True

@@ -1,0 +1,323 @@
+"""Orders out, sightings back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder
+from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.errors import AgentError
+from netprobe.model.evidence import Icmp, Listener, Outcome
+from netprobe.model.inventory import Address
+from netprobe.model.ports import Ports
+from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
+from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
+from netprobe.protocols import protocol_for
+from tests.probe.builders import ROUTER, SOURCE, TARGET, make_sighting, make_task
+from tests.probe.fakes import HELLO, FakeAgent, FakeFleet, host, icmp, kind, reply, routed
+
+OPEN = kind(answer="unasked")
+OURS = Listener("ours")
+
+
+class Bench:
+    """A prober of one source, and what it knows."""
+
+    def __init__(
+        self,
+        answer: OutcomeKind | Any = OPEN,
+        settings: ProbeSettings | None = None,
+        kernel: str = "6.1.0",
+    ) -> None:
+        self.source = FakeAgent(
+            SOURCE,
+            {
+                ProbeOrder: lambda order: reply(order, answer),
+                EchoOrder: lambda order: reply(order, answer),
+                RouteOrder: routed(source="10.0.0.77"),
+            },
+            hello=HELLO._replace(kernel=kernel),
+        )
+        self.fleet = FakeFleet([self.source, FakeAgent(TARGET)])
+        self.answered = Answered()
+        self.prober = Prober(self.fleet, settings or ProbeSettings(), self.answered)
+
+    async def probe(self, task: Task, *states: tuple[Ports, Listener]) -> list[Sighting]:
+        """Probe a task while this listens."""
+        listeners = Listeners(UNKNOWN)
+        for ports, listener in states:
+            spot = Spot(task.protocol, task.address, protocol_for(task.probe), ports)
+            listeners.add(spot, ports, listener)
+        return await self.prober.probe([task], listeners, self.fleet.templates)
+
+    @property
+    def order(self) -> ProbeOrder:
+        """The last order."""
+        return self.source.orders(ProbeOrder)[-1]
+
+
+async def test_a_sighting_has_its_ports_its_listener_and_its_order() -> None:
+    """One run of ports may have met several listeners."""
+    bench = Bench(lambda port: OPEN if port < 5 else kind(failure="refused"))
+    live, closed = Listener("live", "etcd"), Listener("closed")
+
+    found = await bench.probe(make_task("tcp", ((4, 5),)), (((4, 4),), live), (((5, 5),), closed))
+
+    assert [(one.ports, one.listener, one.order) for one in found] == [
+        (((4, 4),), live, bench.order.id),
+        (((5, 5),), closed, bench.order.id),
+    ]
+    assert [one.outcome and (one.outcome.answer, one.outcome.failure) for one in found] == [
+        ("unasked", None),
+        (None, "refused"),
+    ]
+    assert bench.prober.finished == found
+    (entry,) = found[0].trail
+    assert entry.name == "probe"
+    assert entry.facts["part"] is found[0].part
+    assert entry.facts["row"].kind == OPEN
+
+
+async def test_an_order_asks_for_the_destinations_own_answer() -> None:
+    """An answer of any other host of ours is not the one that was asked for."""
+    bench = Bench()
+
+    await bench.probe(make_task())
+
+    assert bench.order.host == bench.fleet.agent(TARGET).index == 1
+
+
+async def test_the_port_that_datagrams_were_sent_from_is_kept() -> None:
+    """Captures tell by it whose an answer is."""
+    bench = Bench()
+    bench.source.scripts[ProbeOrder] = lambda order: ProbeReply(reply(order, OPEN).rows, 40000)
+
+    (found,) = await bench.probe(make_task("udp"))
+
+    assert found.sport == 40000
+
+
+async def test_answers_are_known_to_the_whole_run() -> None:
+    """Silence of other flows is held against them."""
+    bench = Bench(lambda port: OPEN if port == 1 else kind(failure="no-answer"))
+
+    await bench.probe(make_task("tcp", ((2, 2),)))
+    assert not bench.answered.has("a", "10.0.0.2")
+    await bench.probe(make_task("tcp", ((1, 2),)))
+    assert bench.answered.has("a", "10.0.0.2")
+
+
+@pytest.mark.parametrize("timeout_s", [None, 0.2, 3.0])
+async def test_one_way_packets_get_one_short_look(timeout_s: float | None) -> None:
+    """Nobody answers them, and the listener knows at once what came."""
+    bench = Bench(kind(op="send"), ProbeSettings(timeout_s=timeout_s, looks=3))
+    task = make_task("udp", ((8472, 8472),), probe="vxlan")
+
+    (seen,) = await bench.probe(task, (((8472, 8472),), OURS))
+    short_ms = 200 if timeout_s == 0.2 else ONE_WAY_MS
+    assert bench.order[6:9] == (short_ms, short_ms, 1)
+
+    await bench.prober.unhurried(seen)
+    look_ms = bench.prober._settings.look_ms
+    assert bench.order[6:9] == (None if timeout_s is None else look_ms, look_ms, 3)
+
+
+@pytest.mark.parametrize(
+    ("probe", "listener"), [(None, OURS), ("vxlan", Listener("live")), (None, Listener("closed"))]
+)
+async def test_other_packets_get_the_looks_of_the_settings(
+    probe: str | None, listener: Listener
+) -> None:
+    """Without --timeout the agent learns how long the first look must wait."""
+    bench = Bench()
+
+    await bench.probe(make_task("udp", ((5, 5),), probe=probe), (((5, 5),), listener))
+
+    assert bench.order[6:9] == (None, 4000, 2)
+
+
+async def test_asking_again_keeps_what_is_known() -> None:
+    """The same packets to the same listener, in one look; the trail grows."""
+    bench = Bench(kind(failure="no-answer"))
+    task = make_task("tcp", ((1, 9),))
+    (first, *_) = await bench.probe(task, (((1, 9),), OURS))
+    part = replace(first, ports=((2, 3),)).noting("traceroute")
+
+    found = await bench.prober.again(part)
+
+    assert [one.ports for one in found] == [((2, 2),), ((3, 3),)]
+    assert {one.listener for one in found} == {OURS}
+    assert [entry.name for entry in found[0].trail] == ["probe", "traceroute", "probe"]
+    (block,) = bench.order.blocks
+    assert (block.ports, block.mode, bench.order.looks) == ([(2, 3)], "nonce", 1)
+    assert block.template == first.part.template
+    assert bench.order.id > first.order
+
+
+async def test_a_lost_agent_makes_its_flows_untested() -> None:
+    """No outcome, its reason, and the listener that it would have met."""
+    bench = Bench()
+    bench.source.lost = True
+
+    (found,) = await bench.probe(make_task("tcp", ((1, 9),)), (((1, 9),), OURS))
+
+    assert (found.outcome, found.ports, found.listener) == (None, ((1, 9),), OURS)
+    assert found.untested == ("agent-lost", "the agent of a was lost")
+    assert bench.prober.finished == []
+
+
+async def test_other_sources_are_probed_nevertheless() -> None:
+    """An agent's loss is its own flows' only."""
+    lost = FakeAgent(SOURCE, lost=True)
+    other = FakeAgent(host("c", "10.0.0.3"), {ProbeOrder: lambda order: reply(order, OPEN)})
+    fleet = FakeFleet([lost, other, FakeAgent(TARGET)])
+    prober = Prober(fleet, ProbeSettings(), Answered())
+    tasks = [make_task(), make_task(source=other.host)]
+
+    found = await prober.probe(tasks, Listeners(UNKNOWN), fleet.templates)
+
+    assert [(one.task.source.name, one.untested is None) for one in found] == [
+        ("a", False),
+        ("c", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "protocol", "answer", "blind"),
+    [
+        ("5.4.0-42", "tcp", kind(failure="refused"), True),
+        ("4.18.0", "tcp", kind(failure="host-unreachable"), True),
+        ("5.4.0", "tcp", kind(failure="refused", icmp=icmp(3, 3, "10.0.0.2")), False),
+        ("5.4.0", "tcp", OPEN, False),
+        ("5.4.0", "udp", kind(op="answer", failure="refused"), False),
+        ("5.8.0", "tcp", kind(failure="refused"), False),
+        ("6.1.0", "tcp", kind(failure="refused"), False),
+        # Nobody knows: better not to say more than the errno does.
+        ("", "tcp", kind(failure="refused"), True),
+    ],
+)
+async def test_kernels_that_queue_no_errors_of_tcp_are_blind(
+    kernel: str, protocol: str, answer: OutcomeKind, blind: bool
+) -> None:
+    """Before Linux 5.8 an errno of TCP may be a reset or an ICMP error."""
+    bench = Bench(answer, kernel=kernel)
+
+    (found,) = await bench.probe(make_task(protocol))
+
+    assert found.outcome is not None
+    assert found.outcome.blind is blind
+
+
+@pytest.mark.parametrize(
+    ("offender", "origin", "asked"),
+    [
+        ("10.0.0.1", "source", False),
+        ("10.0.0.2", "destination", False),
+        (ROUTER, "router", True),
+        # An address of the source that the inventory does not list.
+        ("10.0.0.77", "source", True),
+    ],
+)
+async def test_who_sent_an_icmp_error(offender: str, origin: Any, asked: bool) -> None:
+    """Of an address that nobody knows the source's kernel is asked whether it is its own."""
+    bench = Bench(kind(failure="host-unreachable", icmp=icmp(3, 13, offender)))
+
+    (found,) = await bench.probe(make_task())
+
+    assert found.outcome is not None
+    assert found.outcome.icmp == Icmp(3, 13, offender, origin, 64)
+    assert bool(bench.source.orders(RouteOrder)) is asked
+
+
+async def test_asking_beside_the_plan() -> None:
+    """One look, no trail, and nothing that an interrupt would keep."""
+    bench = Bench(lambda port: kind(failure="refused"))
+
+    found = await bench.prober.ask(make_task(), "tcp", ((5, 5),), look_ms=700, min_ttl=61, ttl=3)
+
+    assert [(ports, one.failure) for ports, one in found] == [(((5, 5),), "refused")]
+    order = bench.order
+    assert (order.proto, order.dst, order.min_ttl, order.ttl) == ("tcp", "10.0.0.2", 61, 3)
+    assert order[6:9] == (700, 700, 1)
+    assert [(block.ports, block.mode, block.template) for block in order.blocks] == [
+        ([(5, 5)], "connect", 0)
+    ]
+    assert bench.prober.finished == []
+
+
+async def test_echo_and_udp_can_be_asked_for_beside_any_task() -> None:
+    """A TCP flow's source asks its address by other protocols."""
+    bench = Bench(kind(op="answer", answer="echo", ttl=60))
+
+    ((ports, outcome),) = await bench.prober.ask(make_task(), "icmp", (), look_ms=700)
+    await bench.prober.ask(make_task(), "udp", ((5, 5),), look_ms=700)
+
+    assert (ports, outcome.answer, outcome.ttl) == ((), "echo", 60)
+    assert bench.source.orders(EchoOrder)[0].dsts == ["10.0.0.2"]
+    assert (bench.order.proto, bench.order.blocks[0].mode) == ("udp", "send")
+
+
+async def test_a_question_to_a_lost_agent_raises() -> None:
+    """Only orders of the plan become untested."""
+    bench = Bench()
+    bench.source.lost = True
+
+    with pytest.raises(AgentError):
+        await bench.prober.ask(make_task(), "icmp", (), look_ms=700)
+
+
+async def test_closed_udp_is_asked_by_few_sources_at_once() -> None:
+    """The destination's own bucket of ICMP answers is shared by all who ask."""
+    sources = [FakeAgent(host(f"s{number}", f"10.0.1.{number}")) for number in range(20)]
+    fleet = FakeFleet([*sources, FakeAgent(TARGET)])
+    prober = Prober(fleet, ProbeSettings(), Answered())
+    out, most = 0, 0
+
+    class Slow(FakeAgent):
+        async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+            nonlocal out, most
+            out += 1
+            most = max(most, out)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            out -= 1
+            return reply(order, kind(op="answer", failure="no-answer"))
+
+    fleet.fakes |= {one.host.name: Slow(one.host) for one in sources}
+    tasks = [make_task("udp", ((5, 5),), source=one.host) for one in sources]
+
+    await prober.probe(tasks, Listeners(UNKNOWN), fleet.templates)
+    assert most == UDP_SOURCES_AT_ONCE
+    most = 0
+    await prober.probe(
+        [replace(one, protocol="tcp") for one in tasks], Listeners(UNKNOWN), fleet.templates
+    )
+    assert most == len(sources)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("10.0.0.2", "10.0.0.9"), ("fd00::2", "fd00::9"), ("fd01::2", "fd00::9")],
+)
+def test_the_source_address_is_that_of_the_family(target: str, expected: str) -> None:
+    """The inventory may name one of each family."""
+    chosen = (Address("fd00::9", 6), Address("10.0.0.9", 4))
+    source = replace(SOURCE, source_addresses=chosen)
+
+    assert source_address(make_task(source=source, target=host("b", target))) == expected
+    assert source_address(make_task(target=host("b", target))) is None
+
+
+def test_silence_and_notes() -> None:
+    """Silence is an outcome; without one nobody looked."""
+    assert make_sighting(Outcome("connect", "no-answer")).silent
+    assert not make_sighting(Outcome("connect", "refused")).silent
+    assert not make_sighting(None).silent

@@ -1,0 +1,116 @@
+"""A link that answers from a script, for the real agents of a real fleet; nothing is started."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
+
+import pytest
+
+from netprobe.agent.wire.answers import EchoOutcomes, HelloLine, ProbeOutcomes
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import EchoRun, OutcomeRun
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Host
+from netprobe.probe.agents import fleet as fleet_module
+from netprobe.probe.agents.decode import ProbeReply
+from netprobe.vantage.launch import Launcher
+from netprobe.vantage.link import AgentLink
+from tests.probe.fakes import HELLO, Script
+
+Answer = TypeVar("Answer")
+# Says how the agent of a host starts. Raises AgentError where it does not.
+Start = Callable[[Host], AgentLink]
+
+
+class FakeLink(AgentLink):
+    """Answers orders by the function that ``scripts`` has for their class, and notes them.
+
+    The scripts are those of a ``FakeAgent``.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        scripts: Mapping[type[Any], Script] | None = None,
+        hello: HelloLine = HELLO,
+        cost: str | None = None,
+    ) -> None:
+        self.host = host
+        self.hello = hello
+        self.cost = cost
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.scripts = dict(scripts or {})
+        self.sent: list[Any] = []
+        self.closed = False
+
+    def send(self, message: Any) -> None:
+        """Note a message that has no answer."""
+        self.sent.append(message)
+
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        """Carry out an order that has one answer."""
+        self.sent.append(order)
+        await asyncio.sleep(0)
+        found = self.scripts[type(order)](order)
+        assert isinstance(found, answer)
+        return found
+
+    async def stream(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
+        """Carry out a probe or echo order, a message for each run."""
+        self.sent.append(order)
+        await asyncio.sleep(0)
+        for found in self._make_outcomes(order):
+            if self.lost.done():
+                self.lost.result()
+            assert isinstance(found, answer)
+            yield found
+
+    async def close(self) -> None:
+        """End it as the coordinator does."""
+        self.closed = True
+        self.lose("the agent was stopped")
+
+    def lose(self, words: str = "gone") -> None:
+        """The agent is gone."""
+        if not self.lost.done():
+            self.lost.set_exception(AgentError("agent-lost", words))
+
+    def orders(self, kind: type[Answer]) -> list[Answer]:
+        """What it was asked of one class of order."""
+        return [order for order in self.sent if isinstance(order, kind)]
+
+    def _make_outcomes(self, order: ProbeOrder | EchoOrder) -> list[Any]:
+        script = self.scripts[type(order)]
+        if isinstance(order, EchoOrder):
+            return [
+                EchoOutcomes(
+                    order.id,
+                    [row.kind],
+                    [EchoRun(place, place, 0, [row.rtt_us], row.looks)],
+                )
+                for place, dst in enumerate(order.dsts, 1)
+                for row in script(order._replace(dsts=[dst])).rows
+            ]
+        reply: ProbeReply = script(order)
+        return [
+            ProbeOutcomes(
+                order.id,
+                [row.kind],
+                [OutcomeRun(row.first, row.last, 0, row.rtt_us, row.looks)],
+                reply.own_port,
+            )
+            for row in reply.rows
+        ]
+
+
+def start_by(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
+    """Let every fleet start its agents by this function, without a process."""
+
+    async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
+        await asyncio.sleep(0)
+        return start(host)
+
+    monkeypatch.setattr(fleet_module, "start_agent", start_agent)
