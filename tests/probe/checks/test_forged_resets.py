@@ -227,7 +227,7 @@ async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
     walks = [(order.proto, order.port, order.max_ttl) for order in agent.orders(WalkOrder)]
     assert walks == [("tcp", 443, 1)]
     (counted,) = agent.orders(TxCountOrder)
-    assert (counted.port, counted.count) == (443, 64)
+    assert (counted.port, counted.connects) == (443, 64)
     assert agent.orders(ProbeOrder)[-1].blocks[0].ports == [(CONTROL_PORTS[0],) * 2]
     assert found[0].trail[0].facts["dies_at_first_hop"] is True
 
