@@ -678,10 +678,26 @@ def test_a_flow_without_ports_is_proven_or_stopped() -> None:
     assert [one.untested for one in interrupted([task], [])] == [STOPPED]
 
 
+def test_a_port_that_was_asked_again_is_proven_once() -> None:
+    """A limit of new connections is measured against a port that is known to answer."""
+    task = make_task("tcp", ((5, 9),))
+    again = [finished(NONCE, task, ports) for ports in (((5, 6),), ((6, 6),), ((6, 7),))]
+
+    found = interrupted([task], again)
+
+    assert [(one.ports, one.untested) for one in found] == [
+        (((5, 6),), None), (((7, 7),), None), (((8, 9),), STOPPED),
+    ]  # fmt: skip
+    echo = make_task("icmp", ())
+    twice = [finished(Outcome("answer", None, answer="echo"), echo)] * 2
+    assert len(interrupted([echo], twice)) == 1
+
+
 def test_what_is_proven_of_one_flow_proves_no_other() -> None:
-    """Flows differ by source, address, protocol and packet."""
+    """Flows differ by source, address, protocol, packet and the name that TLS asks for."""
     mine = make_task("tcp", ((443, 443),), probe="kube-apiserver", sni="a.lab.test")
     others = [
+        make_task("tcp", ((443, 443),), probe="kube-apiserver", sni="b.lab.test"),
         make_task("tcp", ((443, 443),)),
         make_task("udp", ((443, 443),)),
         make_task("tcp", ((443, 443),), target=host("b", "10.0.0.3")),
