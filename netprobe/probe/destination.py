@@ -246,16 +246,22 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sig
 
     Only an answer that needs no second look is: silence and refusals are not final yet.
     """
-    proven = [one for one in finished if one.outcome is not None and one.outcome.answer in PROVEN]
-    kept: dict[tuple[str, ...], list[Sighting]] = {}
-    for one in proven:
-        kept.setdefault(_same(one.task), []).append(one)
-    found = [one for one in proven if not one.task.denied]
+    kept: dict[Task, Ports] = {}
+    found: list[Sighting] = []
+    for one in finished:
+        if one.outcome is None or one.outcome.answer not in PROVEN or one.task.denied:
+            continue
+        # A check may have asked a port again that had answered already.
+        flow, fresh = _without_ports(one.task), one.ports
+        if flow in kept:
+            fresh = port_sets.subtract(one.ports, kept[flow])
+        if fresh or flow not in kept:
+            found.append(replace(one, ports=fresh))
+            kept[flow] = port_sets.union((kept.get(flow, ()), fresh))
     for task in tasks:
-        mine = [] if task.denied else kept.get(_same(task), [])
-        known = port_sets.normalise(entry for one in mine for entry in one.ports)
-        rest = port_sets.subtract(task.ports, known)
-        if rest or not (task.ports or mine):
+        flow = _without_ports(task)
+        rest = port_sets.subtract(task.ports, kept.get(flow, ()))
+        if rest or not (task.ports or flow in kept):
             part = Part(task, rest, ((rest, UNKNOWN),), protocol_for(None), "connect", 0, False)
             found.append(
                 Sighting(task, part, rest, 0, outcome=None, listener=UNKNOWN, untested=STOPPED)
@@ -263,9 +269,9 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sig
     return found
 
 
-def _same(task: Task) -> tuple[str, ...]:
+def _without_ports(task: Task) -> Task:
     """What tells a task from the others of its destination, whatever its ports."""
-    return (task.source.name, task.address, task.protocol, task.probe or "")
+    return replace(task, ports=())
 
 
 def _sort_by_way(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:

@@ -51,14 +51,22 @@ def icmp(type_: int, code: int, offender: str, ttl: int | None = 64) -> IcmpFact
 def reply(
     order: ProbeOrder | EchoOrder, what: OutcomeKind | Callable[[int], OutcomeKind]
 ) -> ProbeReply:
-    """The same outcome for every port of an order, or one that depends on the port."""
+    """The same outcome for every port of an order, or one that depends on the port.
+
+    Neighbouring ports with one outcome are a run, as an agent tells them.
+    """
     if isinstance(order, EchoOrder):
         ranges = [(0, 0)]
     else:
         ranges = [entry for block in order.blocks for entry in block.ports] or [(0, 0)]
-    ports = [port for first, last in ranges for port in range(first, last + 1)]
-    make = what if callable(what) else lambda _port: what
-    return ProbeReply([PortOutcome(port, port, make(port), 1000, 1) for port in ports])
+    rows: list[PortOutcome] = []
+    for port in (port for first, last in ranges for port in range(first, last + 1)):
+        found = what(port) if callable(what) else what
+        if rows and (rows[-1].last + 1, rows[-1].kind) == (port, found):
+            rows[-1] = rows[-1]._replace(last=port)
+        else:
+            rows.append(PortOutcome(port, port, found, 1000, 1))
+    return ProbeReply(rows)
 
 
 def routed(**facts: Any) -> Script:

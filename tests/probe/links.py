@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import pytest
@@ -20,8 +20,8 @@ from netprobe.vantage.link import AgentLink
 from tests.probe.fakes import HELLO, Script
 
 Answer = TypeVar("Answer")
-# Says how the agent of a host starts. Raises AgentError where it does not.
-Start = Callable[[Host], AgentLink]
+# Starts the agent of a host. Raises AgentError where it does not start.
+Start = Callable[[Host], Awaitable[AgentLink]]
 
 
 class FakeLink(AgentLink):
@@ -111,6 +111,6 @@ def start_by(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
 
     async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
         await asyncio.sleep(0)
-        return start(host)
+        return await start(host)
 
     monkeypatch.setattr(fleet_module, "start_agent", start_agent)

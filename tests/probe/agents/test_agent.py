@@ -131,7 +131,9 @@ async def test_a_route_is_asked_once() -> None:
 
 async def test_the_outcomes_of_an_order_are_joined() -> None:
     """The agent tells them as they come; the first message has the port of the probes."""
-    bench = Bench({ProbeOrder: lambda order: ProbeReply(reply(order, OPEN).rows, 40000)})
+    refused = kind(failure="refused")
+    answer = reply(order(), lambda port: OPEN if port == 5 else refused)
+    bench = Bench({ProbeOrder: lambda _: ProbeReply(answer.rows, 40000)})
 
     found = await bench.agent.probe(order())
 

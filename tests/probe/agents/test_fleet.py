@@ -34,7 +34,7 @@ class Bench:
         self.links: dict[str, FakeLink] = {}
         self.reports: list[HostReport] = []
 
-        def start(one: Host) -> AgentLink:
+        async def start(one: Host) -> AgentLink:
             if one.name in failed:
                 raise FAILED
             return self.links.setdefault(one.name, FakeLink(one.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome
+from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Sighting
 from netprobe.probe.settings import CONTROL_PORTS
@@ -76,8 +78,8 @@ async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
 @pytest.mark.parametrize(
     ("elapsed_ms", "said"),
     # The kernel repeats a SYN after one and two seconds: a refusal of that one is quick.
-    [(1000, "refusing"), (1150, "refusing"), (2100, "refusing"), (1300, "dead"), (2500, "dead"),
-     (3100, "dead"), (499, "refusing"), (500, "dead")],
+    [(1000, "refusing"), (1200, "refusing"), (1201, "dead"), (2100, "refusing"), (2500, "dead"),
+     (3000, "dead"), (3100, "dead"), (499, "refusing"), (500, "dead")],
 )  # fmt: skip
 async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, said: str) -> None:
     """The first SYN found no answer left in the firewall's bucket."""
@@ -97,6 +99,8 @@ async def test_what_tells_nothing_is_asked_some_times() -> None:
     assert {order.blocks[0].ports[0][0] for order in source.orders(ProbeOrder)} == {
         CONTROL_PORTS[0]
     }
+    # A dead neighbour is given up after three seconds.
+    assert all(order.look_ms > 3060 for order in source.orders(ProbeOrder))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +134,38 @@ async def test_one_flow_stands_for_all_of_a_pair() -> None:
 
     assert [one.host_word for one in found] == ["refusing", "refusing"]
     assert len(source.orders(EchoOrder)) == 1
+
+
+@pytest.mark.parametrize(("elapsed_ms", "asks_echo"), [(1499, True), (1500, False)])
+async def test_what_is_early(elapsed_ms: int, asks_echo: bool) -> None:
+    """Less than half of a dead neighbour's three seconds."""
+    source = agent(word(2), word(2, "answer"))
+
+    await look(DeadHosts(), make_scene(source), heard(elapsed_ms))
+
+    assert bool(source.orders(EchoOrder)) is asks_echo
+
+
+@pytest.mark.parametrize("elapsed_ms", [200, 3100])
+async def test_the_routers_bucket_is_full_before_it_is_tried(
+    monkeypatch: pytest.MonkeyPatch, elapsed_ms: int
+) -> None:
+    """What the run has asked until now has emptied it."""
+    monkeypatch.setattr(dead_hosts, "REFILL_S", 0.02)
+    source = agent(word(2), word(2, "answer"))
+    asked_s: list[float] = []
+    for script, answer in list(source.scripts.items()):
+
+        def note(order: Any, answer: Any = answer) -> Any:
+            asked_s.append(asyncio.get_running_loop().time())
+            return answer(order)
+
+        source.scripts[script] = note
+    began_s = asyncio.get_running_loop().time()
+
+    await look(DeadHosts(), make_scene(source), heard(elapsed_ms))
+
+    assert min(asked_s) - began_s >= 0.015
 
 
 @pytest.mark.parametrize("elapsed_ms", [0, 200, 1500, 3100])

@@ -1,0 +1,128 @@
+"""``check --hosts``: what every agent can do, and who holds the ports that the plan needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import Listening
+from netprobe.agent.wire.orders import HeldOrder
+from netprobe.agent.wire.parts import HeldPorts
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Host, Inventory
+from netprobe.model.plan import Plan
+from netprobe.model.result import HostReport
+from netprobe.plan.expand import make_plan
+from netprobe.probe.preflight import check_hosts
+from netprobe.vantage.launch import Launcher
+from netprobe.vantage.link import AgentLink
+from tests.plan.conftest import TODAY, chosen_matrix, requirement
+from tests.plan.conftest import host as plan_host
+from tests.probe.fakes import listening_block
+from tests.probe.links import FakeLink, start_by
+
+HOSTS = (
+    plan_host("a", "node", addresses=("10.0.0.1",)),
+    plan_host("b", "external", addresses=("10.0.0.2",)),
+    plan_host("c", "external", addresses=("10.0.0.3",)),
+)
+
+
+def plan(limited_to: frozenset[str] = frozenset()) -> Plan:
+    """a probes b and c."""
+    wanted = requirement("x", "node", "external", tcp=((2379, 2380),))
+    made = make_plan([chosen_matrix([wanted])], Inventory(HOSTS), TODAY)
+    return replace(made, limited_to=limited_to)
+
+
+def held(process: str, port: int, loopback: bool = False) -> HeldPorts:
+    return HeldPorts(port, port, process, 8, "127.0.0.1" if loopback else "10.0.0.2", loopback)
+
+
+class Bench:
+    """Agents without a process, and what was told while they were checked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, held_at_b: Any) -> None:
+        self.told: list[HostReport] = []
+        self.links: dict[str, FakeLink] = {}
+        answers = {"b": held_at_b, "c": lambda order: Listening(order.id, [listening_block()])}
+
+        async def start(one: Host) -> AgentLink:
+            if one.name == "c" and held_at_b is None:
+                raise AgentError("no-python", "c: no Python")
+            scripts = {HeldOrder: answers[one.name]} if one.name in answers else {}
+            self.links[one.name] = FakeLink(one.name, scripts)
+            return self.links[one.name]
+
+        start_by(monkeypatch, start)
+
+    async def check(self, wanted: Plan) -> tuple[HostReport, ...]:
+        return await check_hosts(wanted, Launcher(), self.told.append)
+
+
+async def test_every_host_of_the_plan_is_reported_in_its_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A destination's report says who holds the ports that it needs; nothing is probed."""
+    etcd = listening_block(held=[held("etcd", 2379), held("etcd", 2380, loopback=True)])
+    bench = Bench(monkeypatch, lambda order: Listening(order.id, [etcd]))
+
+    reports = await bench.check(plan())
+
+    assert [(report.name, report.state) for report in reports] == [
+        ("a", "agent"), ("b", "agent"), ("c", "agent"),
+    ]  # fmt: skip
+    assert [report.facts.get("held") for report in reports] == [
+        None,
+        ["tcp 2379: etcd (pid 8) on 10.0.0.2", "tcp 2380: etcd (pid 8) on 127.0.0.1"],
+        [],
+    ]
+    assert sorted(report.name for report in bench.told) == ["a", "b", "c"]
+    assert {report.name: report for report in bench.told} == {
+        report.name: report for report in reports
+    }
+    (order,) = bench.links["b"].orders(HeldOrder)
+    assert [(block.address, block.ports) for block in order.blocks] == [
+        ("10.0.0.2", [(2379, 2380)])
+    ]
+    assert all(link.closed for link in bench.links.values())
+
+
+async def test_only_the_hosts_that_the_user_asked_for_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The peers of limited flows are none of them."""
+    bench = Bench(monkeypatch, lambda order: Listening(order.id, [listening_block()]))
+
+    reports = await bench.check(plan(limited_to=frozenset({"b"})))
+
+    assert [report.name for report in reports] == ["b"]
+    assert list(bench.links) == ["b"]
+
+
+async def test_an_agent_that_is_lost_meanwhile_is_reported_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the words of the loss."""
+
+    def lose(order: HeldOrder) -> Any:
+        raise AgentError("agent-lost", "killed")
+
+    bench = Bench(monkeypatch, lose)
+
+    (_, report, _) = await bench.check(plan())
+
+    assert (report.name, report.state, report.words) == ("b", "lost", "killed")
+
+
+async def test_a_host_without_an_agent_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its report has the words of the start."""
+    bench = Bench(monkeypatch, None)
+    bench_plan = plan(limited_to=frozenset({"c"}))
+
+    (report,) = await bench.check(bench_plan)
+
+    assert (report.state, report.words) == ("failed", "c: no Python")
+    assert "held" not in report.facts
