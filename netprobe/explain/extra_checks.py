@@ -122,32 +122,32 @@ class _FurtherLooks:
         found = Further()
         if self._evidence.flow.address.family is None and _is_name(self._evidence.address):
             return found
-        found.route = await _tried(
+        found.route = await _try_asking(
             self._source.route(self._task.address, source_address(self._task))
         )
         sender = found.route.source if found.route is not None else None
         if sender is not None:
-            found.back = await _tried(self._destination.route(sender, self._task.address))
+            found.back = await _try_asking(self._destination.route(sender, self._task.address))
         # The walks draw on the buckets of the routers, so they are made one after the other.
         found.flow_walk = self._find_walk() or await self._walk_flow()
         if self._protocol != "icmp":
-            found.other_walk = await self._walk("icmp", 0, 0)
+            found.other_walk = await self._try_walk("icmp", 0, 0)
             if found.other_walk is not None and found.other_walk.failure is not None:
                 # Not every host lets its users ping.
                 found.other = f"udp/{CONTROL_PORTS[0]}"
-                found.other_walk = await self._walk("udp", CONTROL_PORTS[0], 0)
+                found.other_walk = await self._try_walk("udp", CONTROL_PORTS[0], 0)
         found.controls = await self._ask_controls()
         return found
 
     def _find_walk(self) -> Walked | None:
         """The walk that the run made of this very flow, if it did."""
         for entry in self._evidence.trail:
-            if entry.name == "traceroute" and entry.facts.get("port") == self._port():
+            if entry.name == "traceroute" and entry.facts.get("port") == self._first_port():
                 walked: Walked = entry.facts["walked"]
                 return walked
         return None
 
-    def _port(self) -> int:
+    def _first_port(self) -> int:
         ports = self._evidence.flow.block.ports
         return ports[0][0] if ports else 0
 
@@ -157,11 +157,13 @@ class _FurtherLooks:
             return None
         probes = [entry for entry in self._evidence.trail if entry.name == "probe"]
         template = probes[0].facts["part"].template if probes else 0
-        return await self._walk(self._protocol, self._port(), template)
+        return await self._try_walk(self._protocol, self._first_port(), template)
 
-    async def _walk(self, protocol: str, port: int, template: int) -> Walked | None:
+    async def _try_walk(self, protocol: str, port: int, template: int) -> Walked | None:
         address, source = self._task.address, source_address(self._task)
-        return await _tried(self._source.walk(protocol, address, port, source, MAX_TTL, template))
+        return await _try_asking(
+            self._source.walk(protocol, address, port, source, MAX_TTL, template)
+        )
 
     async def _ask_controls(self) -> dict[str, Outcome]:
         """Echo, a TCP port that nobody uses, and such a UDP port beside a UDP flow."""
@@ -174,7 +176,7 @@ class _FurtherLooks:
 
     async def _ask_control(self, protocol: str, ports: Ports) -> Outcome | None:
         task = replace(self._task, protocol=protocol)
-        found = await _tried(self._prober.ask(task, protocol, ports, look_ms=CHECK_MS))
+        found = await _try_asking(self._prober.ask(task, protocol, ports, look_ms=CHECK_MS))
         return found[0][1] if found else None
 
 
@@ -182,7 +184,7 @@ def _is_name(address: str) -> bool:
     return ":" not in address and not address.replace(".", "").isdigit()
 
 
-async def _tried(asked: Awaitable[Answer]) -> Answer | None:
+async def _try_asking(asked: Awaitable[Answer]) -> Answer | None:
     """What an agent answered; None where there is no agent, or no longer."""
     try:
         return await asked

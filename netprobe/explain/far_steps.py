@@ -72,7 +72,7 @@ def way_back_step(view: View) -> TrailEntry:
     back = view.further.back
     facts = {"route": None if back is None else route_facts(back), **_witness_facts(view.witness)}
     routed, way = _route_back(view)
-    answered, answers = _answers(view)
+    answered, answers = _describe_answers(view)
     if not way and not answers:
         return TrailEntry("way-back", "not-possible", (unasked(view),), facts)
     status: TrailStatus = "bad" if "bad" in (routed, answered) else "ok"
@@ -102,7 +102,7 @@ def _witness_facts(witness: Witness | None) -> dict[str, Any]:
     }
 
 
-def _answers(view: View) -> tuple[TrailStatus, list[str]]:
+def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
     """What captures and the listener's own errno say of the answers."""
     witness = view.witness or Witness()
     words: list[str] = []
@@ -183,7 +183,7 @@ def path_mtu_step(view: View) -> TrailEntry:
     if view.source.name == view.destination.name:
         return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
-        return TrailEntry("path-mtu", "not-possible", (_unmeasured(view),))
+        return TrailEntry("path-mtu", "not-possible", (_say_unmeasured(view),))
     evidence, result = view.mtu
     mtu = evidence.mtu
     assert mtu is not None
@@ -216,7 +216,7 @@ def _mtu_words(mtu: PathMtu) -> str:
     )
 
 
-def _unmeasured(view: View) -> str:
+def _say_unmeasured(view: View) -> str:
     if view.mtu is not None and view.mtu[0].untested is not None:
         return view.mtu[0].untested[1]
     return unasked(view)

@@ -25,7 +25,7 @@ def agents_step(view: View) -> TrailEntry:
     """Who looks at each end, and with which rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
-    states = {name: _state(view, name) for name in hosts}
+    states = {name: _state_of(view, name) for name in hosts}
     status: TrailStatus = "ok"
     if states[view.source.name] != "agent":
         status = "bad"
@@ -34,7 +34,7 @@ def agents_step(view: View) -> TrailEntry:
     return TrailEntry("agents", status, words, {"states": states})
 
 
-def _state(view: View, name: str) -> str:
+def _state_of(view: View, name: str) -> str:
     report = view.reports.get(name)
     return "none" if report is None else report.state
 
@@ -115,8 +115,8 @@ def listener_step(view: View) -> TrailEntry:
     if listener.state in ("unknown", "lost"):
         words = f"who holds {wire} cannot be known: {_why_unknown(view)}"
         return TrailEntry("listener", "not-possible", (words,), facts)
-    status, words = _held(view)
-    return TrailEntry("listener", status, (words, *_nat(view)), facts)
+    status, words = _describe_listener(view)
+    return TrailEntry("listener", status, (words, *_say_nat(view)), facts)
 
 
 def _why_unknown(view: View) -> str:
@@ -127,14 +127,14 @@ def _why_unknown(view: View) -> str:
     return view.no_agent(view.destination)
 
 
-def _held(view: View) -> tuple[TrailStatus, str]:
+def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     listener, name, wire = view.evidence.listener, view.destination.name, view.wire
     if listener.state == "live":
         return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
     if listener.state == "loopback":
         return "bad", f"on {name} {wire} is held on loopback only, by {listener.owner}"
     if listener.state == "closed":
-        return "ok", f"nothing listens on {name} {wire}{_note(listener.note)}"
+        return "ok", f"nothing listens on {name} {wire}{_add_note(listener.note)}"
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address
@@ -144,11 +144,11 @@ def _held(view: View) -> tuple[TrailStatus, str]:
     )
 
 
-def _note(note: str | None) -> str:
+def _add_note(note: str | None) -> str:
     return f", and no listener of netprobe: {note}" if note else ", and netprobe opened none"
 
 
-def _nat(view: View) -> Iterator[str]:
+def _say_nat(view: View) -> Iterator[str]:
     if view.evidence.listener.nat:
         yield (
             f"{view.destination.name} does not have {view.address}: either the inventory's address "
@@ -200,7 +200,7 @@ def reset_step(view: View) -> TrailEntry:
         words = list(_full_ttl_words(view, outcome.full_ttl, seen.get("dies_at_first_hop")))
     if "sent" in seen:
         words.append(_sent_words(view, seen["sent"]))
-    words.append(_conclusion(view, outcome.forged, outcome.left_host))
+    words.append(_conclude_reset(view, outcome.forged, outcome.left_host))
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
     return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
 
@@ -236,7 +236,7 @@ def _sent_words(view: View, sent: TxCounted) -> str:
     )
 
 
-def _conclusion(view: View, forged: bool | None, left: bool | None) -> str:
+def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
     if forged is None:
         return "so nobody can say whose reset it is"
     if not forged:
@@ -254,10 +254,10 @@ def hops_step(view: View) -> TrailEntry:
         return TrailEntry("hops", "not-possible", (unasked(view),), facts)
     walks = ((flow, view.wire), (other, view.further.other))
     words = [walk_words(walk, what) for walk, what in walks if walk is not None]
-    nearer = _nearer(view)
+    nearer = _say_nearer(view)
     if nearer is not None:
         return TrailEntry("hops", "doubt", (*words, nearer), facts)
-    return TrailEntry("hops", _hops_status(view), (*words, *_compared(view)), facts)
+    return TrailEntry("hops", _hops_status(view), (*words, *_compare_walks(view)), facts)
 
 
 def _hops_status(view: View) -> TrailStatus:
@@ -272,7 +272,7 @@ def nearer_hop(view: View) -> int | None:
     return flow if flow is not None and other is not None and flow < other else None
 
 
-def _nearer(view: View) -> str | None:
+def _say_nearer(view: View) -> str | None:
     hop = nearer_hop(view)
     if hop is None:
         return None
@@ -282,7 +282,7 @@ def _nearer(view: View) -> str | None:
     )
 
 
-def _compared(view: View) -> Iterator[str]:
+def _compare_walks(view: View) -> Iterator[str]:
     flow, other = view.further.flow_walk, view.further.other_walk
     if flow is None or distance(other) is None or distance(flow) is not None:
         return

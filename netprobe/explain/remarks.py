@@ -29,7 +29,7 @@ def advice(view: View) -> str:
 def remarks(view: View) -> Iterator[str]:
     """Warnings, and what the looks beside the flow add to the places of the verdict."""
     yield from view.result.warnings
-    yield from _nearer(view)
+    yield from _say_where_nearer(view)
     yield from _lost_between(view)
     if "host" in view.result.where and lives(view):
         yield f"asked beside the flow, {view.address} does answer: the host itself is up"
@@ -37,25 +37,27 @@ def remarks(view: View) -> Iterator[str]:
         yield f"large packets do not fit: {view.mtu[1].because}"
 
 
-def _nearer(view: View) -> Iterator[str]:
+def _say_where_nearer(view: View) -> Iterator[str]:
     """A router answers for itself where the TTL ends, and for others what it forwards: with one
     hop more than it takes to reach it."""
     hop = nearer_hop(view)
     if hop is None:
         return
-    place = f"at {_hop(view, hop - 1) or 'the hop before that'} or right behind it"
+    place = f"at {_find_hop(view, hop - 1) or 'the hop before that'} or right behind it"
     if hop == 1:
-        place = f"at the first hop, {_hop_of(view.further.other_walk, 1) or 'which is not known'}"
+        place = (
+            f"at the first hop, {_find_hop_of(view.further.other_walk, 1) or 'which is not known'}"
+        )
     yield f"the hops show that what answers in the name of {view.address} stands {place}"
 
 
-def _hop(view: View, ttl: int) -> str | None:
+def _find_hop(view: View, ttl: int) -> str | None:
     """Who answers at a hop, the flow itself or else another protocol."""
-    own = _hop_of(view.further.flow_walk, ttl)
-    return own or _hop_of(view.further.other_walk, ttl)
+    own = _find_hop_of(view.further.flow_walk, ttl)
+    return own or _find_hop_of(view.further.other_walk, ttl)
 
 
-def _hop_of(walk: Walked | None, ttl: int) -> str | None:
+def _find_hop_of(walk: Walked | None, ttl: int) -> str | None:
     found = [address for number, address in heard(walk) if number == ttl] if walk else []
     return found[0] if found else None
 
@@ -67,7 +69,7 @@ def _lost_between(view: View) -> Iterator[str]:
         return
     hops = heard(flow)
     last, address = hops[-1] if hops else (0, view.source.name)
-    following = _hop(view, last + 1)
+    following = _find_hop(view, last + 1)
     if following is not None and address is not None and not flow.reached:
         yield (
             f"{view.wire} is lost between {address} (itself included) and {following}, the next "

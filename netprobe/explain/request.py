@@ -67,22 +67,22 @@ def plan_flow(request: FlowRequest, today: date) -> Plan:
 
     Raises RequestError where there is no such flow.
     """
-    chosen, inventory, notes = _load(request)
-    source = _source(request.source, inventory)
-    destination, why = _destination(request.destination, inventory)
+    chosen, inventory, notes = _load_files(request)
+    source = _find_source(request.source, inventory)
+    destination, why = _find_destination(request.destination, inventory)
     if source.vantage.kind == "none":
         raise RequestError(f"{source.name} is declared vantage: none, so no probe can start there")
-    plan = make_plan(chosen, _with(inventory, destination), today, notes)
-    blocks, told = _of_matrices(plan, source, destination, request.wire)
+    plan = make_plan(chosen, _replace_host(inventory, destination), today, notes)
+    blocks, told = _plan_of_matrices(plan, source, destination, request.wire)
     if not blocks:
         told = [f"no requirement of {', '.join(request.matrices)} has this flow"] if chosen else []
-        blocks = _plain(source, destination, request.wire, today)
-    pairs = [one for block in blocks for one in (block, *_path_mtu(block))]
+        blocks = _plan_plain(source, destination, request.wire, today)
+    pairs = [one for block in blocks for one in (block, *_add_path_mtu(block))]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(pairs))
     return replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
 
 
-def _load(
+def _load_files(
     request: FlowRequest,
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
     if request.matrices:
@@ -93,7 +93,7 @@ def _load(
     return (), inventory, inventory.notes
 
 
-def _source(name: str, inventory: Inventory) -> Host:
+def _find_source(name: str, inventory: Inventory) -> Host:
     for host in inventory.hosts:
         if host.name == name:
             return host
@@ -101,7 +101,7 @@ def _source(name: str, inventory: Inventory) -> Host:
     raise RequestError(f"SOURCE: {unknown('host', name, names)}")
 
 
-def _destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
+def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
     """A host of the inventory by name or by address, else an address without an agent."""
     for host in inventory.hosts:
         if host.name == text:
@@ -122,7 +122,7 @@ def _destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
     return Host(text, (address,), (), Vantage("none")), [note]
 
 
-def _with(inventory: Inventory, destination: Host) -> Inventory:
+def _replace_host(inventory: Inventory, destination: Host) -> Inventory:
     """The inventory in which the destination is as it was asked for."""
     hosts = tuple(
         destination if host.name == destination.name else host for host in inventory.hosts
@@ -130,7 +130,7 @@ def _with(inventory: Inventory, destination: Host) -> Inventory:
     return replace(inventory, hosts=hosts)
 
 
-def _of_matrices(
+def _plan_of_matrices(
     plan: Plan, source: Host, destination: Host, wire: Wire
 ) -> tuple[list[Block], list[str]]:
     """The requirements' own blocks, cut down to this flow; the first of each family and address."""
@@ -138,7 +138,7 @@ def _of_matrices(
     told: list[str] = []
     known = set()
     for block in plan.blocks:
-        for one in _cut(block, source, destination, wire):
+        for one in _cut_block(block, source, destination, wire):
             key = (one.family, one.destinations[0][1])
             name = f"{one.matrix}: {one.requirement.id}"
             if key not in known:
@@ -149,7 +149,7 @@ def _of_matrices(
     return found, told
 
 
-def _cut(block: Block, source: Host, destination: Host, wire: Wire) -> Iterator[Block]:
+def _cut_block(block: Block, source: Host, destination: Host, wire: Wire) -> Iterator[Block]:
     port = wire.port
     if block.protocol != wire.protocol or block.requirement.probe == PATH_MTU:
         return
@@ -165,9 +165,9 @@ def _cut(block: Block, source: Host, destination: Host, wire: Wire) -> Iterator[
             yield replace(block, ports=ports, sources=(source,), destinations=(end,))
 
 
-def _plain(source: Host, destination: Host, wire: Wire, today: date) -> list[Block]:
+def _plan_plain(source: Host, destination: Host, wire: Wire, today: date) -> list[Block]:
     """The flow as a matrix of one requirement would ask for it."""
-    chosen = ChosenMatrix(_matrix(wire, source.name == destination.name), {})
+    chosen = ChosenMatrix(_make_matrix(wire, source.name == destination.name), {})
     if source.name == destination.name:
         hosts: Sequence[Host] = (replace(source, roles=("source", "destination")),)
     else:
@@ -180,7 +180,7 @@ def _plain(source: Host, destination: Host, wire: Wire, today: date) -> list[Blo
     ]
 
 
-def _matrix(wire: Wire, local: bool) -> Matrix:
+def _make_matrix(wire: Wire, local: bool) -> Matrix:
     ports = ((wire.port, wire.port),) if wire.port is not None else ()
     number = wire.protocol.partition("/")[2]
     requirement = Requirement(
@@ -196,7 +196,7 @@ def _matrix(wire: Wire, local: bool) -> Matrix:
     return Matrix(EXPLAIN, "One flow", roles, {}, (requirement,), local=local)
 
 
-def _path_mtu(block: Block) -> Iterator[Block]:
+def _add_path_mtu(block: Block) -> Iterator[Block]:
     """The path's MTU beside the flow; it never decides, and a host has no path to itself."""
     if block.sources[0].name == block.destinations[0][0].name:
         return

@@ -53,7 +53,7 @@ async def collect(
             pace.cancel()
     finally:
         for want in emitted.missing():
-            emit(want, [_stopped(want)])
+            emit(want, [_stop_want(want)])
         await fleet.close()
 
 
@@ -133,7 +133,7 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
         link.send(RateOrder(settings.rate / max(1, len(links))))
 
 
-def _stopped(want: Want) -> Evidence:
+def _stop_want(want: Want) -> Evidence:
     flow = want.flow
     address = flow.address.text
     return Evidence(flow, address, want.left(address) or (), outcome=None, untested=STOPPED)

@@ -30,7 +30,7 @@ from netprobe.probe.flows.listeners import (
     spots,
 )
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
@@ -82,64 +82,66 @@ class Destination:
         tasks = join(by_way, resolved.addresses)
         try:
             async with self._alone.at(task.address for task in tasks):
-                sightings = await self._denied([task for task in tasks if task.denied])
-                sightings += await self._allowed([task for task in tasks if not task.denied])
-                await self._find_own(sightings)
+                observations = await self._probe_denied([task for task in tasks if task.denied])
+                observations += await self._probe_allowed(
+                    [task for task in tasks if not task.denied]
+                )
+                await self._find_own(observations)
         except asyncio.CancelledError:
             on_final()
             self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
             raise
-        for sighting in sightings:
-            if sighting.outcome is not None and sighting.task.via is None:
-                source, address = sighting.task.source.name, sighting.task.address
-                self._answered.note(source, address, sighting.outcome, sighting.host_word)
+        for seen in observations:
+            if seen.outcome is not None and seen.task.via is None:
+                source, address = seen.task.source.name, seen.task.address
+                self._answered.note(source, address, seen.outcome, seen.host_word)
         on_final()
-        self._emit_all(wants, by_way, sightings, resolved)
+        self._emit_all(wants, by_way, observations, resolved)
 
-    async def _denied(self, tasks: list[Task]) -> list[Sighting]:
+    async def _probe_denied(self, tasks: list[Task]) -> list[Observation]:
         """Ports that must not answer: looked at before any listener of ours is open."""
         listeners = Listeners(UNKNOWN)
         return await self._prober.probe(tasks, listeners, self._fleet.templates)
 
-    async def _allowed(self, tasks: list[Task]) -> list[Sighting]:
+    async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         if not tasks:
             return []
         named = [task for task in tasks if task.is_name]
         tasks = [task for task in tasks if not task.is_name]
         found = await self._proxied.probe(named, Listeners(UNKNOWN))
-        return found + await self._addressed(tasks) if tasks else found
+        return found + await self._probe_in_rounds(tasks) if tasks else found
 
-    async def _addressed(self, tasks: list[Task]) -> list[Sighting]:
+    async def _probe_in_rounds(self, tasks: list[Task]) -> list[Observation]:
         if not await self._agent_is_ready():
             return await self._probe_and_check(tasks, Listeners(UNKNOWN), None)
         wanted = spots(tasks)
         hello = self._agent.hello
         descriptors = hello.nofile if hello is not None else 0
-        found: list[Sighting] = []
+        found: list[Observation] = []
         for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
-            found += await self._held_still(await self._round(some, spots_now))
+            found += await self._held_still(await self._run_round(some, spots_now))
         return found
 
-    async def _held_still(self, sightings: list[Sighting]) -> list[Sighting]:
-        """The sightings of a round; refused ports that lost their holder have a round of ours."""
-        found: list[Sighting] = []
+    async def _held_still(self, observations: list[Observation]) -> list[Observation]:
+        """Probe refused ports again, with listeners of ours, where their holder has gone."""
+        found: list[Observation] = []
         for _ in range(HOLDER_LOOKS):
-            checked = await self._holders.check(sightings)
+            checked = await self._holders.check(observations)
             found += checked.standing
             if not checked.moved:
                 return found
             again = tasks_of(checked.moved)
-            sightings = await self._round(again, spots(again))
-        checked = await self._holders.check(sightings)
+            observations = await self._run_round(again, spots(again))
+        checked = await self._holders.check(observations)
         found += checked.standing
         return found + [undecided(one, self._host.name) for one in checked.moved]
 
-    async def _find_own(self, sightings: Iterable[Sighting]) -> None:
+    async def _find_own(self, observations: Iterable[Observation]) -> None:
         """Which of the addresses that did not answer the host itself has, says its agent."""
         failed = {
             one.task.address
-            for one in sightings
+            for one in observations
             if one.outcome is not None and one.outcome.answer is None and not one.task.is_name
         }
         if not failed or not await self._agent_is_ready():
@@ -160,13 +162,15 @@ class Destination:
             return False
         return True
 
-    async def _round(self, tasks: list[Task], wanted: list[Spot]) -> list[Sighting]:
+    async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
         number = next(self._fleet.order_ids)
         round_ = Round(self._agent, self._fleet.templates, number, self._origins)
         self._origins.expect(tasks)
         try:
-            return await self._probe_and_check(tasks, await self._open(round_, wanted), round_)
+            return await self._probe_and_check(
+                tasks, await self._open_listeners(round_, wanted), round_
+            )
         except AgentError:
             return await self._probe_and_check(tasks, Listeners(LOST), None)
         finally:
@@ -174,7 +178,7 @@ class Destination:
 
     async def _probe_and_check(
         self, tasks: list[Task], listeners: Listeners, round_: Round | None
-    ) -> list[Sighting]:
+    ) -> list[Observation]:
         """Probe everything once, then run the checks; ``round_`` is None without an agent here.
 
         Raises AgentError where this destination's agent is lost meanwhile.
@@ -188,7 +192,7 @@ class Destination:
         seen += [unmeasured(task) for task in paths]
         return await run_checks(CHECKS, seen, scene) + through
 
-    async def _open(self, round_: Round, wanted: list[Spot]) -> Listeners:
+    async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
         if not wanted:
             return Listeners(CLOSED)
         if not self._settings.listen:
@@ -199,13 +203,13 @@ class Destination:
         self,
         wants: Iterable[Want],
         by_way: Iterable[Want],
-        sightings: Iterable[Sighting],
+        observations: Iterable[Observation],
         resolved: ResolvedNames,
     ) -> None:
         by_want: dict[tuple[int, int, int], list[Evidence]] = {}
-        for sighting in sightings:
-            for want in sighting.task.wants:
-                evidence = self._evidence(want, sighting, resolved)
+        for seen in observations:
+            for want in seen.task.wants:
+                evidence = self._make_evidence(want, seen, resolved)
                 if evidence is not None:
                     by_want.setdefault(want.order, []).append(evidence)
         for want in by_way:
@@ -213,19 +217,21 @@ class Destination:
         for want in wants:
             self._emit(want, by_want[want.order])
 
-    def _evidence(self, want: Want, sighting: Sighting, resolved: ResolvedNames) -> Evidence | None:
-        entries = want.left(sighting.task.address) or ()
-        ports: Ports = port_sets.intersect(sighting.ports, entries) if entries else ()
+    def _make_evidence(
+        self, want: Want, seen: Observation, resolved: ResolvedNames
+    ) -> Evidence | None:
+        entries = want.left(seen.task.address) or ()
+        ports: Ports = port_sets.intersect(seen.ports, entries) if entries else ()
         if entries and not ports:
             return None
-        pair = (want.flow.source.name, sighting.task.address)
-        has_address = self._has_address(sighting)
-        facts = facts_of(sighting)
-        facts["warnings"] = want.notes + sighting.warnings
-        facts["trail"] = (*resolved.entries(want), *sighting.trail)
+        pair = (want.flow.source.name, seen.task.address)
+        has_address = self._has_address(seen)
+        facts = facts_of(seen)
+        facts["warnings"] = want.notes + seen.warnings
+        facts["trail"] = (*resolved.entries(want), *seen.trail)
         return Evidence(
             want.flow,
-            sighting.task.address,
+            seen.task.address,
             ports,
             control_answered=self._answered.has(*pair),
             host_down=self._answered.is_down(*pair) and not has_address,
@@ -234,20 +240,20 @@ class Destination:
             **facts,
         )
 
-    def _has_address(self, sighting: Sighting) -> bool:
+    def _has_address(self, seen: Observation) -> bool:
         """Whether the destination is up, by its agent's word, and has the probed address itself."""
-        if sighting.listener.state == "ours" and not sighting.listener.nat:
+        if seen.listener.state == "ours" and not seen.listener.nat:
             return True
-        return self._agent.alive and sighting.task.address in self._own
+        return self._agent.alive and seen.task.address in self._own
 
 
-def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sighting]:
+def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:
     """What is proven of tasks that were stopped half-way, and the rest of them as stopped.
 
     Only an answer that needs no second look is: silence and refusals are not final yet.
     """
     kept: dict[Task, Ports] = {}
-    found: list[Sighting] = []
+    found: list[Observation] = []
     for one in finished:
         if one.outcome is None or one.outcome.answer not in PROVEN or one.task.denied:
             continue
@@ -264,7 +270,7 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Sighting]) -> list[Sig
         if rest or not (task.ports or flow in kept):
             part = Part(task, rest, ((rest, UNKNOWN),), protocol_for(None), "connect", 0, False)
             found.append(
-                Sighting(task, part, rest, 0, outcome=None, listener=UNKNOWN, untested=STOPPED)
+                Observation(task, part, rest, 0, outcome=None, listener=UNKNOWN, untested=STOPPED)
             )
     return found
 

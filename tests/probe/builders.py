@@ -1,4 +1,4 @@
-"""Wants, tasks, sightings and scenes, made of few words; hosts are ``a`` and ``b``."""
+"""Wants, tasks, observations and scenes, made of few words; hosts are ``a`` and ``b``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, apply_check
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import Task, Want, join
@@ -52,7 +52,7 @@ def make_task(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) 
     return task
 
 
-def make_sighting(
+def make_observation(
     outcome: Outcome | None,
     task: Task | None = None,
     *,
@@ -61,14 +61,14 @@ def make_sighting(
     template: int = 0,
     order: int = 7,
     **facts: Any,
-) -> Sighting:
+) -> Observation:
     """What the source saw on all ports of a task."""
     about = task or make_task()
     known = Listener(listener) if isinstance(listener, str) else listener  # type: ignore[arg-type]
     listeners = ((about.ports, known),)
     packet = protocol_for(about.probe)
     part = Part(about, about.ports, listeners, packet, mode, template, paced=False)
-    return Sighting(about, part, about.ports, order, outcome=outcome, listener=known, **facts)
+    return Observation(about, part, about.ports, order, outcome=outcome, listener=known, **facts)
 
 
 def make_scene(
@@ -86,7 +86,7 @@ def make_scene(
     return Scene(fleet, destination, prober, origins, round_)
 
 
-async def look(check: Check, scene: Scene, *seen: Sighting) -> list[Sighting]:
+async def look(check: Check, scene: Scene, *seen: Observation) -> list[Observation]:
     """What one check makes of these, ordered by port."""
     found = await apply_check(check, seen, scene)
     return sorted(found, key=lambda one: (one.task.source.name, one.task.protocol, one.ports))

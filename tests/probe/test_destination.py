@@ -54,7 +54,7 @@ from tests.probe.builders import (
     ROUTER,
     SOURCE,
     TARGET,
-    make_sighting,
+    make_observation,
     make_task,
     make_want,
 )
@@ -631,7 +631,7 @@ async def test_an_interrupt_closes_the_listeners() -> None:
 
 def finished(outcome: Outcome, task: Task, ports: Ports | None = None) -> Any:
     part = task if ports is None else replace(task, ports=ports)
-    return replace(make_sighting(outcome, part, listener="ours"), task=task)
+    return replace(make_observation(outcome, part, listener="ours"), task=task)
 
 
 NONCE = Outcome("answer", None, answer="nonce")

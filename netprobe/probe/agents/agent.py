@@ -222,7 +222,7 @@ class Agent(AgentMethods):
         self.error: AgentError | None = None
         self._observe = observe
         self._known_templates = 0
-        self._echo_batches = EchoBatches(self._stream)
+        self._echo_batches = EchoBatches(self._stream_answers)
         self._probing = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -265,7 +265,7 @@ class Agent(AgentMethods):
 
     async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
         """Run an order for one destination to its end. Raises AgentError."""
-        async with self._counted():
+        async with self._count_probing():
             if isinstance(order, EchoOrder):
                 reply = ProbeReply(await self._echo_batches.probe(order))
             else:
@@ -274,7 +274,7 @@ class Agent(AgentMethods):
         return reply
 
     async def _probe_ports(self, order: ProbeOrder) -> ProbeReply:
-        found = [answer async for answer in self._stream(order, ProbeOutcomes)]
+        found = [answer async for answer in self._stream_answers(order, ProbeOutcomes)]
         rows = [row for answer in found for row in read_outcomes(answer)]
         return ProbeReply(rows, found[0].own_port if found else None)
 
@@ -284,7 +284,7 @@ class Agent(AgentMethods):
             await asyncio.wait_for(self._quiet.wait(), QUIET_S)
 
     @contextlib.asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
+    async def _count_probing(self) -> AsyncIterator[None]:
         """A probe is out meanwhile."""
         self._probing += 1
         self._quiet.clear()
@@ -295,7 +295,7 @@ class Agent(AgentMethods):
             if not self._probing:
                 self._quiet.set()
 
-    async def _stream(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
+    async def _stream_answers(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
         """Send an order and give its answers until it is done. Raises AgentError."""
         link = await self._wait_link()
         self._send_templates(link)

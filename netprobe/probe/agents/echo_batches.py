@@ -34,7 +34,7 @@ class EchoBatch:
     def hear(self, answer: EchoOutcomes) -> None:
         """Give every asker the outcome of its own destination."""
         for place, row in split_outcomes(answer):
-            _settle(self.waiting[place], [row])
+            _settle_waiting(self.waiting[place], [row])
 
     def fail(self, error: AgentError) -> None:
         """Tell every asker that still waits that the agent is gone."""
@@ -57,7 +57,7 @@ class EchoBatches:
         batch = self._gathering.get(key)
         if batch is None or len(batch.orders) >= MOST:
             batch = self._gathering[key] = EchoBatch()
-            task = asyncio.create_task(self._send(key, batch))
+            task = asyncio.create_task(self._send_batch(key, batch))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
         waiting: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ class EchoBatches:
         batch.waiting.append(waiting)
         return await waiting
 
-    async def _send(self, key: str, batch: EchoBatch) -> None:
+    async def _send_batch(self, key: str, batch: EchoBatch) -> None:
         await asyncio.sleep(GATHER_S)
         if self._gathering.get(key) is batch:
             del self._gathering[key]
@@ -76,7 +76,7 @@ class EchoBatches:
             batch.fail(error)
         finally:
             for waiting in batch.waiting:
-                _settle(waiting, [])
+                _settle_waiting(waiting, [])
 
 
 def join_orders(orders: Sequence[EchoOrder]) -> EchoOrder:
@@ -97,6 +97,6 @@ def _common_part(order: EchoOrder) -> str:
     return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
 
 
-def _settle(waiting: asyncio.Future[Rows], rows: Rows) -> None:
+def _settle_waiting(waiting: asyncio.Future[Rows], rows: Rows) -> None:
     if not waiting.done():
         waiting.set_result(rows)

@@ -60,7 +60,7 @@ class Fleet:
         able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
         share = None if rate is None else RateOrder(rate / max(1, len(able)))
         for agent in self._agents.values():
-            self._starts.append(asyncio.create_task(self._start(agent, key, share)))
+            self._starts.append(asyncio.create_task(self._start_one(agent, key, share)))
 
     def agent(self, host: Host) -> AgentMethods:
         """The agent of a host, in whatever state it is."""
@@ -93,32 +93,32 @@ class Fleet:
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
         await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
 
-    async def _start(self, agent: Agent, key: bytes, share: RateOrder | None) -> None:
+    async def _start_one(self, agent: Agent, key: bytes, share: RateOrder | None) -> None:
         host = agent.host
         try:
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
-                self._report(host, HostReport(host.name, "none"))
+                self._report_host(host, HostReport(host.name, "none"))
                 return
             link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
             if share is not None:
                 link.send(share)
             agent.link = link
-            self._report(host, host_report(link))
-            link.lost.add_done_callback(lambda _: self._lost(agent))
+            self._report_host(host, host_report(link))
+            link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
             agent.error = error
-            self._report(host, HostReport(host.name, "failed", words=str(error)))
+            self._report_host(host, HostReport(host.name, "failed", words=str(error)))
         finally:
             agent.settled.set()
 
-    def _lost(self, agent: Agent) -> None:
+    def _report_lost(self, agent: Agent) -> None:
         if agent.link is None or self._closing or agent.link.lost.cancelled():
             return
         words = str(agent.link.lost.exception())
-        self._report(agent.host, HostReport(agent.host.name, "lost", words=words))
+        self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
-    def _report(self, host: Host, report: HostReport) -> None:
+    def _report_host(self, host: Host, report: HostReport) -> None:
         self._tell(replace(report, addresses=_probing_addresses(host)))
 
 

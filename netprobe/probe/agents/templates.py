@@ -22,7 +22,7 @@ class Templates:
     def listener(self, protocol: Protocol, transport: str, family: int) -> int:
         """The number of the request that a listener of ours knows, with nonce and MAC."""
         key = (protocol.name, transport, family)
-        return self._number(key, lambda: protocol.template(transport, family))
+        return self._number_template(key, lambda: protocol.template(transport, family))
 
     def service(self, protocol: Protocol, transport: str, family: int) -> int:
         """The number of what a live service is asked; EMPTY where nothing safe can be sent."""
@@ -31,13 +31,13 @@ class Templates:
 
     def request(self, request: bytes) -> int:
         """The number of bytes that go out as they are."""
-        return self._number((request,), lambda: Template(request, None, None))
+        return self._number_template((request,), lambda: Template(request, None, None))
 
     def after(self, known: int) -> list[NumberedTemplate]:
         """The templates above the first ``known`` ones, as the wire carries them."""
         return self._items[known:]
 
-    def _number(self, key: tuple[object, ...], make: Callable[[], Template]) -> int:
+    def _number_template(self, key: tuple[object, ...], make: Callable[[], Template]) -> int:
         if key not in self._numbers:
             number = self._numbers[key] = len(self._items) + 1
             self._items.append(number_template(number, make()))

@@ -11,7 +11,7 @@ from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.translated_sources import Origins, own_addresses
 
 
@@ -22,100 +22,100 @@ class Arrivals(Check):
     needs = "agent"
     vital = True
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """All flows whose probes a listener of ours waits for."""
         return seen.part.ours
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """One question tells of all."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow its witness."""
         assert scene.round is not None
         return await with_witnesses(group, scene.round)
 
 
-async def with_witnesses(sightings: list[Sighting], round_: Round) -> list[Sighting]:
-    """Ask the round's listeners about every order, and give each sighting its witness.
+async def with_witnesses(observations: list[Observation], round_: Round) -> list[Observation]:
+    """Ask the round's listeners about every order, and give each seen its witness.
 
     Always asked, also when every probe was answered: the reply proves that the listeners were
     there to the end. Raises AgentError where they were not.
     """
-    orders = sorted({sighting.order for sighting in sightings if sighting.part.ours})
+    orders = sorted({seen.order for seen in observations if seen.part.ours})
     if not orders:
-        return sightings
+        return observations
     reply = await round_.seen(orders)
     noted: dict[int, list[OrderArrivals]] = {}
     for item in reply.orders:
         noted.setdefault(item.order, []).append(item)
     half_open = reply.half_open
-    for sighting in sightings:
-        for item in noted.get(sighting.order, ()):
-            round_.origins.note(sighting.task, item.senders)
+    for seen in observations:
+        for item in noted.get(seen.order, ()):
+            round_.origins.note(seen.task, item.senders)
     return [
         piece
-        for sighting in sightings
-        for piece in _witnessed(sighting, noted.get(sighting.order, []), half_open, round_.origins)
+        for seen in observations
+        for piece in _cut_by_witness(seen, noted.get(seen.order, []), half_open, round_.origins)
     ]
 
 
-def _witnessed(
-    sighting: Sighting,
+def _cut_by_witness(
+    seen: Observation,
     items: list[OrderArrivals],
     half_open: list[HalfOpen],
     origins: Origins,
-) -> Iterator[Sighting]:
-    """The sighting, cut by which of its ports the listener heard."""
-    if sighting.listener.state != "ours" or sighting.outcome is None:
-        yield sighting
+) -> Iterator[Observation]:
+    """The seen, cut by which of its ports the listener heard."""
+    if seen.listener.state != "ours" or seen.outcome is None:
+        yield seen
         return
-    rest = sighting.ports
+    rest = seen.ports
     for item in items:
-        heard = _heard(sighting, rest, item)
+        heard = _find_heard(seen, rest, item)
         if heard is not None:
-            yield replace(sighting, ports=heard, witness=_witness(sighting, item))
+            yield replace(seen, ports=heard, witness=_make_witness(seen, item))
             rest = port_sets.subtract(rest, heard)
-            if not sighting.ports:
+            if not seen.ports:
                 return
-    for sender, started in _half_open(sighting, half_open, origins).items():
+    for sender, started in _half_open(seen, half_open, origins).items():
         common = port_sets.intersect(rest, started)
         if common:
-            witness = Witness(socket=True, seen_from=_strange(sighting, [sender]))
-            yield replace(sighting, ports=common, witness=witness)
+            witness = Witness(socket=True, seen_from=_find_strange_sender(seen, [sender]))
+            yield replace(seen, ports=common, witness=witness)
             rest = port_sets.subtract(rest, common)
-    if rest or not sighting.ports:
-        yield replace(sighting, ports=rest, witness=Witness())
+    if rest or not seen.ports:
+        yield replace(seen, ports=rest, witness=Witness())
 
 
-def _heard(sighting: Sighting, rest: Ports, item: OrderArrivals) -> Ports | None:
-    if not sighting.ports:
+def _find_heard(seen: Observation, rest: Ports, item: OrderArrivals) -> Ports | None:
+    if not seen.ports:
         return ()
     ports = port_sets.normalise(item.ports)
     return port_sets.intersect(rest, ports) or None
 
 
-def _witness(sighting: Sighting, item: OrderArrivals) -> Witness:
-    strange = _strange(sighting, item.senders)
+def _make_witness(seen: Observation, item: OrderArrivals) -> Witness:
+    strange = _find_strange_sender(seen, item.senders)
     return Witness(socket=True, seen_from=strange, reply_failure=item.reply)
 
 
-def _strange(sighting: Sighting, senders: Iterable[str]) -> str | None:
+def _find_strange_sender(seen: Observation, senders: Iterable[str]) -> str | None:
     """The first sender that is no address of the source."""
-    own = own_addresses(sighting.task.source)
+    own = own_addresses(seen.task.source)
     return next((sender for sender in senders if own and sender not in own), None)
 
 
-def _half_open(sighting: Sighting, entries: list[HalfOpen], origins: Origins) -> dict[str, Ports]:
+def _half_open(seen: Observation, entries: list[HalfOpen], origins: Origins) -> dict[str, Ports]:
     """Ports on which the listener's kernel holds a half-open connection of this source, by the
     address that it came from."""
-    if sighting.task.protocol != "tcp":
+    if seen.task.protocol != "tcp":
         return {}
     # A host with several addresses has the same port on each; translated ones we do not know.
-    to = None if sighting.listener.nat else sighting.task.address
+    to = None if seen.listener.nat else seen.task.address
     mine: dict[str, list[int]] = {}
     for entry in entries:
-        if to in (None, entry.address) and origins.is_of(sighting.task, entry.port, entry.remote):
+        if to in (None, entry.address) and origins.is_of(seen.task, entry.port, entry.remote):
             mine.setdefault(entry.remote, []).append(entry.port)
     return {
         sender: port_sets.normalise((port, port) for port in ports)

@@ -17,7 +17,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.translated_sources import Origins, holds, own_addresses
 
 
@@ -69,8 +69,8 @@ class Capture:
         """Whether the agent has the right to."""
         return self._agent.may_capture
 
-    async def start(self, about: list[Sighting]) -> None:
-        """Capture what these sightings' probes would be seen as. Never raises."""
+    async def start(self, about: list[Observation]) -> None:
+        """Capture what these observations' probes would be seen as. Never raises."""
         if not self.allowed:
             return
         for spot, ports in _by_spot(about).items():
@@ -88,34 +88,34 @@ class Capture:
             with contextlib.suppress(AgentError):
                 self._seen[spot] = await self._agent.stop_capture(number)
 
-    def saw(self, sighting: Sighting) -> Saw:
-        """Whether it saw a probe of this sighting (or its answer)."""
-        captured = self._seen.get(_spot(sighting))
+    def saw(self, seen: Observation) -> Saw:
+        """Whether it saw a probe of this seen (or its answer)."""
+        captured = self._seen.get(_spot_of(seen))
         if captured is None:
             return NOTHING
-        unsure = captured.truncated or self._overlooks(sighting)
-        own = own_addresses(sighting.task.source)
+        unsure = captured.truncated or self._may_overlook(seen)
+        own = own_addresses(seen.task.source)
         stranger = None
         for asker, sport, port, _, order, devices in captured.items:
-            if sighting.ports and not holds(sighting.ports, port):
+            if seen.ports and not holds(seen.ports, port):
                 continue
-            is_of = order == sighting.order or self._origins.is_of(sighting.task, port, asker)
-            if is_of and not self._is_others(sighting, sport):
+            is_of = order == seen.order or self._origins.is_of(seen.task, port, asker)
+            if is_of and not self._is_others(seen, sport):
                 return Saw(True, None if asker in own else asker, tuple(devices))
             unsure = unsure or bool(is_of)
             stranger = asker if is_of is None and order is None else stranger
         return Saw(None if unsure or stranger else False, stranger=stranger)
 
-    def _is_others(self, sighting: Sighting, sport: int) -> bool:
+    def _is_others(self, seen: Observation, sport: int) -> bool:
         """Whether a datagram that came to the source answers another program of that host."""
         arrives = self._answers and not self._outgoing
-        known = sighting.task.protocol == "udp" and sighting.sport is not None
-        return arrives and known and sport != sighting.sport
+        known = seen.task.protocol == "udp" and seen.sport is not None
+        return arrives and known and sport != seen.sport
 
-    def _overlooks(self, sighting: Sighting) -> bool:
+    def _may_overlook(self, seen: Observation) -> bool:
         """Whether the answer may be an ICMP error, which a capture of datagrams does not see."""
-        told = sighting.listener.state in ("ours", "live")
-        return self._answers and sighting.task.protocol == "udp" and not told
+        told = seen.listener.state in ("ours", "live")
+        return self._answers and seen.task.protocol == "udp" and not told
 
     def _make_order(self, number: int, spot: Spot, ports: Ports) -> CaptureOrder:
         protocol, address = spot
@@ -131,17 +131,17 @@ class Capture:
         )
 
 
-def _by_spot(about: Iterable[Sighting]) -> dict[Spot, Ports]:
+def _by_spot(about: Iterable[Observation]) -> dict[Spot, Ports]:
     wanted: dict[Spot, list[tuple[int, int]]] = {}
-    for sighting in about:
-        wanted.setdefault(_spot(sighting), []).extend(sighting.ports)
+    for seen in about:
+        wanted.setdefault(_spot_of(seen), []).extend(seen.ports)
     return {spot: port_sets.normalise(ranges) for spot, ranges in wanted.items()}
 
 
-def _spot(sighting: Sighting) -> Spot:
+def _spot_of(seen: Observation) -> Spot:
     # Where the host lacks the probed address, packets arrive at one that we do not know.
-    translated = sighting.listener.nat
-    return (sighting.task.protocol, None if translated else sighting.task.address)
+    translated = seen.listener.nat
+    return (seen.task.protocol, None if translated else seen.task.address)
 
 
 class Captures(Check):
@@ -149,15 +149,15 @@ class Captures(Check):
 
     name = "captures"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Silence, and every answer that our own listener should have given and did not."""
         return _wants_look(seen)
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """All at once: a capture is one for each protocol and address."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Send the unanswered probes once more while every agent captures that may."""
         requests = Capture(scene.agent, scene.fleet, scene.origins)
         leaving = Capture(scene.agent, scene.fleet, scene.origins, answers=True, outgoing=True)
@@ -181,43 +181,43 @@ class Captures(Check):
             if scene.round is not None:
                 looked = await with_witnesses(second, scene.round)
             arrived = arriving[first.task.source.name]
-            found += [_joined(first, one, (requests, leaving, arrived)) for one in looked]
+            found += [_join_looks(first, one, (requests, leaving, arrived)) for one in looked]
         return found
 
 
-def is_lost(sighting: Sighting) -> bool:
+def is_lost(seen: Observation) -> bool:
     """Whether the source got no word, and the packet is not known to have stayed at home."""
-    outcome = sighting.outcome
-    if outcome is None or outcome.left_host is False or _proven(sighting):
+    outcome = seen.outcome
+    if outcome is None or outcome.left_host is False or _is_proven(seen):
         return False
-    return sighting.silent or (outcome.failure is None and outcome.answer is None)
+    return seen.silent or (outcome.failure is None and outcome.answer is None)
 
 
-def _wants_look(sighting: Sighting) -> bool:
+def _wants_look(seen: Observation) -> bool:
     """Silence, and every answer that our own listener should have given and did not."""
-    if is_lost(sighting):
+    if is_lost(seen):
         return True
-    outcome = sighting.outcome
-    if outcome is None or sighting.listener.state != "ours" or _arrived(sighting):
+    outcome = seen.outcome
+    if outcome is None or seen.listener.state != "ours" or _has_arrived(seen):
         return False
     refused = outcome.failure == "refused" and outcome.icmp is None and not outcome.forged
     return refused or outcome.answer in ("silent", "closed", "reset", "other")
 
 
-def _arrived(sighting: Sighting) -> bool:
-    return sighting.witness is not None and sighting.witness.socket
+def _has_arrived(seen: Observation) -> bool:
+    return seen.witness is not None and seen.witness.socket
 
 
-def _proven(sighting: Sighting) -> bool:
+def _is_proven(seen: Observation) -> bool:
     """One-way packets need no answer: the listener's word is all there is to have."""
-    outcome = sighting.outcome
+    outcome = seen.outcome
     one_way = outcome is not None and outcome.failure is None
-    return one_way and _arrived(sighting)
+    return one_way and _has_arrived(seen)
 
 
-def _joined(
-    first: Sighting, second: Sighting, captures: tuple[Capture, Capture, Capture]
-) -> Sighting:
+def _join_looks(
+    first: Observation, second: Observation, captures: tuple[Capture, Capture, Capture]
+) -> Observation:
     """The later look, with the packets of both counted, and what the captures saw of it."""
     outcome = second.outcome
     if outcome is None or first.outcome is None:
@@ -225,7 +225,7 @@ def _joined(
     counted = replace(
         outcome,
         attempts=outcome.attempts + first.outcome.attempts,
-        packets=_sum(outcome.packets, first.outcome.packets),
+        packets=_add_counts(outcome.packets, first.outcome.packets),
         forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
     )
     second = replace(
@@ -247,5 +247,5 @@ def _joined(
     return replace(second, witness=witness)
 
 
-def _sum(left: int | None, right: int | None) -> int | None:
+def _add_counts(left: int | None, right: int | None) -> int | None:
     return left + right if left is not None and right is not None else left or right

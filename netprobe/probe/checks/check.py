@@ -18,7 +18,7 @@ from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.prober import Prober, Sighting
+from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.translated_sources import Origins
 
 # What a check may need: an agent at the destination (its round of listeners), or none there.
@@ -49,27 +49,29 @@ class Check(ABC):
     vital: ClassVar[bool] = False
 
     @abstractmethod
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Whether the check looks at this flow, or needs to know of it."""
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """Flows with one key are looked at together: those of one source and address."""
         return pair_of(seen)
 
     @abstractmethod
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look at one group, and give it back with what was found.
 
         Raises AgentError where an agent is gone; then the group stays as it was.
         """
 
 
-def pair_of(seen: Sighting) -> tuple[str, str]:
+def pair_of(seen: Observation) -> tuple[str, str]:
     """The source and the address of a flow."""
     return (seen.task.source.name, seen.task.address)
 
 
-async def run_checks(checks: Sequence[Check], seen: list[Sighting], scene: Scene) -> list[Sighting]:
+async def run_checks(
+    checks: Sequence[Check], seen: list[Observation], scene: Scene
+) -> list[Observation]:
     """Run one check after the other over all flows of a destination.
 
     Raises AgentError where the destination's own agent is lost meanwhile.
@@ -80,20 +82,22 @@ async def run_checks(checks: Sequence[Check], seen: list[Sighting], scene: Scene
     return seen
 
 
-async def apply_check(check: Check, seen: Iterable[Sighting], scene: Scene) -> list[Sighting]:
+async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -> list[Observation]:
     """Run one check; its groups are looked at side by side."""
-    found: list[Sighting] = []
-    groups: dict[Hashable, list[Sighting]] = {}
+    found: list[Observation] = []
+    groups: dict[Hashable, list[Observation]] = {}
     for one in seen:
         if check.concerns(one):
             groups.setdefault(check.group(one), []).append(one)
         else:
             found.append(one)
-    looked = await asyncio.gather(*(_look(check, group, scene) for group in groups.values()))
+    looked = await asyncio.gather(
+        *(_look_at_group(check, group, scene) for group in groups.values())
+    )
     return found + [one for group in looked for one in group]
 
 
-async def _look(check: Check, group: list[Sighting], scene: Scene) -> list[Sighting]:
+async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -> list[Observation]:
     began_s = time.monotonic()
     try:
         found = await check.look(group, scene)
@@ -103,10 +107,10 @@ async def _look(check: Check, group: list[Sighting], scene: Scene) -> list[Sight
         return group  # the source is gone: what it saw stands as it is
     elapsed_ms = round((time.monotonic() - began_s) * 1000)
     before = {id(one) for one in group}
-    return [one if id(one) in before else _timed(one, check, elapsed_ms) for one in found]
+    return [one if id(one) in before else _note_time(one, check, elapsed_ms) for one in found]
 
 
-def _timed(one: Sighting, check: Check, elapsed_ms: int) -> Sighting:
+def _note_time(one: Observation, check: Check, elapsed_ms: int) -> Observation:
     """The flow with the check's entry at the end of its trail, and how long the look took."""
     trail = one.trail
     if not trail or trail[-1].name != check.name:

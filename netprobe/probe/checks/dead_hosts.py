@@ -16,7 +16,7 @@ from typing import Literal
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CONTROL_PORTS
@@ -38,11 +38,11 @@ class DeadHosts(Check):
     name = "dead-host"
     needs = "no-agent"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """A router's "host unreachable"."""
         return _is_routers_word(seen)
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: ``dead`` or ``refusing``."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         if early:
@@ -53,7 +53,7 @@ class DeadHosts(Check):
         return [replace(seen, host_word=word).noting(self.name, host=word) for seen in group]
 
 
-async def _is_no_refusal(seen: Sighting, scene: Scene) -> bool:
+async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
     """Ask a flow again while nothing else is out: a firewall refuses it at once, each time."""
     ports = seen.ports and ((seen.ports[0][0], seen.ports[0][0]),)
     await scene.fleet.agent(seen.task.source).quiet()
@@ -86,20 +86,20 @@ async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
     return [outcome for some in asked for _, outcome in some]
 
 
-def _is_routers_word(sighting: Sighting) -> bool:
+def _is_routers_word(seen: Observation) -> bool:
     """A router's "host unreachable", where no listener of ours shows that the host is up."""
-    outcome = sighting.outcome
+    outcome = seen.outcome
     return (
         outcome is not None
-        and sighting.listener.state != "ours"
+        and seen.listener.state != "ours"
         and outcome.icmp is not None
         and outcome.icmp.origin == "router"
         and is_host_unreachable(outcome)
     )
 
 
-def _elapsed_ms(sighting: Sighting) -> int:
-    return (sighting.outcome and sighting.outcome.elapsed_ms) or 0
+def _elapsed_ms(seen: Observation) -> int:
+    return (seen.outcome and seen.outcome.elapsed_ms) or 0
 
 
 def _has_waited(outcome: Outcome) -> bool:

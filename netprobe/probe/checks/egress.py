@@ -11,7 +11,7 @@ from dataclasses import replace
 from netprobe.agent.wire.answers import Egress
 from netprobe.model.evidence import NO_BUFFERS
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import CONTROL_PORTS
 
 
@@ -20,11 +20,11 @@ class EgressLook(Check):
 
     name = "egress"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Flows whose packets are known not to have left, and no errno said why."""
-        return _stayed(seen)
+        return _stayed_home(seen)
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask once for the pair; what had no room says so, and why."""
         task = group[0].task
         agent = scene.fleet.agent(task.source)
@@ -32,22 +32,22 @@ class EgressLook(Check):
         return [_with_room(seen, egress) for seen in group]
 
 
-def _stayed(sighting: Sighting) -> bool:
+def _stayed_home(seen: Observation) -> bool:
     """Whether the packets are known not to have left, and no errno said why."""
-    outcome = sighting.outcome
+    outcome = seen.outcome
     if outcome is None or outcome.operation == "bind":
         return False
-    return outcome.failure == NO_BUFFERS or (sighting.silent and outcome.left_host is False)
+    return outcome.failure == NO_BUFFERS or (seen.silent and outcome.left_host is False)
 
 
-def _with_room(seen: Sighting, egress: Egress) -> Sighting:
+def _with_room(seen: Observation, egress: Egress) -> Observation:
     assert seen.outcome is not None
     if NO_BUFFERS not in (seen.outcome.failure, egress.failure):
         return seen.noting(EgressLook.name)
-    return replace(seen, no_room=_words(egress)).noting(EgressLook.name, "bad")
+    return replace(seen, no_room=_describe_egress(egress)).noting(EgressLook.name, "bad")
 
 
-def _words(egress: Egress) -> str:
+def _describe_egress(egress: Egress) -> str:
     if egress.next_hop is None:
         return "its neighbour table is full, or a queue of its interface drops what it sends"
     if egress.neighbour is None:

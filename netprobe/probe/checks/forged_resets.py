@@ -17,7 +17,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
@@ -32,11 +32,11 @@ class ForgedResets(Check):
 
     name = "forged-resets"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Resets, and answers whose TTL is known to be the destination's."""
         return _is_reset(seen) or genuine_ttl(seen.outcome) is not None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""
         resets = [seen for seen in group if _is_reset(seen)]
         task = group[0].task
@@ -49,7 +49,7 @@ class ForgedResets(Check):
         return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
 
 
-async def is_genuine(reset: Sighting, group: Iterable[Sighting], scene: Scene) -> bool:
+async def is_genuine(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool:
     """Whether nothing nearer resets this connection when it is asked alone."""
     ttl = await _find_ttl(reset.task, group, scene)
     if ttl is None:
@@ -68,7 +68,7 @@ class _ResetLooks:
     scene: Scene
     facts: dict[str, Any] = field(default_factory=dict)
 
-    async def with_ttl(self, resets: list[Sighting], ttl: int) -> list[Sighting]:
+    async def with_ttl(self, resets: list[Observation], ttl: int) -> list[Observation]:
         """Resets with a TTL above that of genuine answers were made nearer."""
         ports = port_sets.union(seen.ports for seen in resets)
         self.facts["answer_ttl"] = ttl
@@ -80,9 +80,9 @@ class _ResetLooks:
         left = await self._leave_host(resets) if forged or neighbour else None
         if neighbour and left is False:
             forged = ports
-        return [piece for seen in resets for piece in _split(seen, forged, left)]
+        return [piece for seen in resets for piece in _split_forged(seen, forged, left)]
 
-    async def without_ttl(self, resets: list[Sighting]) -> list[Sighting]:
+    async def without_ttl(self, resets: list[Observation]) -> list[Observation]:
         """Nothing tells the destination's TTL: only a full one says something of whose it is."""
         task = self.task
         route = await self.scene.fleet.agent(task.source).route(task.address, source_address(task))
@@ -144,7 +144,7 @@ class _ResetLooks:
         self.facts["higher"] = {"min_ttl": 65, "refused": higher}
         return higher
 
-    async def _leave_host(self, resets: list[Sighting]) -> bool | None:
+    async def _leave_host(self, resets: list[Observation]) -> bool | None:
         """Whether connects raise the interface's count of sent packets; None: nobody could say."""
         task = self.task
         agent = self.scene.fleet.agent(task.source)
@@ -154,7 +154,7 @@ class _ResetLooks:
         return None if counted.packets is None else counted.packets >= counted.connects
 
 
-async def _find_ttl(task: Task, group: Iterable[Sighting], scene: Scene) -> int | None:
+async def _find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
     """The TTL of genuine answers: from what was heard already, else asked for."""
     known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
     known = known or await _ask_ttl(task, scene)
@@ -180,8 +180,8 @@ def genuine_ttl(outcome: Outcome | None) -> int | None:
     return outcome.ttl if outcome.answer in ("echo", "nonce", "service") else None
 
 
-def _is_reset(sighting: Sighting) -> bool:
-    outcome = sighting.outcome
+def _is_reset(seen: Observation) -> bool:
+    outcome = seen.outcome
     return (
         outcome is not None
         and outcome.failure == "refused"
@@ -190,28 +190,30 @@ def _is_reset(sighting: Sighting) -> bool:
     )
 
 
-def _split(sighting: Sighting, forged: Ports, left: bool | None) -> list[Sighting]:
+def _split_forged(seen: Observation, forged: Ports, left: bool | None) -> list[Observation]:
     """The ports whose reset came from nearer, and those whose reset is the destination's."""
-    assert sighting.outcome is not None
-    nearer = port_sets.intersect(sighting.ports, forged)
-    rest = port_sets.subtract(sighting.ports, forged)
+    assert seen.outcome is not None
+    nearer = port_sets.intersect(seen.ports, forged)
+    rest = port_sets.subtract(seen.ports, forged)
     pieces = []
     if nearer:
-        outcome = replace(sighting.outcome, forged=True, left_host=left)
-        pieces.append(replace(sighting, ports=nearer, outcome=outcome))
+        outcome = replace(seen.outcome, forged=True, left_host=left)
+        pieces.append(replace(seen, ports=nearer, outcome=outcome))
     if rest:
-        outcome = replace(sighting.outcome, forged=False)
-        pieces.append(replace(sighting, ports=rest, outcome=outcome))
+        outcome = replace(seen.outcome, forged=False)
+        pieces.append(replace(seen, ports=rest, outcome=outcome))
     return pieces
 
 
-def _split_full(sighting: Sighting, full: Ports, forged: bool, left: bool | None) -> list[Sighting]:
+def _split_full(
+    seen: Observation, full: Ports, forged: bool, left: bool | None
+) -> list[Observation]:
     """The ports whose reset came with a full TTL, and the others, of which nothing is known."""
-    assert sighting.outcome is not None
-    some = port_sets.intersect(sighting.ports, full)
-    rest = port_sets.subtract(sighting.ports, full)
+    assert seen.outcome is not None
+    some = port_sets.intersect(seen.ports, full)
+    rest = port_sets.subtract(seen.ports, full)
     word = True if forged else None
-    outcome = replace(sighting.outcome, forged=word, full_ttl=True, left_host=left)
-    lower = replace(sighting.outcome, full_ttl=False)
+    outcome = replace(seen.outcome, forged=word, full_ttl=True, left_host=left)
+    lower = replace(seen.outcome, full_ttl=False)
     pieces = ((some, outcome), (rest, lower))
-    return [replace(sighting, ports=ports, outcome=one) for ports, one in pieces if ports]
+    return [replace(seen, ports=ports, outcome=one) for ports, one in pieces if ports]

@@ -13,7 +13,7 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Witness
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 
 # Long enough for a SYN to cross the world, shorter than the first repetition of a SYN-ACK.
 SYN_MS = 600
@@ -25,15 +25,15 @@ class HalfOpenLook(Check):
     name = "half-open"
     needs = "agent"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Silent TCP to a listener of ours, of which nothing at the other end is known."""
-        return _wanted(seen)
+        return _wants_look(seen)
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """Each flow by itself."""
         return id(seen)
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give the flow the witness of a half-open connection where a SYN left one."""
         assert scene.round is not None
         (seen,) = group
@@ -42,19 +42,19 @@ class HalfOpenLook(Check):
         except AgentError:
             return group  # the source is gone; what it saw before stands
         pieces = await with_witnesses(group, scene.round)
-        return [_joined(piece, seen.witness).noting(self.name) for piece in pieces]
+        return [_join_witness(piece, seen.witness).noting(self.name) for piece in pieces]
 
 
-def _wanted(sighting: Sighting) -> bool:
+def _wants_look(seen: Observation) -> bool:
     """Silent TCP to a listener of ours, of which nothing at the other end is known."""
-    witness = sighting.witness or Witness()
+    witness = seen.witness or Witness()
     unknown = not witness.socket and witness.capture is not False and witness.answer_left is None
-    ours = sighting.task.protocol == "tcp" and sighting.listener.state == "ours"
-    ours = ours and sighting.no_room is None
-    return ours and sighting.silent and unknown
+    ours = seen.task.protocol == "tcp" and seen.listener.state == "ours"
+    ours = ours and seen.no_room is None
+    return ours and seen.silent and unknown
 
 
-def _joined(piece: Sighting, before: Witness | None) -> Sighting:
+def _join_witness(piece: Observation, before: Witness | None) -> Observation:
     if piece.witness is not None and piece.witness.socket and before is not None:
         sender = before.seen_from or piece.witness.seen_from
         return replace(piece, witness=replace(before, socket=True, seen_from=sender))

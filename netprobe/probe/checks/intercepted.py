@@ -14,7 +14,7 @@ from netprobe.agent.wire.parts import WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, MAX_TTL
 
@@ -26,7 +26,7 @@ class Intercepted(Check):
 
     name = "intercepted"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """A TCP connection that opened without our listener's word."""
         outcome = seen.outcome
         return (
@@ -36,7 +36,7 @@ class Intercepted(Check):
             and outcome.answer in HANDSHAKES
         )
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask ports that must be closed, then with a TTL that does not reach the destination."""
         task = group[0].task
         if task.address in {one.text for one in task.source.addresses}:
@@ -44,7 +44,10 @@ class Intercepted(Check):
         opened = await _control_ports_open(task, scene)
         facts: dict[str, Any] = {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": opened}
         if opened:
-            return [_mark(seen, "control").noting(self.name, "bad", **facts) for seen in group]
+            return [
+                _mark_intercepted(seen, "control").noting(self.name, "bad", **facts)
+                for seen in group
+            ]
         hops = await _count_hops(task, scene)
         if hops is None or hops < 2:
             return [seen.noting(self.name, **facts) for seen in group]
@@ -91,13 +94,13 @@ def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
     return 1 if min(reached) == 1 else None
 
 
-def _split_nearer(seen: Sighting, nearer: Ports) -> list[Sighting]:
+def _split_nearer(seen: Observation, nearer: Ports) -> list[Observation]:
     """The ports that something nearer opened, and the rest."""
     false = port_sets.intersect(seen.ports, nearer)
     rest = port_sets.subtract(seen.ports, nearer)
-    pieces = [_mark(replace(seen, ports=false), "nearer")] if false else []
+    pieces = [_mark_intercepted(replace(seen, ports=false), "nearer")] if false else []
     return [*pieces, replace(seen, ports=rest)] if rest else pieces
 
 
-def _mark(seen: Sighting, how: Literal["control", "nearer"]) -> Sighting:
+def _mark_intercepted(seen: Observation, how: Literal["control", "nearer"]) -> Observation:
     return replace(seen, interceptor=how)

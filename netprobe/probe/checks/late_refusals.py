@@ -14,7 +14,7 @@ from dataclasses import replace
 from netprobe.model import ports as port_sets
 from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
 
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
@@ -28,25 +28,25 @@ class LateRefusals(Check):
 
     name = "late-refusals"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Refused flows, and silent ones, which may be refused as well."""
         return _is_refused(seen) or _is_one_flow(seen)
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look once more at each silent flow, after a pause; without a refusal at none."""
         if not any(_is_refused(seen) for seen in group):
             return group
         found = await asyncio.gather(
-            *(_ask_late(seen, scene) if _is_one_flow(seen) else _keep(seen) for seen in group)
+            *(_ask_late(seen, scene) if _is_one_flow(seen) else _keep_flow(seen) for seen in group)
         )
         return [piece for pieces in found for piece in pieces]
 
 
-async def _keep(seen: Sighting) -> Iterable[Sighting]:
+async def _keep_flow(seen: Observation) -> Iterable[Observation]:
     return [seen]
 
 
-async def _ask_late(seen: Sighting, scene: Scene) -> Iterable[Sighting]:
+async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
     """One look after a pause; what is still silent stays as it was."""
     agent = scene.fleet.agent(seen.task.source)
     if agent.late_left <= 0:
@@ -57,13 +57,13 @@ async def _ask_late(seen: Sighting, scene: Scene) -> Iterable[Sighting]:
         await asyncio.sleep(PAUSE_S)
         again = await scene.prober.again(seen)
     heard = [one for one in again if one.outcome is not None and not is_lost(one)]
-    return [_counted(one, seen) for one in heard] or [seen]
+    return [_add_attempts(one, seen) for one in heard] or [seen]
 
 
-def _is_refused(sighting: Sighting) -> bool:
+def _is_refused(seen: Observation) -> bool:
     """Whether a firewall or a router without a route said so. A closed UDP port is no refusal, and
     who finds no such host refuses nothing."""
-    outcome = sighting.outcome
+    outcome = seen.outcome
     if outcome is None or outcome.icmp is None or outcome.icmp.origin == "source":
         return False
     if (outcome.icmp.type, outcome.icmp.code) in PORT_UNREACHABLE:
@@ -71,14 +71,14 @@ def _is_refused(sighting: Sighting) -> bool:
     return not is_host_unreachable(outcome) or (outcome.elapsed_ms or 0) < DEAD_MS
 
 
-def _is_one_flow(sighting: Sighting) -> bool:
+def _is_one_flow(seen: Observation) -> bool:
     """Silence of a single port, or of a protocol without: a range would empty the bucket again."""
-    if not is_lost(sighting) or (sighting.witness is not None and sighting.witness.socket):
+    if not is_lost(seen) or (seen.witness is not None and seen.witness.socket):
         return False
-    return port_sets.count(sighting.ports) < 2
+    return port_sets.count(seen.ports) < 2
 
 
-def _counted(late: Sighting, before: Sighting) -> Sighting:
+def _add_attempts(late: Observation, before: Observation) -> Observation:
     """The later answer, with the looks of both."""
     assert late.outcome is not None
     assert before.outcome is not None

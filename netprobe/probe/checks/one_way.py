@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 
 
 class OneWay(Check):
@@ -20,18 +20,18 @@ class OneWay(Check):
     name = "one-way"
     needs = "agent"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """One-way packets without an error that the listener has not seen."""
         outcome, witness = seen.outcome, seen.witness
         if outcome is None or outcome.failure is not None or outcome.answer is not None:
             return False
         return seen.part.one_way and witness is not None and not witness.socket
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """All at once: one question to the listeners tells of all."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Send them with all looks that silence is given, and ask the listeners again."""
         assert scene.round is not None
         again = await asyncio.gather(*(scene.prober.unhurried(seen) for seen in group))

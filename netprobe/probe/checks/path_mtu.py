@@ -18,7 +18,7 @@ from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.batches import Part, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
 from netprobe.protocols import protocol_for
@@ -56,24 +56,24 @@ class PathMtuLook(Check):
 
     name = "path-mtu"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """All flows of pairs whose path is measured."""
         return True
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Measure once for each task that asks for it."""
         wanted = [seen for seen in group if seen.task.probe == PATH_MTU]
-        measured = await asyncio.gather(*(_measure(seen, group, scene) for seen in wanted))
+        measured = await asyncio.gather(*(_measure_path(seen, group, scene) for seen in wanted))
         return [seen for seen in group if seen.task.probe != PATH_MTU] + list(measured)
 
 
-def unmeasured(task: Task) -> Sighting:
+def unmeasured(task: Task) -> Observation:
     """What stands for a path until it is measured."""
     part = Part(task, (), (((), UNKNOWN),), protocol_for(None), "echo", 0, False)
-    return Sighting(task, part, (), 0, outcome=None, listener=UNKNOWN)
+    return Observation(task, part, (), 0, outcome=None, listener=UNKNOWN)
 
 
-async def _measure(wanted: Sighting, group: list[Sighting], scene: Scene) -> Sighting:
+async def _measure_path(wanted: Observation, group: list[Observation], scene: Scene) -> Observation:
     task = wanted.task
     agent = scene.fleet.agent(task.source)
     try:
@@ -89,9 +89,9 @@ async def _measure(wanted: Sighting, group: list[Sighting], scene: Scene) -> Sig
     return measured.noting(PathMtuLook.name, path=mtu.path, needed=mtu.needed)
 
 
-async def _measure_best(task: Task, group: list[Sighting], scene: Scene, needed: int) -> PathMtu:
+async def _measure_best(task: Task, group: list[Observation], scene: Scene, needed: int) -> PathMtu:
     """By the first way whose smallest packets arrive."""
-    for way in _ways(task, group):
+    for way in _find_ways(task, group):
         ladder = _Ladder(_SizeProber(task, way, scene))
         if await ladder.passes(needed):
             return PathMtu(needed, needed, proof=way.proof, how=way.words)
@@ -156,21 +156,21 @@ class _Ladder:
 
     async def passes(self, size: int) -> bool:
         """Whether one size arrives."""
-        return bool(await self._sizes([size]))
+        return bool(await self._send_sizes([size]))
 
     async def climb(self, needed: int) -> PathMtu:
         """Between the smallest size, which arrives, and ``needed``, which does not."""
         low, high = SMALLEST[self._prober.task.family], needed
         while high - low > 1:
             sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]
-            arrived = await self._sizes(sizes)
+            arrived = await self._send_sizes(sizes)
             low = max(low, *arrived) if arrived else low
             high = min([size for size in sizes if size > low], default=high)
         limit, router = self._limit or (None, None)
         way = self._prober.way
         return PathMtu(low, needed, way.proof, way.words, router, limit)
 
-    async def _sizes(self, sizes: list[int]) -> set[int]:
+    async def _send_sizes(self, sizes: list[int]) -> set[int]:
         arrived, kinds = await self._prober.send(sizes)
         for kind in kinds:
             if kind.failure == "message-too-long" and kind.icmp is not None:
@@ -178,35 +178,35 @@ class _Ladder:
         return arrived
 
 
-def _ways(task: Task, seen: list[Sighting]) -> list[Way]:
+def _find_ways(task: Task, seen: list[Observation]) -> list[Way]:
     """Ways for this source and address, the overlay's own packets first."""
     mine = [
-        sighting
-        for sighting in seen
-        if sighting.task.source == task.source and sighting.task.address == task.address
+        observation
+        for observation in seen
+        if observation.task.source == task.source and observation.task.address == task.address
     ]
-    witnessed = [sighting for sighting in mine if _witnessed(sighting)]
+    witnessed = [observation for observation in mine if _is_witnessed(observation)]
     answered = [
-        sighting
-        for sighting in mine
-        if sighting.task.protocol == "udp" and _answer(sighting) == "nonce"
+        observation
+        for observation in mine
+        if observation.task.protocol == "udp" and _answer_of(observation) == "nonce"
     ]
-    ways = [_way(sighting, "witness") for sighting in witnessed[:1]]
-    ways += [_way(sighting, "nonce") for sighting in answered[:1]]
+    ways = [_make_way(observation, "witness") for observation in witnessed[:1]]
+    ways += [_make_way(observation, "nonce") for observation in answered[:1]]
     return [*ways, Way("service", "icmp", 0, "echo", 0)]
 
 
-def _way(sighting: Sighting, proof: Proof) -> Way:
-    port = sighting.ports[0][0] if sighting.ports else 0
-    part = sighting.part
-    return Way(proof, sighting.task.protocol, port, part.mode, part.template)
+def _make_way(observation: Observation, proof: Proof) -> Way:
+    port = observation.ports[0][0] if observation.ports else 0
+    part = observation.part
+    return Way(proof, observation.task.protocol, port, part.mode, part.template)
 
 
-def _witnessed(sighting: Sighting) -> bool:
+def _is_witnessed(observation: Observation) -> bool:
     """An overlay's packet that reached our listener."""
-    arrived = sighting.witness is not None and sighting.witness.socket
-    return arrived and sighting.part.ours and sighting.part.mode == "send"
+    arrived = observation.witness is not None and observation.witness.socket
+    return arrived and observation.part.ours and observation.part.mode == "send"
 
 
-def _answer(sighting: Sighting) -> str | None:
-    return sighting.outcome.answer if sighting.outcome is not None else None
+def _answer_of(observation: Observation) -> str | None:
+    return observation.outcome.answer if observation.outcome is not None else None

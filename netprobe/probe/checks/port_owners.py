@@ -15,7 +15,7 @@ from netprobe.model.evidence import Listener
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Listeners, Round, spots
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 
 CHANGED = (
@@ -27,10 +27,10 @@ CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The sightings that stand, and those whose port has another holder now, or none."""
+    """The observations that stand, and those whose port has another holder now, or none."""
 
-    standing: list[Sighting]
-    moved: list[Sighting]
+    standing: list[Observation]
+    moved: list[Observation]
 
 
 class Holders:
@@ -40,33 +40,33 @@ class Holders:
         self._fleet = fleet
         self._agent = agent
 
-    async def check(self, sightings: Iterable[Sighting]) -> Checked:
+    async def check(self, observations: Iterable[Observation]) -> Checked:
         """Tell the refusals apart whose holder is not there any more."""
         checked = Checked([], [])
-        doubtful: list[Sighting] = []
-        for one in sightings:
+        doubtful: list[Observation] = []
+        for one in observations:
             (doubtful if _is_refused(one) else checked.standing).append(one)
         if not doubtful:
             return checked
         round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
         try:
-            now = await round_.held(spots(_task(one) for one in doubtful))
+            now = await round_.held(spots(_task_of(one) for one in doubtful))
         except AgentError:
             # Nobody can tell; the ports are probed again, as those of a host without an agent.
             checked.moved.extend(doubtful)
             return checked
         for one in doubtful:
-            for part, listener in _pieces(one, now):
+            for part, listener in _cut_by_holder(one, now):
                 same = listener.owner == one.listener.owner
                 (checked.standing if same else checked.moved).append(part)
         return checked
 
 
-def tasks_of(sightings: Iterable[Sighting]) -> list[Task]:
+def tasks_of(observations: Iterable[Observation]) -> list[Task]:
     """What to probe again, each flow once."""
     found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
-    for one in sightings:
-        task = _task(one)
+    for one in observations:
+        task = _task_of(one)
         key = (task.source.name, task.address, task.protocol, task.probe, task.server_name)
         known = found.get(key)
         ports = port_sets.normalise((*known.ports, *task.ports)) if known else task.ports
@@ -74,27 +74,27 @@ def tasks_of(sightings: Iterable[Sighting]) -> list[Task]:
     return list(found.values())
 
 
-def undecided(sighting: Sighting, name: str) -> Sighting:
+def undecided(seen: Observation, name: str) -> Observation:
     """A refusal that nobody can hold against anything."""
     reason, words = CHANGED
-    return replace(sighting, outcome=None, untested=(reason, words.format(name=name)))
+    return replace(seen, outcome=None, untested=(reason, words.format(name=name)))
 
 
-def _is_refused(sighting: Sighting) -> bool:
+def _is_refused(seen: Observation) -> bool:
     """Whether a port that somebody holds was refused as the kernel refuses a free one."""
-    outcome = sighting.outcome
-    if outcome is None or sighting.listener.state != "live":
+    outcome = seen.outcome
+    if outcome is None or seen.listener.state != "live":
         return False
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
     return outcome.failure == "refused" and outcome.operation != "proxy"
 
 
-def _task(sighting: Sighting) -> Task:
-    return replace(sighting.task, ports=sighting.ports)
+def _task_of(seen: Observation) -> Task:
+    return replace(seen.task, ports=seen.ports)
 
 
-def _pieces(sighting: Sighting, now: Listeners) -> Iterator[tuple[Sighting, Listener]]:
-    """The sighting cut by who holds its ports now."""
-    for ports, listener, _ in now.split(_task(sighting)):
-        yield replace(sighting, ports=ports), listener
+def _cut_by_holder(seen: Observation, now: Listeners) -> Iterator[tuple[Observation, Listener]]:
+    """The seen cut by who holds its ports now."""
+    for ports, listener, _ in now.split(_task_of(seen)):
+        yield replace(seen, ports=ports), listener

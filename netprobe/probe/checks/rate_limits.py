@@ -19,7 +19,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, pair_of
 from netprobe.probe.checks.forged_resets import is_genuine
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
 
 # Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
@@ -43,7 +43,7 @@ SHOWN = (
 # Who listens does not reset: then a reset is a firewall's.
 TELLING = ("ours", "live")
 
-# One port of one sighting.
+# One port of one seen.
 Spot = tuple[int, int]
 
 
@@ -52,15 +52,15 @@ class RateLimits(Check):
 
     name = "rate-limit"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """TCP that was probed directly."""
         return seen.task.protocol == "tcp" and seen.task.via is None and seen.outcome is not None
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """All of a destination: late answers of one source tell of a limit for the others."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask slowly where a limit is likely; what answers then has that answer."""
         late = any(_is_late(seen) for seen in group)
         pairs = [pair for pair in _split_by_pair(group) if _may_be_limited(pair, late)]
@@ -68,9 +68,9 @@ class RateLimits(Check):
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:
             return group
-        found: list[Sighting] = []
+        found: list[Observation] = []
         async with scene.fleet.slowly:
-            end_s = _now() + BUDGET_S
+            end_s = _now_s() + BUDGET_S
             for pair in slow:
                 found += await _ask_slowly(pair, scene, end_s)
         found = [seen.noting(self.name, limited=seen.limited) for seen in found]
@@ -80,42 +80,42 @@ class RateLimits(Check):
         return [seen for seen in group if id(seen) not in asked] + found
 
 
-async def _is_limited(group: list[Sighting], scene: Scene) -> bool:
+async def _is_limited(group: list[Observation], scene: Scene) -> bool:
     """Whether a stopped port answers when it is asked alone."""
     refused = [seen for seen in group if _is_refused(seen)]
-    for spot in _spread(group, refused, SPOKESMEN - 1):
+    for spot in _choose_spots(group, refused, SPOKESMEN - 1):
         if any(await _ask_spots(group, [spot], 0.0, scene)):
             return True
         await asyncio.sleep(REFILL_S)
     silent = [seen for seen in group if _is_silent(seen)]
-    spots = _spread(group, silent, SPOKESMEN)
+    spots = _choose_spots(group, silent, SPOKESMEN)
     for _ in range(TRIES if any(_is_late(seen) for seen in group) else 0):
         if any(await _ask_spots(group, spots, BATCH_S, scene)):
             return True
     return False
 
 
-async def _ask_slowly(group: list[Sighting], scene: Scene, end_s: float) -> list[Sighting]:
+async def _ask_slowly(group: list[Observation], scene: Scene, end_s: float) -> list[Observation]:
     """The group, with every stopped port asked as fast as the limit lets it through."""
     pending = _Pending(group)
     size = SMALL_BATCH
-    while _now() < end_s and pending.waits():
+    while _now_s() < end_s and pending.waits():
         batch = pending.take(size)
         small = len(batch) <= SMALL_BATCH
         controls = [pending.control] if small and pending.control else []
         over_s = SMALL_BATCH_S if small else BATCH_S
-        began_s = _now()
+        began_s = _now_s()
         answers = await _ask_spots(group, [*controls, *batch, *controls], over_s, scene)
         mine = answers[len(controls) : len(controls) + len(batch)]
         pending.note(batch, mine, fair=bool(controls) and bool(answers[0] and answers[-1]))
         size = _next_size(size, mine)
-        await asyncio.sleep(max(0.0, began_s + over_s - _now()))
+        await asyncio.sleep(max(0.0, began_s + over_s - _now_s()))
     return pending.result()
 
 
 async def _ask_spots(
-    group: list[Sighting], spots: list[Spot], over_s: float, scene: Scene
-) -> list[Sighting | None]:
+    group: list[Observation], spots: list[Spot], over_s: float, scene: Scene
+) -> list[Observation | None]:
     """Ask these ports once more, evenly over a time; the answers in their order."""
     step_s = over_s / max(1, len(spots))
     return await asyncio.gather(
@@ -124,8 +124,8 @@ async def _ask_spots(
 
 
 async def _ask_spot(
-    group: list[Sighting], spot: Spot, wait_s: float, scene: Scene
-) -> Sighting | None:
+    group: list[Observation], spot: Spot, wait_s: float, scene: Scene
+) -> Observation | None:
     at, port = spot
     await asyncio.sleep(wait_s)
     seen = replace(group[at], ports=((port, port),))
@@ -141,7 +141,7 @@ async def _ask_spot(
     return replace(again, outcome=replace(again.outcome, forged=False if forged else None))
 
 
-def _next_size(size: int, answers: list[Sighting | None]) -> int:
+def _next_size(size: int, answers: list[Observation | None]) -> int:
     """More while most answer; fewer where most do not, be it a limit or a rule."""
     heard = sum(1 for answer in answers if answer is not None)
     return min(MOST_BATCH, 2 * size) if 2 * heard >= len(answers) else max(1, size // 2)
@@ -155,35 +155,35 @@ class _Pending:
     again. ``runs`` says for each that waits who speaks for its neighbours.
     """
 
-    group: list[Sighting]
+    group: list[Observation]
     spots: deque[Spot] = field(default_factory=deque)
     left: set[Spot] = field(default_factory=set)
     runs: dict[Spot, tuple[Spot, ...]] = field(default_factory=dict)
-    answers: dict[Spot, Sighting] = field(default_factory=dict)
+    answers: dict[Spot, Observation] = field(default_factory=dict)
     silent: dict[Spot, int] = field(default_factory=dict)
     control: Spot | None = None
 
     def __post_init__(self) -> None:
-        for at, sighting in enumerate(self.group):
-            if _is_stopped(sighting):
-                self.left |= {(at, port) for port in port_sets.each(sighting.ports)}
+        for at, seen in enumerate(self.group):
+            if _is_stopped(seen):
+                self.left |= {(at, port) for port in port_sets.each(seen.ports)}
             else:
-                self.control = self.control or (at, sighting.ports[0][0])
+                self.control = self.control or (at, seen.ports[0][0])
 
     def waits(self) -> bool:
         """Whether there is anything to ask; what is left waits again when nothing else does."""
         if not self.spots:
-            self._begin(sorted(self.left))
+            self._begin_round(sorted(self.left))
             self.left = set()
         return bool(self.spots)
 
-    def _begin(self, spots: list[Spot]) -> None:
+    def _begin_round(self, spots: list[Spot]) -> None:
         """Spokesmen of long runs first, then the rest in an order that no run dominates."""
         first: list[Spot] = []
         rest: list[Spot] = []
         self.runs = {}
-        for run in _runs(spots):
-            speak = _evenly(run, SPOKESMEN if len(run) >= LEAST_RUN else 0)
+        for run in _find_runs(spots):
+            speak = _choose_evenly(run, SPOKESMEN if len(run) >= LEAST_RUN else 0)
             first += speak
             rest += [spot for spot in run if spot not in speak]
             self.runs |= dict.fromkeys(run, tuple(speak))
@@ -196,7 +196,7 @@ class _Pending:
             size = min(size, SMALL_BATCH)
         return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
 
-    def note(self, batch: list[Spot], answers: list[Sighting | None], *, fair: bool) -> None:
+    def note(self, batch: list[Spot], answers: list[Observation | None], *, fair: bool) -> None:
         """``fair``: the limit let a port through, before and after, that is known to answer."""
         again = []
         for spot, answer in zip(batch, answers, strict=True):
@@ -219,26 +219,26 @@ class _Pending:
         speak = self.runs[spot]
         return bool(speak) and all(self.silent.get(one, 0) >= TRIES for one in speak)
 
-    def result(self) -> list[Sighting]:
+    def result(self) -> list[Observation]:
         """The group, cut by what has answered and what there was no time to ask."""
         unasked = self.left.union(self.spots)
         found = []
-        for at, sighting in enumerate(self.group):
-            if not _is_stopped(sighting):
-                found.append(sighting)
+        for at, seen in enumerate(self.group):
+            if not _is_stopped(seen):
+                found.append(seen)
                 continue
             answered = {port for spot_at, port in self.answers if spot_at == at}
             unknown = {port for spot_at, port in unasked if spot_at == at} - answered
-            found += [_heard(sighting, port, self.answers[at, port]) for port in sorted(answered)]
-            rest = port_sets.subtract(sighting.ports, _ports(answered | unknown))
+            found += [_take_answer(seen, port, self.answers[at, port]) for port in sorted(answered)]
+            rest = port_sets.subtract(seen.ports, _ports_of(answered | unknown))
             if unknown:
-                found.append(replace(sighting, ports=_ports(unknown), limited=True))
+                found.append(replace(seen, ports=_ports_of(unknown), limited=True))
             if rest:
-                found.append(replace(sighting, ports=rest))
+                found.append(replace(seen, ports=rest))
         return found
 
 
-def _runs(spots: list[Spot]) -> list[list[Spot]]:
+def _find_runs(spots: list[Spot]) -> list[list[Spot]]:
     """Sorted ports as runs of neighbours."""
     runs: list[list[Spot]] = []
     for at, port in spots:
@@ -249,39 +249,39 @@ def _runs(spots: list[Spot]) -> list[list[Spot]]:
     return runs
 
 
-def _evenly(spots: list[Spot], count: int) -> list[Spot]:
+def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
     """Some of these, ends included."""
     last = len(spots) - 1
     places = {round(last * number / max(1, count - 1)) for number in range(count)}
     return [spots[place] for place in sorted(places)] if spots else []
 
 
-def _heard(sighting: Sighting, port: int, again: Sighting) -> Sighting:
-    assert sighting.outcome is not None
+def _take_answer(seen: Observation, port: int, again: Observation) -> Observation:
+    assert seen.outcome is not None
     assert again.outcome is not None
-    attempts = sighting.outcome.attempts + again.outcome.attempts
+    attempts = seen.outcome.attempts + again.outcome.attempts
     return replace(
         again,
         ports=((port, port),),
-        task=sighting.task,
+        task=seen.task,
         outcome=replace(again.outcome, attempts=attempts),
-        warnings=(*sighting.warnings, SHOWN),
+        warnings=(*seen.warnings, SHOWN),
     )
 
 
-def _ports(single: Iterable[int]) -> Ports:
+def _ports_of(single: Iterable[int]) -> Ports:
     return port_sets.normalise((port, port) for port in single)
 
 
-def _split_by_pair(group: Iterable[Sighting]) -> list[list[Sighting]]:
+def _split_by_pair(group: Iterable[Observation]) -> list[list[Observation]]:
     """The flows by source and address."""
-    pairs: dict[tuple[str, str], list[Sighting]] = {}
+    pairs: dict[tuple[str, str], list[Observation]] = {}
     for seen in group:
         pairs.setdefault(pair_of(seen), []).append(seen)
     return list(pairs.values())
 
 
-def _may_be_limited(group: list[Sighting], late: bool) -> bool:
+def _may_be_limited(group: list[Observation], late: bool) -> bool:
     """Refused in numbers, or silent where other ports took a second look to answer."""
     asked = sum(port_sets.count(one.ports) for one in group)
     refused = sum(port_sets.count(one.ports) for one in group if _is_refused(one))
@@ -289,43 +289,43 @@ def _may_be_limited(group: list[Sighting], late: bool) -> bool:
     return asked >= LEAST_ASKED and (refused >= LEAST_REFUSED or silent)
 
 
-def _is_late(sighting: Sighting) -> bool:
+def _is_late(seen: Observation) -> bool:
     """An answer that only a second look brought."""
-    outcome = sighting.outcome
-    tcp = sighting.task.protocol == "tcp"
-    return tcp and outcome is not None and outcome.attempts > 1 and not _is_stopped(sighting)
+    outcome = seen.outcome
+    tcp = seen.task.protocol == "tcp"
+    return tcp and outcome is not None and outcome.attempts > 1 and not _is_stopped(seen)
 
 
-def _is_stopped(sighting: Sighting) -> bool:
-    return _is_silent(sighting) or _is_refused(sighting) or _is_given_up(sighting)
+def _is_stopped(seen: Observation) -> bool:
+    return _is_silent(seen) or _is_refused(seen) or _is_given_up(seen)
 
 
-def _is_given_up(sighting: Sighting) -> bool:
+def _is_given_up(seen: Observation) -> bool:
     """Whether somebody says that there is no such host: never an answer, however late it comes."""
-    return sighting.outcome is not None and is_host_unreachable(sighting.outcome)
+    return seen.outcome is not None and is_host_unreachable(seen.outcome)
 
 
-def _is_silent(sighting: Sighting) -> bool:
-    return sighting.silent and sighting.outcome is not None and sighting.outcome.left_host is True
+def _is_silent(seen: Observation) -> bool:
+    return seen.silent and seen.outcome is not None and seen.outcome.left_host is True
 
 
-def _is_refused(sighting: Sighting) -> bool:
+def _is_refused(seen: Observation) -> bool:
     """Refused by what is no closed port: a firewall's word."""
-    outcome = sighting.outcome
+    outcome = seen.outcome
     if outcome is None or outcome.answer is not None or outcome.left_host is False:
         return False
     if outcome.icmp is not None:
         slow = (outcome.elapsed_ms or 0) >= REFUSED_MS
-        dead = slow if sighting.host_word is None else sighting.host_word == "dead"
+        dead = slow if seen.host_word is None else seen.host_word == "dead"
         return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
-    told = sighting.listener.state in TELLING
+    told = seen.listener.state in TELLING
     return outcome.failure == "refused" and (told or bool(outcome.forged))
 
 
-def _spread(group: list[Sighting], some: list[Sighting], count: int) -> list[Spot]:
-    """Some ports of these sightings, evenly over all of theirs."""
+def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[Spot]:
+    """Some ports of these observations, evenly over all of theirs."""
     mine = {id(one) for one in some}
-    return _evenly(
+    return _choose_evenly(
         [
             (at, port)
             for at, one in enumerate(group)
@@ -336,5 +336,5 @@ def _spread(group: list[Sighting], some: list[Sighting], count: int) -> list[Spo
     )
 
 
-def _now() -> float:
+def _now_s() -> float:
     return asyncio.get_running_loop().time()

@@ -18,7 +18,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
 AMBIGUOUS = "invalid-route"
@@ -34,15 +34,15 @@ class ReturnPathLook(Check):
     name = "return-path"
     needs = "agent"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """All flows: those that were answered tell which addresses the host has."""
         return True
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """All at once."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give silent flows what keeps the destination from answering them."""
         silent = [seen for seen in group if is_lost(seen)]
         found = await with_ways_back(silent, group, scene.agent, scene.fleet)
@@ -50,34 +50,40 @@ class ReturnPathLook(Check):
 
 
 async def with_ways_back(
-    silent: list[Sighting], round_: Iterable[Sighting], agent: AgentMethods, fleet: Fleet
-) -> list[Sighting]:
-    """The silent sightings, with what keeps the destination from answering them.
+    silent: list[Observation], round_: Iterable[Observation], agent: AgentMethods, fleet: Fleet
+) -> list[Observation]:
+    """The silent observations, with what keeps the destination from answering them.
 
-    ``round_`` are all sightings of the round: where a listener of ours is bound to an address, the
-    host has it.
+    ``round_`` are all observations of the round: a host has an address if one of our listeners is
+    bound to it.
     """
     own = {
-        sighting.task.address
-        for sighting in round_
-        if sighting.listener.state == "ours" and not sighting.listener.nat
+        seen.task.address
+        for seen in round_
+        if seen.listener.state == "ours" and not seen.listener.nat
     }
-    pairs = {_pair(one): one for one in silent if _wanted(one)}
+    pairs = {_pair_with_sender(one): one for one in silent if _wants_look(one)}
     translated = {
         (one.task.source.name, one.task.address): one.witness.seen_from
         for one in round_
         if one.witness is not None and one.witness.seen_from is not None
     }
     ways = await asyncio.gather(
-        *(_way(one, translated.get(_pair(one)[:2]), own, agent, fleet) for one in pairs.values())
+        *(
+            _ask_way_back(one, translated.get(_pair_with_sender(one)[:2]), own, agent, fleet)
+            for one in pairs.values()
+        )
     )
     by_pair = dict(zip(pairs, ways, strict=True))
-    return [_joined(one, by_pair.get(_pair(one))) if _wanted(one) else one for one in silent]
+    return [
+        _join_way(one, by_pair.get(_pair_with_sender(one))) if _wants_look(one) else one
+        for one in silent
+    ]
 
 
-def _wanted(sighting: Sighting) -> bool:
+def _wants_look(seen: Observation) -> bool:
     """Where a capture proves that nothing came or that the answer left, there is nothing to ask."""
-    witness = sighting.witness or Witness()
+    witness = seen.witness or Witness()
     return (
         witness.capture is not False
         and witness.maybe_from is None
@@ -86,21 +92,21 @@ def _wanted(sighting: Sighting) -> bool:
     )
 
 
-def _pair(sighting: Sighting) -> tuple[str, str, str | None]:
-    witness = sighting.witness or Witness()
-    return (sighting.task.source.name, sighting.task.address, witness.seen_from)
+def _pair_with_sender(seen: Observation) -> tuple[str, str, str | None]:
+    witness = seen.witness or Witness()
+    return (seen.task.source.name, seen.task.address, witness.seen_from)
 
 
-async def _way(
-    sighting: Sighting, translated: str | None, own: set[str], agent: AgentMethods, fleet: Fleet
+async def _ask_way_back(
+    seen: Observation, translated: str | None, own: set[str], agent: AgentMethods, fleet: Fleet
 ) -> ReturnPath | None:
     """The destination's way to the address that the packets come from; None: nobody could say.
 
     ``translated``: an address that other packets of the source came from.
     """
-    task = sighting.task
+    task = seen.task
     try:
-        asker = (sighting.witness or Witness()).seen_from or translated or source_address(task)
+        asker = (seen.witness or Witness()).seen_from or translated or source_address(task)
         if asker is None:
             asker = (await fleet.agent(task.source).route(task.address, None)).source
         if asker is None:
@@ -118,17 +124,17 @@ async def _way(
     return way if known else None
 
 
-def _joined(sighting: Sighting, way: ReturnPath | None) -> Sighting:
+def _join_way(seen: Observation, way: ReturnPath | None) -> Observation:
     if way is None:
-        return sighting
-    witness = sighting.witness or Witness()
-    if not sighting.part.one_way:
+        return seen
+    witness = seen.witness or Witness()
+    if not seen.part.one_way:
         failure = way.failure or (NO_NEIGHBOUR if way.neighbour in UNANSWERED else None)
         hop = way.next_hop if failure == NO_NEIGHBOUR else None
         witness = replace(witness, reply_failure=failure, next_hop=hop)
     if witness.reply_failure is None and not witness.socket:
         witness = _with_reverse_path(witness, way)
-    return replace(sighting, witness=witness)
+    return replace(seen, witness=witness)
 
 
 def _with_reverse_path(witness: Witness, way: ReturnPath) -> Witness:

@@ -13,7 +13,7 @@ from netprobe.model.ports import PortRange
 from netprobe.model.stream import Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
 from netprobe.protocols.services import SERVICES, Asked, Dial, Finding, identify
 from netprobe.vantage.stream import Target
@@ -27,7 +27,7 @@ class Services(Check):
 
     name = "services"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """A service that we know how to ask accepted the connection, no listener of ours."""
         task, outcome = seen.task, seen.outcome
         return (
@@ -41,19 +41,19 @@ class Services(Check):
             and seen.interceptor is None
         )
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """All of a destination, which is asked by a few at a time."""
         return None
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow what is known of the service."""
         slots = asyncio.Semaphore(AT_ONCE)
         found = await asyncio.gather(*(self._ask_flow(seen, scene, slots) for seen in group))
         return [piece for pieces in found for piece in pieces]
 
     async def _ask_flow(
-        self, seen: Sighting, scene: Scene, slots: asyncio.Semaphore
-    ) -> list[Sighting]:
+        self, seen: Observation, scene: Scene, slots: asyncio.Semaphore
+    ) -> list[Observation]:
         ports = list(port_sets.each(seen.ports))[:PORTS_ASKED]
         agent = scene.fleet.agent(seen.task.source)
 
@@ -69,10 +69,12 @@ class Services(Check):
         for port, finding in zip(ports, findings, strict=True):
             by_finding.setdefault(finding, []).append((port, port))
         rest = port_sets.subtract(seen.ports, port_sets.normalise((p, p) for p in ports))
-        pieces = [self._take(seen, finding, some) for finding, some in by_finding.items()]
+        pieces = [self._take_finding(seen, finding, some) for finding, some in by_finding.items()]
         return [*pieces, replace(seen, ports=rest)] if rest else pieces
 
-    def _take(self, seen: Sighting, finding: Finding, some: list[PortRange]) -> Sighting:
+    def _take_finding(
+        self, seen: Observation, finding: Finding, some: list[PortRange]
+    ) -> Observation:
         assert seen.outcome is not None
         found = replace(
             seen,
@@ -83,7 +85,7 @@ class Services(Check):
         return found.noting(self.name, told=finding.told, said=finding.said)
 
 
-async def _ask_port(agent: AgentMethods, seen: Sighting, port: int) -> Finding:
+async def _ask_port(agent: AgentMethods, seen: Observation, port: int) -> Finding:
     task = seen.task
     target = Target(task.address, port, source_address(task))
     asked = Asked(task.address, port, task.server_name)

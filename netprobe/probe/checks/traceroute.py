@@ -9,7 +9,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.model.evidence import Trace
 from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene, pair_of
-from netprobe.probe.flows.prober import Sighting, source_address
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import MAX_TTL
 
 WALKED = ("tcp", "udp", "icmp")
@@ -20,16 +20,16 @@ class Traceroute(Check):
 
     name = "traceroute"
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         """Silence. A walk shows how far requests come; where they arrived, nothing is to ask."""
         arrived = seen.witness is not None and seen.witness.socket
         return is_lost(seen) and not arrived and seen.task.protocol in WALKED
 
-    def group(self, seen: Sighting) -> Hashable:
+    def group(self, seen: Observation) -> Hashable:
         """One walk for each source, address and protocol."""
         return (*pair_of(seen), seen.task.protocol)
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Walk while the source has walks left, after its other probes."""
         seen = group[0]
         task = seen.task

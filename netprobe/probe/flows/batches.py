@@ -99,21 +99,21 @@ def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:
     for ports, listener, known in listeners.split(task):
         wanted = packets(task.protocol, task.probe, ports) if known is None else [(ports, known)]
         for some, protocol in wanted:
-            mode, template = _packet(task, listener, protocol, templates)
+            mode, template = _choose_packet(task, listener, protocol, templates)
             paced = task.protocol == "udp" and listener.state != "ours"
             members = groups.setdefault((mode, template, paced), (protocol, []))[1]
             members.append((some, listener))
     return [
-        Part(task, _union(members), tuple(members), protocol, mode, template, paced)
+        Part(task, _join_ports(members), tuple(members), protocol, mode, template, paced)
         for (mode, template, paced), (protocol, members) in groups.items()
     ]
 
 
-def _union(members: list[tuple[Ports, Listener]]) -> Ports:
+def _join_ports(members: list[tuple[Ports, Listener]]) -> Ports:
     return port_sets.normalise(entry for ports, _ in members for entry in ports)
 
 
-def _packet(
+def _choose_packet(
     task: Task, listener: Listener, protocol: Protocol, templates: Templates
 ) -> tuple[str, int]:
     """Mode and template: a nonce to a listener of ours, else what ``probe:`` says, else nothing."""

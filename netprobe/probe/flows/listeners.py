@@ -101,7 +101,7 @@ def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
     result: list[list[Spot]] = [[]]
     left = room
     for spot in wanted:
-        for piece in _pieces(spot, room):
+        for piece in _cut_spot(spot, room):
             if piece.size > left:
                 result.append([])
                 left = room
@@ -110,7 +110,7 @@ def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
     return [one for one in result if one]
 
 
-def _pieces(spot: Spot, room: int) -> Iterator[Spot]:
+def _cut_spot(spot: Spot, room: int) -> Iterator[Spot]:
     """The spot, or parts of it of at most ``room`` ports."""
     if spot.size <= room:
         yield spot

@@ -60,7 +60,9 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     addresses: dict[NameKey, tuple[str, ...]] = {}
     failed: dict[NameKey, tuple[str, str]] = {}
     answers: dict[NameKey, Resolved] = {}
-    asked = await asyncio.gather(*(_ask(fleet, host, name) for (_, name), host in needed.items()))
+    asked = await asyncio.gather(
+        *(_ask_source(fleet, host, name) for (_, name), host in needed.items())
+    )
     for (key, source), answer in zip(needed.items(), asked, strict=True):
         if isinstance(answer, AgentError):
             failed[key] = (answer.reason, str(answer))
@@ -75,7 +77,7 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     return ResolvedNames(addresses, failed, answers)
 
 
-async def _ask(fleet: Fleet, source: Host, name: str) -> Resolved | AgentError:
+async def _ask_source(fleet: Fleet, source: Host, name: str) -> Resolved | AgentError:
     try:
         return await fleet.agent(source).resolve(name)
     except AgentError as error:

@@ -1,4 +1,4 @@
-"""Orders out, sightings back: what one source saw on some ports, with the listener it met."""
+"""Orders out, observations back: what one source saw on some ports, with the listener it met."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from netprobe.protocols import Protocol, protocol_for
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting(FlowFacts):
+class Observation(FlowFacts):
     """What one source saw on some ports of a task, and what is known of the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
@@ -46,7 +46,7 @@ class Sighting(FlowFacts):
         """Whether the source got no word at all."""
         return self.outcome is not None and self.outcome.failure == "no-answer"
 
-    def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Sighting:
+    def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
         """The same with one more entry in its trail."""
         return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))
 
@@ -59,20 +59,20 @@ class Prober:
         self._settings = settings
         self._answered = answered
         # What orders have brought so far: an interrupt keeps what is proven of it.
-        self.finished: list[Sighting] = []
+        self.finished: list[Observation] = []
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
 
     async def probe(
         self, tasks: Iterable[Task], listeners: Listeners, templates: Templates
-    ) -> list[Sighting]:
+    ) -> list[Observation]:
         """Probe all tasks at once; agents that are lost make their own tasks untested."""
         wanted = [part for task in tasks for part in parts(task, listeners, templates)]
         found = await asyncio.gather(*(self.part(part) for part in wanted))
-        return [sighting for some in found for sighting in some]
+        return [seen for some in found for seen in some]
 
-    async def part(self, part: Part, looks: int | None = None) -> list[Sighting]:
+    async def part(self, part: Part, looks: int | None = None) -> list[Observation]:
         """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
@@ -85,8 +85,8 @@ class Prober:
                 reply = await agent.probe(order)
             reader = await self._make_reader(agent, part.protocol, part.task, reply)
         except AgentError as error:
-            return [self._untested(part, number, error)]
-        found = list(self._sightings(part, number, reader, reply))
+            return [self._mark_untested(part, number, error)]
+        found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
 
@@ -98,17 +98,17 @@ class Prober:
             return Timing(short_ms, short_ms, 1)
         return timing._replace(looks=looks or timing.looks)
 
-    async def unhurried(self, sighting: Sighting) -> list[Sighting]:
-        """Send the one-way packets of a sighting again, with all looks that silence is given."""
-        return await self.again(sighting, self._settings.looks)
+    async def unhurried(self, seen: Observation) -> list[Observation]:
+        """Send the one-way packets of a seen again, with all looks that silence is given."""
+        return await self.again(seen, self._settings.looks)
 
-    async def again(self, sighting: Sighting, looks: int = 1) -> list[Sighting]:
-        """Send the probes of one sighting once more, in one look or several."""
-        task = replace(sighting.task, ports=sighting.ports)
-        listeners = ((sighting.ports, sighting.listener),)
-        part = replace(sighting.part, task=task, ports=sighting.ports, listeners=listeners)
+    async def again(self, seen: Observation, looks: int = 1) -> list[Observation]:
+        """Send the probes of one seen once more, in one look or several."""
+        task = replace(seen.task, ports=seen.ports)
+        listeners = ((seen.ports, seen.listener),)
+        part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
         found = await self.part(part, looks)
-        return [replace(one, trail=sighting.trail + one.trail) for one in found]
+        return [replace(one, trail=seen.trail + one.trail) for one in found]
 
     async def ask(
         self,
@@ -136,24 +136,24 @@ class Prober:
         reader = await self._make_reader(agent, protocol_for(None), task, reply)
         return [(row.ports, outcome) for row, outcome in reader.read(reply.rows)]
 
-    def _sightings(
+    def _read_reply(
         self, part: Part, number: int, reader: Reader, reply: ProbeReply
-    ) -> Iterable[Sighting]:
+    ) -> Iterable[Observation]:
         task = part.task
         for row, outcome in reader.read(reply.rows):
             self._answered.note_answer(task.source.name, task.address, outcome)
             facts = {"part": part, "row": row, "outcome": outcome}
             trail = (TrailEntry("probe", facts=facts),)
             for some, listener in part.listener(row.ports):
-                yield Sighting(
+                yield Observation(
                     task, part, some, number, reply.own_port,
                     outcome=outcome, listener=listener, trail=trail,
                 )  # fmt: skip
 
-    def _untested(self, part: Part, number: int, error: AgentError) -> Sighting:
+    def _mark_untested(self, part: Part, number: int, error: AgentError) -> Observation:
         listener = part.listeners[0][1]
         words = (error.reason, str(error))
-        return Sighting(
+        return Observation(
             part.task, part, part.ports, number, outcome=None, listener=listener, untested=words
         )
 

@@ -17,7 +17,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.proxy_choice import dialled
 from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
 from netprobe.probe.flows.work import Task, family_of
@@ -45,32 +45,36 @@ class Proxied:
         self._fleet = fleet
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Sighting]:
-        """One sighting for each port of these tasks, which all have a proxy."""
+    async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
+        """One seen for each port of these tasks, which all have a proxy."""
         wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
         each = [
-            self._one(part, port, listener)
+            self._probe_port(part, port, listener)
             for part in wanted
             for ports, listener in part.listener(part.ports)
             for port in port_sets.each(ports)
         ]
         return list(await asyncio.gather(*each))
 
-    async def _one(self, part: Part, port: int, listener: Listener) -> Sighting:
+    async def _probe_port(self, part: Part, port: int, listener: Listener) -> Observation:
         number = next(self._fleet.order_ids)
-        blank = Sighting(part.task, part, ((port, port),), number, outcome=None, listener=listener)
+        blank = Observation(
+            part.task, part, ((port, port),), number, outcome=None, listener=listener
+        )
         async with self._slots:
             try:
                 agent = self._fleet.agent(part.task.source)
                 talk = _Talk(agent, part.task, port)
                 if listener.state == "ours" and not talk.by_url:
-                    return replace(blank, outcome=await self._nonce(talk, part.protocol, number))
+                    return replace(
+                        blank, outcome=await self._ask_nonce(talk, part.protocol, number)
+                    )
                 outcome, notes = await talk.ask()
             except AgentError as error:
                 return replace(blank, untested=(error.reason, str(error)))
         return replace(blank, outcome=outcome, warnings=notes)
 
-    async def _nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
+    async def _ask_nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
         """Our own listener waits behind the proxy: it knows the nonces of this run."""
         template = protocol.template("tcp", talk.task.family)
         nonce = pack_nonce(number, talk.port, 1)
@@ -81,7 +85,7 @@ class Proxied:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(NONCE_S):
                     await pipe.send(template.fill(self._fleet.key, nonce))
-                    data = await _gather(pipe, len(template.answer or b""))
+                    data = await _receive_bytes(pipe, len(template.answer or b""))
         host = template.answering_host(self._fleet.key, nonce, data)
         if host is None:
             said = "what came through the tunnel is not from our listener"
@@ -96,7 +100,7 @@ class Proxied:
         )
 
 
-async def _gather(pipe: Pipe, length: int) -> bytes:
+async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
     """So many bytes, or what came before the end."""
     data = b""
     while len(data) < length:
@@ -128,66 +132,66 @@ class _Talk:
         return not self._service.speaks_tls(self.port)
 
     @property
-    def _words(self) -> str:
+    def _asked(self) -> str:
         asked = "GET http://" if self.by_url else "CONNECT "
-        return f"{asked}{_place(self._host, self.port)} through {self._proxy}"
+        return f"{asked}{_format_place(self._host, self.port)} through {self._proxy}"
 
     def failed(self) -> Outcome:
         """Why there is no connection."""
-        return self._failed or Outcome("proxy", "proxy-closed", said=f"{self._words}: no answer")
+        return self._failed or Outcome("proxy", "proxy-closed", said=f"{self._asked}: no answer")
 
     async def ask(self) -> tuple[Outcome, tuple[str, ...]]:
         """What the service says through the proxy, and what a reader should know of it."""
         if self.task.server_name == "":
             async with self.dial() as pipe:
-                said = f"{self._words}: the proxy opened a tunnel, and nothing was sent through it"
-                return (self.failed() if pipe is None else self._tunnel(said)), ()
+                said = f"{self._asked}: the proxy opened a tunnel, and nothing was sent through it"
+                return (self.failed() if pipe is None else self._mute_tunnel(said)), ()
         name = self.task.server_name
         asked = Asked(self._host, self.port, name, self._proxy if self.by_url else None)
         finding = await identify(self._service, asked, self.dial)
         if self._failed is not None and finding.told not in ("service", "other"):
             return self._failed, ()
-        return self._outcome(finding)
+        return self._read_finding(finding)
 
-    def _outcome(self, finding: Finding) -> tuple[Outcome, tuple[str, ...]]:
+    def _read_finding(self, finding: Finding) -> tuple[Outcome, tuple[str, ...]]:
         status = finding.status or 0
         if self.by_url and finding.told == "other" and (status in _DENIED or status >= 500):
-            return self._refusal(status, finding.said), ()
+            return self._refuse_status(status, finding.said), ()
         notes = service_warnings(self.task, finding)
         if finding.told in ("silent", "closed", "reset"):
             if self.by_url:
-                said = f"{self._words} is not answered"
+                said = f"{self._asked} is not answered"
                 return Outcome("proxy", "proxy-silent", said=said), ()
-            said = f"{self._words}: the proxy opened a tunnel, and nothing came through it"
-            return self._tunnel(said), notes
+            said = f"{self._asked}: the proxy opened a tunnel, and nothing came through it"
+            return self._mute_tunnel(said), notes
         through = replace(finding, said=f"{finding.said}, through {self._proxy}")
         outcome = Outcome("proxy", None, answered_by=self._at, rtt_ms=self.rtt_ms)
         return with_finding(outcome, through), notes
 
-    def _tunnel(self, said: str) -> Outcome:
+    def _mute_tunnel(self, said: str) -> Outcome:
         return Outcome("proxy", None, answer="tunnel", said=said, rtt_ms=self.rtt_ms)
 
     @contextlib.asynccontextmanager
     async def dial(self) -> AsyncIterator[Pipe | None]:
         """A tunnel to the service, or the proxy itself where it gets whole URLs."""
         async with contextlib.AsyncExitStack() as stack:
-            stream = await self._open(stack)
-            yield None if stream is None else await self._through(stream)
+            stream = await self._open_stream(stack)
+            yield None if stream is None else await self._pass_proxy(stream)
 
-    async def _open(self, stack: contextlib.AsyncExitStack) -> OpenedPipe | None:
+    async def _open_stream(self, stack: contextlib.AsyncExitStack) -> OpenedPipe | None:
         self._failed = None
-        for address in await self._addresses():
-            target = Target(address, self._proxy.port, self._source(address))
+        for address in await self._find_addresses():
+            target = Target(address, self._proxy.port, self._source_for(address))
             stream = await stack.enter_async_context(self._agent.open_stream(target))
             if stream.opened.failure is None:
                 self._at = address
                 self.rtt_ms = stream.opened.rtt_ms
                 self._failed = None
                 return stream
-            self._failed = self._unreached(address, stream.opened)
+            self._failed = self._fail_connect(address, stream.opened)
         return None
 
-    async def _addresses(self) -> list[str]:
+    async def _find_addresses(self) -> list[str]:
         if _is_address(self._proxy.host):
             return [self._proxy.host]
         reply = await self._agent.resolve(self._proxy.host)
@@ -197,18 +201,18 @@ class _Talk:
             self._failed = Outcome("proxy", "proxy-not-resolved", said=words)
         return found
 
-    def _source(self, address: str) -> str | None:
+    def _source_for(self, address: str) -> str | None:
         for own in self.task.source.source_addresses:
             if own.family == family_of(address):
                 return own.text
         return None
 
-    async def _through(self, stream: OpenedPipe) -> Pipe | None:
+    async def _pass_proxy(self, stream: OpenedPipe) -> Pipe | None:
         pipe: Pipe | None = stream
         if self._proxy.scheme == "https":
-            pipe = await TlsPipe.shaken(stream, Hello(_sni(self._proxy), alpn=("http/1.1",)))
+            pipe = await TlsPipe.shaken(stream, Hello(_sni_of(self._proxy), alpn=("http/1.1",)))
         if pipe is None:
-            said = f"{self._words}: the proxy answers no ClientHello"
+            said = f"{self._asked}: the proxy answers no ClientHello"
             self._failed = Outcome("proxy", "proxy-not-http", said=said)
             return None
         if self.by_url:
@@ -219,37 +223,37 @@ class _Talk:
                 answer = await connect(pipe, self._host, self.port, self._proxy)
         if answer.status is not None and 200 <= answer.status < 300:
             return pipe
-        self._failed = self._refused(answer)
+        self._failed = self._read_refusal(answer)
         return None
 
-    def _unreached(self, address: str, opened: Opened) -> Outcome:
+    def _fail_connect(self, address: str, opened: Opened) -> Outcome:
         failure = opened.failure or "no-answer"
-        place = _place(address, self._proxy.port)
-        said = f"{self._words}: {place} gives no connection ({_REASONS.get(failure, failure)})"
+        place = _format_place(address, self._proxy.port)
+        said = f"{self._asked}: {place} gives no connection ({_REASONS.get(failure, failure)})"
         return Outcome("proxy", f"proxy-{_REASONS.get(failure, failure)}", said=said)
 
-    def _refused(self, answer: Answer) -> Outcome:
+    def _read_refusal(self, answer: Answer) -> Outcome:
         if answer.foreign is not None:
-            said = f'{self._words} is answered by "{answer.foreign}"'
+            said = f'{self._asked} is answered by "{answer.foreign}"'
             return Outcome("proxy", "proxy-not-http", said=said)
         if answer.status is None:
             failure = "proxy-silent" if answer.ended == "timeout" else "proxy-closed"
-            return Outcome("proxy", failure, said=f"{self._words} is not answered")
+            return Outcome("proxy", failure, said=f"{self._asked} is not answered")
         schemes = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
         server = f", says {answer.server}" if answer.server else ""
         words = f"HTTP {answer.status} {answer.reason}{server}{schemes}"
-        return self._refusal(answer.status, words)
+        return self._refuse_status(answer.status, words)
 
-    def _refusal(self, status: int, words: str) -> Outcome:
+    def _refuse_status(self, status: int, words: str) -> Outcome:
         failure = f"proxy-{status}"
-        return Outcome("proxy", failure, answered_by=self._at, said=f"{self._words}: {words}")
+        return Outcome("proxy", failure, answered_by=self._at, said=f"{self._asked}: {words}")
 
 
-def _sni(proxy: ProxyUrl) -> str | None:
+def _sni_of(proxy: ProxyUrl) -> str | None:
     return None if _is_address(proxy.host) else proxy.host
 
 
-def _place(host: str, port: int) -> str:
+def _format_place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

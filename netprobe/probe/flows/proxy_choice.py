@@ -22,11 +22,11 @@ def ways(want: Want) -> list[Want]:
         return [want]
     found: dict[Way, list[PortRange]] = {}
     for port in port_sets.each(want.flow.block.ports):
-        found.setdefault(_way(want, proxy, port), []).append((port, port))
+        found.setdefault(_choose_way(want, proxy, port), []).append((port, port))
     if len(found) == 1:
         ((way, _),) = found.items()
-        return [_taking(want, way)]
-    return [_taking(_narrowed(want, ranges), way) for way, ranges in found.items()]
+        return [_take_way(want, way)]
+    return [_take_way(_narrow_flow(want, ranges), way) for way, ranges in found.items()]
 
 
 def dialled(want: Want) -> str:
@@ -34,7 +34,7 @@ def dialled(want: Want) -> str:
     return want.server_name or want.flow.address.text
 
 
-def _way(want: Want, proxy: Proxy, port: int) -> Way:
+def _choose_way(want: Want, proxy: Proxy, port: int) -> Way:
     """The proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
     tls = SERVICES[want.service or ""].speaks_tls(port)
     variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
@@ -49,12 +49,12 @@ def _way(want: Want, proxy: Proxy, port: int) -> Way:
     return Via(url, str(shown)), said
 
 
-def _taking(want: Want, way: Way) -> Want:
+def _take_way(want: Want, way: Way) -> Want:
     via, said = way
     return replace(want, via=via, notes=() if said is None else (said,))
 
 
-def _narrowed(want: Want, ranges: list[PortRange]) -> Want:
+def _narrow_flow(want: Want, ranges: list[PortRange]) -> Want:
     """The want with these of its ports only."""
     block = want.flow.block
     ports = port_sets.intersect(block.ports, port_sets.normalise(ranges))

@@ -125,11 +125,11 @@ class Work:
                 if not block.has_pair(source_index, end_index):
                     continue
                 flow = Flow(block, source, destination, address)
-                want = self._want(flow, (block.index, source_index, end_index))
+                want = self._make_want(flow, (block.index, source_index, end_index))
                 if address.family is None or want.left(address.text) is not None:
                     yield want
 
-    def _want(self, flow: Flow, order: Order) -> Want:
+    def _make_want(self, flow: Flow, order: Order) -> Want:
         block = flow.block
         names = (flow.source.name, flow.destination.name)
         key = (block.matrix, block.requirement.id, *names, block.protocol)
@@ -152,7 +152,7 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
             )  # fmt: skip
             if want.left(address) is not None:
                 groups.setdefault(key, []).append(want)
-    return [_task(key, members) for key, members in groups.items()]
+    return [_make_task(key, members) for key, members in groups.items()]
 
 
 def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def family_of(address: str) -> int:
     return 6 if ":" in address else 4
 
 
-def _task(key: TaskKey, members: list[Want]) -> Task:
+def _make_task(key: TaskKey, members: list[Want]) -> Task:
     _, address, protocol, probe, denied, server_name, via = key
     ports = port_sets.normalise(entry for want in members for entry in want.left(address) or ())
     source = members[0].flow.source

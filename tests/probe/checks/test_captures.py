@@ -10,20 +10,20 @@ from netprobe.agent.wire.answers import Captured
 from netprobe.agent.wire.parts import CapturedProbe
 from netprobe.model.evidence import Outcome
 from netprobe.probe.checks.captures import Capture
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.translated_sources import Origins
-from tests.probe.builders import make_sighting, make_task
+from tests.probe.builders import make_observation, make_task
 from tests.probe.fakes import host
 
 PORT = 53
 OWN_PORT = 40000
 
 
-def silent(protocol: str = "udp", sport: int | None = OWN_PORT, state: str = "live") -> Sighting:
+def silent(protocol: str = "udp", sport: int | None = OWN_PORT, state: str = "live") -> Observation:
     """A flow from 10.0.0.1 to a service that did not answer."""
     task = make_task(protocol, ((PORT, PORT),))
     outcome = Outcome("answer", "no-answer")
-    return make_sighting(outcome, task, listener=state, mode="bytes", sport=sport)
+    return make_observation(outcome, task, listener=state, mode="bytes", sport=sport)
 
 
 def capture(*items: CapturedProbe, truncated: bool = False, **options: Any) -> Capture:

@@ -11,17 +11,17 @@ import pytest
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome
 from netprobe.probe.checks.check import Check, Need, Scene, apply_check, run_checks
-from netprobe.probe.flows.prober import Sighting
-from tests.probe.builders import SOURCE, TARGET, make_scene, make_sighting, make_task
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import SOURCE, TARGET, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host
 
 OPEN = Outcome("connect", None, answer="unasked")
 TIME_S = 5.0
 
-Look = Callable[[list[Sighting]], list[Sighting]]
+Look = Callable[[list[Observation]], list[Observation]]
 
 
-def note(group: list[Sighting]) -> list[Sighting]:
+def note(group: list[Observation]) -> list[Observation]:
     """A look that concludes something of every flow."""
     return [replace(one, limited=True) for one in group]
 
@@ -39,26 +39,28 @@ class Scripted(Check):
         self.name = name  # type: ignore[misc]  # several checks of one class
         self.needs = needs  # type: ignore[misc]  # the same
         self.vital = vital  # type: ignore[misc]  # the same
-        self.groups: list[list[Sighting]] = []
+        self.groups: list[list[Observation]] = []
         self._conclude = conclude
 
-    def concerns(self, seen: Sighting) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         return seen.task.protocol == "tcp"
 
-    async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         self.groups.append(group)
         return self._conclude(group)
 
 
-def lose(group: list[Sighting]) -> list[Sighting]:
+def lose(group: list[Observation]) -> list[Observation]:
     """A look whose agent is gone."""
     raise AgentError("agent-lost", "gone")
 
 
-def flow(protocol: str = "tcp", port: int = 443, source: str = "a", target: str = "b") -> Sighting:
+def flow(
+    protocol: str = "tcp", port: int = 443, source: str = "a", target: str = "b"
+) -> Observation:
     """A flow of which something was seen."""
     ends = {"source": host(source, "10.0.0.1"), "target": host(target, f"10.0.1.{len(target)}")}
-    return make_sighting(OPEN, make_task(protocol, ((port, port),), **ends))
+    return make_observation(OPEN, make_task(protocol, ((port, port),), **ends))
 
 
 def bare_scene(target: FakeAgent | None = None) -> Scene:
@@ -162,7 +164,7 @@ async def test_every_flow_that_was_looked_at_has_one_entry_with_its_time() -> No
     """A check may note what it saw itself; then that entry has the time."""
 
     class Slow(Scripted):
-        async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
             await asyncio.sleep(0.004)
             noted = group[0].noting(self.name, "bad", ports=1)
             return [noted, *note(group[1:])]
@@ -200,7 +202,7 @@ async def test_groups_are_looked_at_side_by_side() -> None:
     together = asyncio.Barrier(2)
 
     class Meeting(Scripted):
-        async def look(self, group: list[Sighting], scene: Scene) -> list[Sighting]:
+        async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
             await together.wait()
             return note(group)
 

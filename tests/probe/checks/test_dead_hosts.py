@@ -13,9 +13,9 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
-from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
 
 SILENT = kind(failure="no-answer")
@@ -27,11 +27,11 @@ def word(elapsed_ms: int, op: str = "connect", code: int = 1) -> OutcomeKind:
     return kind(op=op, failure="host-unreachable", icmp=found, elapsed_ms=elapsed_ms)
 
 
-def heard(elapsed_ms: int | None, port: int = 443) -> Sighting:
+def heard(elapsed_ms: int | None, port: int = 443) -> Observation:
     """A flow that had the word in its first probe."""
     error = Icmp(3, 1, ROUTER, "router", 64)
     outcome = Outcome("connect", "host-unreachable", error, elapsed_ms=elapsed_ms)
-    return make_sighting(outcome, make_task("tcp", ((port, port + 3),)))
+    return make_observation(outcome, make_task("tcp", ((port, port + 3),)))
 
 
 def agent(tcp: list[OutcomeKind] | OutcomeKind, echo: OutcomeKind = SILENT) -> FakeAgent:
@@ -214,15 +214,15 @@ def test_a_routers_host_unreachable_concerns_the_check(
     """A listener of ours shows that the host is up; prohibitions are refusals already."""
     error = Icmp(3, change.get("code", 1), ROUTER, change.get("origin", "router"))
     outcome = Outcome("connect", "host-unreachable", error)
-    seen = make_sighting(outcome, listener=change.get("listener", "unknown"))
+    seen = make_observation(outcome, listener=change.get("listener", "unknown"))
 
     assert DeadHosts().concerns(seen) is concerned
 
 
 def test_an_errno_alone_is_nobodys_word() -> None:
     """Without the ICMP error nobody knows who said it."""
-    assert not DeadHosts().concerns(make_sighting(Outcome("connect", "host-unreachable")))
-    assert not DeadHosts().concerns(make_sighting(None))
+    assert not DeadHosts().concerns(make_observation(Outcome("connect", "host-unreachable")))
+    assert not DeadHosts().concerns(make_observation(None))
 
 
 def test_it_runs_where_the_destination_has_no_agent() -> None:

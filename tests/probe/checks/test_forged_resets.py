@@ -14,9 +14,9 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.forged_resets import ForgedResets, genuine_ttl, is_genuine
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
-from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
 
 RESET = Outcome("connect", "refused")
@@ -80,19 +80,19 @@ class World:
         return kind(failure="refused")
 
 
-def reset(*ports: int) -> Sighting:
+def reset(*ports: int) -> Observation:
     """A reset at these ports."""
     ranges = port_sets.normalise((port, port) for port in ports or (443,))
-    return make_sighting(RESET, make_task("tcp", ranges))
+    return make_observation(RESET, make_task("tcp", ranges))
 
 
-def answered(ttl: int) -> Sighting:
+def answered(ttl: int) -> Observation:
     """A flow that our listener answered, with this TTL."""
     outcome = Outcome("answer", None, answer="nonce", ttl=ttl)
-    return make_sighting(outcome, make_task("udp", ((53, 53),)), listener="ours")
+    return make_observation(outcome, make_task("udp", ((53, 53),)), listener="ours")
 
 
-def words(found: list[Sighting]) -> list[tuple[Ports, Any]]:
+def words(found: list[Observation]) -> list[tuple[Ports, Any]]:
     """What became of each reset: ports, and (forged, whether packets left, full TTL)."""
     return [
         (one.ports, (one.outcome.forged, one.outcome.left_host, one.outcome.full_ttl))
@@ -246,7 +246,7 @@ async def test_a_lowered_ttl_is_seen_at_the_first_question() -> None:
 async def test_a_host_that_probes_itself_is_not_doubted() -> None:
     """Nothing stands between a host and its own address."""
     agent = World({443: 64}, echo_ttl=60).agent()
-    mine = make_sighting(RESET, make_task(target=host("b", "10.0.0.1")))
+    mine = make_observation(RESET, make_task(target=host("b", "10.0.0.1")))
 
     assert await look(ForgedResets(), make_scene(agent), mine) == [mine]
     assert agent.asked == []
@@ -276,7 +276,7 @@ async def test_without_resets_nothing_is_asked() -> None:
 )
 def test_resets_and_ttls_concern_the_check(outcome: Outcome | None, concerned: bool) -> None:
     """A refusal in an ICMP error is not a reset; a blind kernel cannot tell them apart."""
-    assert ForgedResets().concerns(make_sighting(outcome)) is concerned
+    assert ForgedResets().concerns(make_observation(outcome)) is concerned
 
 
 @pytest.mark.parametrize(

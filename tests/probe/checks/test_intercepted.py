@@ -13,9 +13,9 @@ from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.intercepted import Intercepted, _find_distance
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
-from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host, kind, reply
 
 OPEN = Outcome("connect", None, answer="unasked")
@@ -47,12 +47,12 @@ def agent(
     return FakeAgent(SOURCE, {ProbeOrder: connect, WalkOrder: walk})
 
 
-def opened(ports: Ports = ((443, 444),), **more: Any) -> Sighting:
+def opened(ports: Ports = ((443, 444),), **more: Any) -> Observation:
     """Connections that opened, to no listener of ours."""
-    return make_sighting(OPEN, make_task("tcp", ports, **more))
+    return make_observation(OPEN, make_task("tcp", ports, **more))
 
 
-def conclusions(found: list[Sighting]) -> list[tuple[Ports, str | None]]:
+def conclusions(found: list[Observation]) -> list[tuple[Ports, str | None]]:
     return [(one.ports, one.interceptor) for one in found]
 
 
@@ -150,7 +150,7 @@ def test_connections_without_our_listeners_word_concern_the_check(
 ) -> None:
     """A nonce is proof enough."""
     outcome = Outcome("connect", None, answer=answer)
-    seen = make_sighting(outcome, make_task(protocol), listener=listener)
+    seen = make_observation(outcome, make_task(protocol), listener=listener)
 
     assert Intercepted().concerns(seen) is concerned
 

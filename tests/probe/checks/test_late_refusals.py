@@ -11,7 +11,7 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.probe.checks import late_refusals
 from netprobe.probe.checks.late_refusals import LateRefusals
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, look, make_scene
 from tests.probe.checks.test_captures import silent
 from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
@@ -29,7 +29,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late_refusals, "PAUSE_S", 0)
 
 
-def with_outcome(outcome: Outcome) -> Sighting:
+def with_outcome(outcome: Outcome) -> Observation:
     return replace(SILENT, outcome=outcome)
 
 
@@ -40,8 +40,8 @@ def source(later: OutcomeKind = REFUSAL, left: int = 6) -> FakeAgent:
     return agent
 
 
-async def check(agent: FakeAgent, *sightings: Sighting) -> list[Outcome | None]:
-    return [one.outcome for one in await look(LateRefusals(), make_scene(agent), *sightings)]
+async def check(agent: FakeAgent, *observations: Observation) -> list[Outcome | None]:
+    return [one.outcome for one in await look(LateRefusals(), make_scene(agent), *observations)]
 
 
 async def test_a_refusal_that_came_late_is_one() -> None:

@@ -12,19 +12,19 @@ from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.one_way import OneWay
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ProbeSettings
-from tests.probe.builders import SOURCE, TARGET, look, make_scene, make_sighting, make_task
+from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply
 
 SENT = Outcome("send", None)
 
 
-def sent(port: int = 8472, **change: Any) -> Sighting:
+def sent(port: int = 8472, **change: Any) -> Observation:
     """A packet that was sent and that the listener has not seen."""
     facts = {"listener": "ours", "mode": "send", "witness": Witness(), **change}
     outcome = facts.pop("outcome", SENT)
-    return make_sighting(outcome, make_task("udp", ((port, port),), probe="vxlan"), **facts)
+    return make_observation(outcome, make_task("udp", ((port, port),), probe="vxlan"), **facts)
 
 
 def scene_of(arrives: set[int], settings: ProbeSettings | None = None) -> Scene:

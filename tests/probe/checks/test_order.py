@@ -30,8 +30,8 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Listener, Outcome, Witness
 from netprobe.probe.checks import CHECKS
 from netprobe.probe.checks.check import Check, Scene, apply_check
-from netprobe.probe.flows.prober import Sighting
-from tests.probe.builders import ROUTER, SOURCE, TARGET, make_scene, make_sighting, make_task
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, FakePipe, kind, reply, routed
 
 # These send the flow's own probes again; the later measurement takes the place of the earlier one.
@@ -87,14 +87,14 @@ def test_only_the_listeners_word_is_vital() -> None:
     assert [check.name for check in CHECKS if check.vital] == ["arrivals"]
 
 
-def flows(listener: str) -> list[Sighting]:
+def flows(listener: str) -> list[Observation]:
     """A flow of every kind, each at a port of its own."""
     found = []
     outcomes = (REFUSED, SILENT, STAYED, OPEN, NONCE, EARLY, LATE, None)
     for port, outcome in enumerate(outcomes, 1):
         task = make_task("tcp", ((port * 10, port * 10 + 1),), probe="http-health")
         witness = Witness() if listener == "ours" else None
-        found.append(make_sighting(outcome, task, listener=listener, witness=witness))
+        found.append(make_observation(outcome, task, listener=listener, witness=witness))
     return found
 
 
@@ -137,11 +137,11 @@ def scene(with_agent: bool) -> Scene:
     return make_scene(source, target)
 
 
-def measured(sightings: list[Sighting]) -> dict[int, tuple[Any, Listener]]:
+def measured(observations: list[Observation]) -> dict[int, tuple[Any, Listener]]:
     """What was measured at every port; ``forged`` and its like are conclusions, and so is what a
     service said when it was asked."""
     found: dict[int, tuple[Any, Listener]] = {}
-    for one in sightings:
+    for one in observations:
         out = one.outcome
         facts = out and (
             out.operation, out.failure, out.icmp, out.ttl, out.rtt_ms, out.elapsed_ms, out.blind,

@@ -17,8 +17,16 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.path_mtu import PathMtuLook, unmeasured
-from netprobe.probe.flows.prober import Sighting
-from tests.probe.builders import ROUTER, SOURCE, TARGET, look, make_scene, make_sighting, make_task
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import (
+    ROUTER,
+    SOURCE,
+    TARGET,
+    look,
+    make_observation,
+    make_scene,
+    make_task,
+)
 from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
 
 LOST = kind(op="send", failure="no-answer")
@@ -82,27 +90,27 @@ class World:
         return reply(order, kind(op="send", failure="message-too-long", icmp=fact, mtu=self.limit))
 
 
-def wanted(**more: Any) -> Sighting:
+def wanted(**more: Any) -> Observation:
     """A pair whose path is measured."""
     return unmeasured(make_task("icmp", (), probe=PATH_MTU, **more))
 
 
-def overlay(**change: Any) -> Sighting:
+def overlay(**change: Any) -> Observation:
     """The overlay's own packets, which reached our listener."""
     facts = {"listener": "ours", "mode": "send", "witness": Witness(socket=True), **change}
     task = make_task("udp", ((8472, 8472),), probe="vxlan")
-    return make_sighting(Outcome("send", None), task, template=3, **facts)
+    return make_observation(Outcome("send", None), task, template=3, **facts)
 
 
-def answered(**more: Any) -> Sighting:
+def answered(**more: Any) -> Observation:
     """A UDP flow that our listener answered."""
     task = make_task("udp", ((51820, 51820),), **more)
-    return make_sighting(
+    return make_observation(
         Outcome("answer", None, answer="nonce"), task, listener="ours", mode="nonce", template=1
     )
 
 
-async def measure(world: World, *others: Sighting, with_agent: bool = True) -> PathMtu | None:
+async def measure(world: World, *others: Observation, with_agent: bool = True) -> PathMtu | None:
     """What is found out of the pair, given these flows of it."""
     found = await look(PathMtuLook(), world.scene(with_agent), wanted(), *others)
     (mtu,) = [one.mtu for one in found if one.task.probe == PATH_MTU]
@@ -203,7 +211,7 @@ async def test_echo_requests_are_the_last_way() -> None:
         answered(target=host("b", "10.0.0.4")),
     ],
 )
-async def test_flows_that_did_not_arrive_or_go_elsewhere_are_no_way(other: Sighting) -> None:
+async def test_flows_that_did_not_arrive_or_go_elsewhere_are_no_way(other: Observation) -> None:
     """Only what the same pair sent and what arrived is worth a further try."""
     found = await measure(World(1500), other)
 

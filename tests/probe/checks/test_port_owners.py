@@ -12,19 +12,19 @@ from netprobe.agent.wire.parts import HeldPorts, ListeningBlock
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.port_owners import Checked, Holders, tasks_of, undecided
-from netprobe.probe.flows.prober import Sighting
-from tests.probe.builders import ROUTER, SOURCE, TARGET, make_sighting, make_task
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
 from tests.probe.fakes import FakeAgent, FakeFleet, host, listening_block
 
 REFUSED = Outcome("connect", "refused")
 ETCD = Listener("live", "etcd (pid 8) on 10.0.0.2")
 
 
-def refused(ports: Ports = ((2379, 2380),), **change: Any) -> Sighting:
+def refused(ports: Ports = ((2379, 2380),), **change: Any) -> Observation:
     """A refusal of ports that etcd held when the round began."""
     facts = {"outcome": REFUSED, "listener": ETCD, **change}
     task = facts.pop("task", None) or make_task("tcp", ports)
-    return make_sighting(facts.pop("outcome"), task, **facts)
+    return make_observation(facts.pop("outcome"), task, **facts)
 
 
 def held(*ports: int, process: str = "etcd", pid: int = 8) -> ListeningBlock:

@@ -18,8 +18,8 @@ from netprobe.probe.checks.rate_limits import (
     _may_be_limited,
     _Pending,
 )
-from netprobe.probe.flows.prober import Sighting
-from tests.probe.builders import SOURCE, look, make_scene, make_sighting, make_task
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
@@ -29,11 +29,11 @@ REFUSED = Outcome("connect", "refused")
 PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.0.254", "router"))
 
 
-def sighting(outcome: Outcome, *ports: tuple[int, int], state: str = "ours") -> Sighting:
-    return make_sighting(outcome, make_task("tcp", ports), listener=state, mode="nonce", order=1)
+def observation(outcome: Outcome, *ports: tuple[int, int], state: str = "ours") -> Observation:
+    return make_observation(outcome, make_task("tcp", ports), listener=state, mode="nonce", order=1)
 
 
-def settle(group: list[Sighting], answering: Ports, size: int) -> tuple[dict[str, Ports], int]:
+def settle(group: list[Observation], answering: Ports, size: int) -> tuple[dict[str, Ports], int]:
     """What becomes of each port, and how many were asked in all."""
     pending = _Pending(group)
     asked = 0
@@ -41,7 +41,7 @@ def settle(group: list[Sighting], answering: Ports, size: int) -> tuple[dict[str
         batch = pending.take(size)
         asked += len(batch)
         answers = [
-            sighting(OPEN, (port, port))
+            observation(OPEN, (port, port))
             if port_sets.intersect(((port, port),), answering)
             else None
             for _, port in batch
@@ -57,7 +57,7 @@ def settle(group: list[Sighting], answering: Ports, size: int) -> tuple[dict[str
 
 def test_a_rules_range_is_asked_at_a_few_ports() -> None:
     """Nothing answers: the spokesmen are enough, however long the range."""
-    group = [sighting(OPEN, (1, 10)), sighting(SILENT, (7000, 9999))]
+    group = [observation(OPEN, (1, 10)), observation(SILENT, (7000, 9999))]
 
     found, asked = settle(group, (), size=2)
 
@@ -67,7 +67,7 @@ def test_a_rules_range_is_asked_at_a_few_ports() -> None:
 
 def test_what_answers_slowly_is_open_and_a_rule_beside_it_stays() -> None:
     """Each port of the limited run is asked; the rule's part is found in it."""
-    group = [sighting(OPEN, (1, 10)), sighting(SILENT, (7000, 7199))]
+    group = [observation(OPEN, (1, 10)), observation(SILENT, (7000, 7199))]
 
     found, asked = settle(group, ((7000, 7099), (7150, 7199)), size=2)
 
@@ -77,10 +77,10 @@ def test_what_answers_slowly_is_open_and_a_rule_beside_it_stays() -> None:
 
 def test_what_there_was_no_time_for_is_not_told() -> None:
     """Neither open nor stopped: the judge must know."""
-    pending = _Pending([sighting(SILENT, (7000, 7099))])
+    pending = _Pending([observation(SILENT, (7000, 7099))])
     assert pending.waits()
     batch = pending.take(2)
-    pending.note(batch, [sighting(OPEN, (port, port)) for _, port in batch], fair=True)
+    pending.note(batch, [observation(OPEN, (port, port)) for _, port in batch], fair=True)
 
     words = [(one.limited, port_sets.count(one.ports)) for one in pending.result()]
 
@@ -89,7 +89,7 @@ def test_what_there_was_no_time_for_is_not_told() -> None:
 
 def test_silence_among_many_or_without_control_settles_nothing() -> None:
     """Only few at once, while a known port answers, are believed to be stopped."""
-    pending = _Pending([sighting(SILENT, (7000, 7003))])
+    pending = _Pending([observation(SILENT, (7000, 7003))])
     for _ in range(5):
         assert pending.waits()
         pending.note(pending.take(4), [None] * 4, fair=True)
@@ -101,13 +101,13 @@ def test_silence_among_many_or_without_control_settles_nothing() -> None:
 
 def test_what_raises_suspicion() -> None:
     """Late answers beside silence, or refusals in numbers; never a single refused port."""
-    wide = sighting(OPEN, (1, 10))
-    assert not _may_be_limited([wide, sighting(SILENT, (20, 90))], late=False)
-    assert _may_be_limited([sighting(LATE, (1, 10)), sighting(SILENT, (20, 90))], late=True)
-    assert _may_be_limited([wide, sighting(REFUSED, (20, 25))], late=False)
-    assert _may_be_limited([wide, sighting(PROHIBITED, (20, 25))], late=False)
-    assert not _may_be_limited([wide, sighting(REFUSED, (20, 21))], late=False)
-    assert not _may_be_limited([wide, sighting(REFUSED, (20, 90), state="closed")], late=False)
+    wide = observation(OPEN, (1, 10))
+    assert not _may_be_limited([wide, observation(SILENT, (20, 90))], late=False)
+    assert _may_be_limited([observation(LATE, (1, 10)), observation(SILENT, (20, 90))], late=True)
+    assert _may_be_limited([wide, observation(REFUSED, (20, 25))], late=False)
+    assert _may_be_limited([wide, observation(PROHIBITED, (20, 25))], late=False)
+    assert not _may_be_limited([wide, observation(REFUSED, (20, 21))], late=False)
+    assert not _may_be_limited([wide, observation(REFUSED, (20, 90), state="closed")], late=False)
 
 
 def limited_source(answering: Ports, refused: str = "refused") -> FakeAgent:
@@ -127,7 +127,7 @@ def limited_source(answering: Ports, refused: str = "refused") -> FakeAgent:
 async def test_what_was_refused_in_numbers_and_answers_alone_is_open() -> None:
     """Each such port has the later answer, with the looks of both, and says that it was slow."""
     agent = limited_source(((20, 25),))
-    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 25)))
+    group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 25)))
 
     found = await look(RateLimits(), make_scene(agent), *group)
 
@@ -141,7 +141,7 @@ async def test_what_was_refused_in_numbers_and_answers_alone_is_open() -> None:
 async def test_a_rule_that_refuses_is_asked_at_a_few_ports_only() -> None:
     """Nothing answers alone: then there is no limit, and nothing is asked slowly."""
     agent = limited_source(())
-    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 90)))
+    group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 90)))
 
     assert await look(RateLimits(), make_scene(agent), *group) == list(group)
     assert len(agent.asked) == SPOKESMEN - 1
@@ -151,7 +151,7 @@ async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.Monke
     """Neither open nor stopped: what there was no time to ask says so."""
     monkeypatch.setattr(rate_limits, "BUDGET_S", 0.0)
     agent = limited_source(((20, 90),))
-    group = (sighting(OPEN, (1, 10)), sighting(REFUSED, (20, 90)))
+    group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 90)))
 
     found = await look(RateLimits(), make_scene(agent), *group)
 
@@ -161,11 +161,11 @@ async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("seen", "concerned"),
     [
-        (sighting(OPEN, (1, 1)), True),
-        (make_sighting(OPEN, make_task("udp")), False),
-        (make_sighting(None), False),
+        (observation(OPEN, (1, 1)), True),
+        (make_observation(OPEN, make_task("udp")), False),
+        (make_observation(None), False),
     ],
 )
-def test_only_tcp_that_was_probed_is_asked(seen: Sighting, concerned: bool) -> None:
+def test_only_tcp_that_was_probed_is_asked(seen: Observation, concerned: bool) -> None:
     """UDP has no connections to limit; untested flows have nothing to say."""
     assert RateLimits().concerns(seen) is concerned

@@ -12,9 +12,9 @@ from netprobe.model.inventory import Address
 from netprobe.model.ports import Ports
 from netprobe.model.stream import Event
 from netprobe.probe.checks.services import PORTS_ASKED, Services
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.vantage.stream import Target
-from tests.probe.builders import SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, FakePipe
 
 OPEN = Outcome("connect", None, answer="unasked", rtt_ms=1.0)
@@ -22,9 +22,9 @@ HEALTHY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>"
 
 
-def opened(ports: Ports = ((80, 80),), probe: str = "http-health", **more: Any) -> Sighting:
+def opened(ports: Ports = ((80, 80),), probe: str = "http-health", **more: Any) -> Observation:
     """Connections that opened; the requirement names a service."""
-    return make_sighting(OPEN, make_task("tcp", ports, probe=probe, **more), listener="live")
+    return make_observation(OPEN, make_task("tcp", ports, probe=probe, **more), listener="live")
 
 
 def agent(answers: dict[int, bytes | Event | None]) -> FakeAgent:
@@ -140,11 +140,11 @@ def test_open_connections_to_known_services_concern_the_check(
     words = {"protocol": "tcp", "probe": "http-health", "answer": "unasked", **change}
     outcome = Outcome("connect", None, answer=words.pop("answer"))
     facts = {name: words.pop(name) for name in ("listener", "interceptor") if name in words}
-    seen = make_sighting(outcome, make_task(words.pop("protocol"), **words), **facts)
+    seen = make_observation(outcome, make_task(words.pop("protocol"), **words), **facts)
 
     assert Services().concerns(seen) is concerned
 
 
 def test_untested_flows_do_not_concern_the_check() -> None:
     """Nobody saw anything of them."""
-    assert not Services().concerns(make_sighting(None, make_task(probe="http-health")))
+    assert not Services().concerns(make_observation(None, make_task(probe="http-health")))

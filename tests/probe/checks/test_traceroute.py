@@ -12,17 +12,17 @@ from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome, Trace, Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.traceroute import Traceroute
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import MAX_TTL
-from tests.probe.builders import ROUTER, SOURCE, look, make_scene, make_sighting, make_task
+from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent
 
 SILENT = Outcome("connect", "no-answer")
 FAR = "10.0.9.2"
 
 
-def silent(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> Sighting:
-    return make_sighting(SILENT, make_task(protocol, ports), **more)
+def silent(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> Observation:
+    return make_observation(SILENT, make_task(protocol, ports), **more)
 
 
 def agent(*addresses: str | None, reached: bool = False, failure: str | None = None) -> FakeAgent:
@@ -98,17 +98,17 @@ async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.Mon
     [
         (silent(), True),
         (silent("icmp", ()), True),
-        (make_sighting(Outcome("send", None), make_task("udp"), mode="send"), True),
+        (make_observation(Outcome("send", None), make_task("udp"), mode="send"), True),
         (silent("ipproto/4", ()), False),
         (silent(witness=Witness(capture=True)), True),
         (silent(witness=Witness(socket=True)), False),
-        (make_sighting(Outcome("connect", "no-answer", left_host=False)), False),
-        (make_sighting(Outcome("connect", "refused")), False),
-        (make_sighting(Outcome("connect", None, answer="unasked")), False),
-        (make_sighting(None), False),
+        (make_observation(Outcome("connect", "no-answer", left_host=False)), False),
+        (make_observation(Outcome("connect", "refused")), False),
+        (make_observation(Outcome("connect", None, answer="unasked")), False),
+        (make_observation(None), False),
     ],
 )
-def test_silence_concerns_the_check(seen: Sighting, concerned: bool) -> None:
+def test_silence_concerns_the_check(seen: Observation, concerned: bool) -> None:
     """Where requests arrived, or never left, a walk tells nothing."""
     assert Traceroute().concerns(seen) is concerned
 

@@ -1,4 +1,4 @@
-"""Orders out, sightings back."""
+"""Orders out, observations back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from netprobe.model.inventory import Address
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
-from netprobe.probe.flows.prober import Prober, Sighting, source_address
+from netprobe.probe.flows.prober import Observation, Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
 from netprobe.protocols import protocol_for
-from tests.probe.builders import ROUTER, SOURCE, TARGET, make_sighting, make_task
+from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
 from tests.probe.fakes import HELLO, FakeAgent, FakeFleet, host, icmp, kind, reply, routed
 
 OPEN = kind(answer="unasked")
@@ -50,7 +50,7 @@ class Bench:
         self.answered = Answered()
         self.prober = Prober(self.fleet, settings or ProbeSettings(), self.answered)
 
-    async def probe(self, task: Task, *states: tuple[Ports, Listener]) -> list[Sighting]:
+    async def probe(self, task: Task, *states: tuple[Ports, Listener]) -> list[Observation]:
         """Probe a task while this listens."""
         listeners = Listeners(UNKNOWN)
         for ports, listener in states:
@@ -318,6 +318,6 @@ def test_the_source_address_is_that_of_the_family(target: str, expected: str) ->
 
 def test_silence_and_notes() -> None:
     """Silence is an outcome; without one nobody looked."""
-    assert make_sighting(Outcome("connect", "no-answer")).silent
-    assert not make_sighting(Outcome("connect", "refused")).silent
-    assert not make_sighting(None).silent
+    assert make_observation(Outcome("connect", "no-answer")).silent
+    assert not make_observation(Outcome("connect", "refused")).silent
+    assert not make_observation(None).silent

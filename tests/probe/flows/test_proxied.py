@@ -16,7 +16,7 @@ from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Address, Proxy
 from netprobe.model.stream import Event
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
-from netprobe.probe.flows.prober import Sighting
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.work import Task, join
@@ -76,7 +76,7 @@ class World:
 
         self.source.pipes = open_pipe
 
-    async def probe(self, task: Task, listener: Listener = UNKNOWN) -> list[Sighting]:
+    async def probe(self, task: Task, listener: Listener = UNKNOWN) -> list[Observation]:
         listeners = Listeners(UNKNOWN)
         spot = Spot("tcp", task.address, protocol_for(None), task.ports)
         listeners.add(spot, task.ports, listener)
