@@ -49,6 +49,7 @@ class World:
     arrives: bool = True
     limit: int | None = None
     lost: int = 0
+    router: str | None = ROUTER
     sent: Counter[int] = field(default_factory=Counter)
 
     def scene(self, with_agent: bool = True, source: Host = SOURCE) -> Scene:
@@ -86,7 +87,7 @@ class World:
             return reply(order, answer)
         if self.limit is None:
             return reply(order, LOST)
-        fact = icmp(3, 4, ROUTER)
+        fact = None if self.router is None else icmp(3, 4, self.router)
         return reply(order, kind(op="send", failure="message-too-long", icmp=fact, mtu=self.limit))
 
 
@@ -159,6 +160,13 @@ async def test_a_router_that_says_its_limit_is_named() -> None:
     found = await measure(World(1400, limit=1400))
 
     assert found == PathMtu(1400, 1500, "service", "echo requests", ROUTER, 1400)
+
+
+async def test_the_own_interfaces_limit_names_no_router() -> None:
+    """Its kernel refuses larger packets without an ICMP error."""
+    found = await measure(World(1400, limit=1400, router=None))
+
+    assert found == PathMtu(1400, 1500, "service", "echo requests")
 
 
 async def test_a_packet_that_was_lost_once_is_sent_again() -> None:

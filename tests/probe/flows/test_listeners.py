@@ -14,6 +14,7 @@ from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, spots, states
+from netprobe.probe.flows.translated_sources import Origins
 from netprobe.protocols import protocol_for
 from tests.probe.builders import TARGET, make_task
 from tests.probe.fakes import FakeAgent, listening_block
@@ -113,7 +114,7 @@ def listeners(*states_there: tuple[Ports, Listener]) -> Listeners:
 def test_a_task_is_split_by_what_listens() -> None:
     """A listener of ours knows a packet; what nobody spoke of has the default."""
     live = Listener("live", "etcd")
-    found = listeners((((1, 5),), OURS), (((4, 9),), live))
+    found = listeners((((20, 30),), CLOSED), (((1, 5),), OURS), (((4, 9),), live))
 
     assert list(found.split(make_task("tcp", ((3, 12),)))) == [
         (((3, 5),), OURS, PLAIN),
@@ -217,6 +218,13 @@ async def test_a_round_may_only_look() -> None:
         "live",
         "closed",
     ]
+
+
+def test_a_round_knows_where_packets_come_from() -> None:
+    """What nonces tell of one round holds for the next."""
+    origins = Origins([TARGET])
+
+    assert Round(FakeAgent(TARGET), Templates(), 9, origins).origins is origins
 
 
 async def test_what_was_seen_is_asked_of_the_same_round() -> None:
