@@ -93,3 +93,14 @@ def test_records_of_the_bundle_have_their_methods() -> None:
     """Methods of a ``NamedTuple`` class stay."""
     code = "modules['netprobe_agent.net.sockets'].ProbeTarget(2, '192.0.2.1', 0, None).sockaddr(7)"
     assert _load("net.sockets", code=code)[1] == ["192.0.2.1", 7]
+
+
+def test_records_of_the_bundle_are_made_and_changed_as_namedtuples_are() -> None:
+    """By position or by name, all fields and no others; ``_replace`` gives another one."""
+    hop = "modules['netprobe_agent.wire.parts'].WalkHop"
+    code = f"[{hop}(1, 'a'), {hop}(ttl=1, address='a'), {hop}(1, 'b')._replace(address='a')]"
+    assert _load("wire.parts", code=code)[1] == [[1, "a"]] * 3
+    assert _load("wire.parts", code=f"repr({hop}(1, 'a'))")[1] == "WalkHop(ttl=1, address='a')"
+    for arguments in ("1", "1, 2, 3", "ttl=1", "1, 'a', more=1", "1, ttl=1"):
+        with pytest.raises(subprocess.CalledProcessError):
+            _load("wire.parts", code=f"{hop}({arguments})")
