@@ -139,7 +139,7 @@ def _control_name(name: str) -> str:
 
 
 def _is_intercepted(view: View) -> bool:
-    return view.evidence.interceptor is not None
+    return view.evidence.concluded == "intercepted"
 
 
 def lives(view: View) -> bool:

@@ -92,6 +92,11 @@ _REFUSED_BY: Final[dict[str, Symptom]] = {
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
+_CONCLUSIONS: Final[dict[str, Symptom]] = {
+    "dead-host": "host-down",
+    "intercepted": "intercepted",
+    "no-room": "no-room",
+}
 PROXY_ODD: Final = ("not-http", "closed", "silent")
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
@@ -120,15 +125,9 @@ def symptom(
 
 def _read_conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
     """What checks concluded, where it says more than what was measured."""
-    if facts.interceptor is not None:
-        return "intercepted"
-    if facts.no_room is not None:
-        return "no-room"
-    if facts.host_word == "dead":
-        return "host-down"
-    if facts.host_word == "refusing" and outcome.icmp is not None:
+    if facts.concluded == "refusing-host" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
-    return None
+    return _CONCLUSIONS.get(facts.concluded or "")
 
 
 def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:

@@ -22,13 +22,6 @@ def fill_reason(template: str, outcome: Outcome) -> str:
     return template.format_map({"icmp": icmp, "failure": outcome.failure or "unknown"})
 
 
-# How it is known that something nearer than the destination answers.
-_INTERCEPTED = {
-    "control": "ports that nobody uses accept connections too",
-    "nearer": "the connection opens even with a TTL too small to reach the destination",
-}
-
-
 def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
     icmp = outcome.icmp
     listener = evidence.listener
@@ -38,10 +31,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "address": evidence.address,
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
-        "said": _INTERCEPTED.get(evidence.interceptor or "")
-        or evidence.no_room
-        or outcome.said
-        or "no words",
+        "said": (evidence.conclusion and evidence.conclusion.said) or outcome.said or "no words",
         "icmp": icmp_word(icmp) if icmp else (outcome.failure or "no ICMP"),
         "offender": icmp.offender if icmp else "an unknown host",
         "failure": outcome.failure or "no failure",

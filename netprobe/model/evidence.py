@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from netprobe.agent.wire import failures
 from netprobe.model.plan import Flow
@@ -161,6 +161,19 @@ class PathMtu:
     limit: int | None = None
 
 
+class CheckConclusion(NamedTuple):
+    """What a follow-up check found out beyond the measurement; the judge has a symptom for each.
+
+    ``dead-host`` and ``refusing-host``: a router's "host unreachable" means that the host is down,
+    or refuses it, as a firewall does. ``intercepted``: something nearer than the destination opened
+    the connection. ``no-room``: the source's kernel had no room for the packets. ``said`` is the
+    reason, as a part of a sentence.
+    """
+
+    name: Literal["dead-host", "refusing-host", "intercepted", "no-room"]
+    said: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFacts:
     """What the agents saw of one flow, and what follow-up checks concluded from further looks.
@@ -169,10 +182,7 @@ class FlowFacts:
     own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
-    to tell. ``host_word``: a router's "host unreachable" is that of a ``dead`` host, or it is
-    ``refusing``, as a firewall does. ``interceptor``: the connection opened, and ``control`` ports
-    that nobody uses open too, or something ``nearer`` than the destination opened it. ``no_room``:
-    why the source's kernel had no room for the packets. ``trail``: every look, in order.
+    to tell. ``conclusion``: what a check found out. ``trail``: every look, in order.
     """
 
     outcome: Outcome | None
@@ -183,10 +193,13 @@ class FlowFacts:
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False
-    host_word: Literal["dead", "refusing"] | None = None
-    interceptor: Literal["control", "nearer"] | None = None
-    no_room: str | None = None
+    conclusion: CheckConclusion | None = None
     trail: tuple[TrailEntry, ...] = ()
+
+    @property
+    def concluded(self) -> str | None:
+        """The name of the conclusion; None without one."""
+        return None if self.conclusion is None else self.conclusion.name
 
 
 _FACTS = tuple(one.name for one in fields(FlowFacts))

@@ -94,7 +94,7 @@ class Destination:
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
-                self._answered.note(source, address, seen.outcome, seen.host_word)
+                self._answered.note(source, address, seen.outcome, seen.concluded)
         on_final()
         self._emit_all(wants, by_way, observations, resolved)
 

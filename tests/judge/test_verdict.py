@@ -11,6 +11,7 @@ from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
+    CheckConclusion,
     Evidence,
     Icmp,
     Listener,
@@ -130,14 +131,15 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(replace(RESET, blind=True)),
          "inconclusive", "closed", "reset", ("destination", "path", "source")),
         (evidence(OPEN), "pass", "open", "syn-ack", ()),
-        (evidence(OPEN, interceptor="control"), "inconclusive", "open", "false-open", ("path",)),
-        (evidence(OPEN, interceptor="nearer"), "inconclusive", "open", "false-open", ("path",)),
+        (evidence(OPEN, conclusion=CheckConclusion("intercepted", "x")),
+         "inconclusive", "open", "false-open", ("path",)),
         # What a check concluded of a router's word counts, whenever the word came.
-        (evidence(icmp(3, 1, "router"), host_word="dead"),
+        (evidence(icmp(3, 1, "router"), conclusion=CheckConclusion("dead-host")),
          "blocked", "unreachable", "host-down", ("host",)),
-        (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3000), host_word="refusing"),
+        (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3000),
+                  conclusion=CheckConclusion("refusing-host")),
          "blocked", "filtered", "host-unreach", ("path",)),
-        (evidence(replace(SILENT, left_host=False), no_room="its neighbour table is full"),
+        (evidence(replace(SILENT, left_host=False), conclusion=CheckConclusion("no-room", "x")),
          "blocked", "filtered", "no-buffers", ("source",)),
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness()),
          "inconclusive", "open", "false-open", ("path", "service")),

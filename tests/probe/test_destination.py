@@ -478,8 +478,8 @@ async def test_a_dead_host_explains_the_silence_of_its_other_ports() -> None:
     found = await world.run(make_want("tcp", ((5, 6),)))
 
     by_ports = {one.ports: one for one in found}
-    assert by_ports[(5, 5),].host_word == "dead"
-    assert by_ports[(6, 6),].host_word is None
+    assert by_ports[(5, 5),].concluded == "dead-host"
+    assert by_ports[(6, 6),].conclusion is None
     assert {one.host_down for one in found} == {True}
     assert_whole(world)
 

@@ -229,8 +229,8 @@ def _join_looks(
         forged=first.outcome.forged if outcome.failure == first.outcome.failure else None,
     )
     second = replace(
-        second, outcome=counted, limited=first.limited, host_word=first.host_word,
-        interceptor=first.interceptor, no_room=first.no_room, warnings=first.warnings,
+        second, outcome=counted, limited=first.limited, conclusion=first.conclusion,
+        warnings=first.warnings,
     )  # fmt: skip
     if not _wants_look(second):
         return second

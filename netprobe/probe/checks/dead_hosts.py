@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
 
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
@@ -43,14 +42,17 @@ class DeadHosts(Check):
         return _is_routers_word(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Conclude once for the pair: ``dead`` or ``refusing``."""
+        """Conclude once for the pair: the host is dead, or refuses."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         if early:
             dead = await _is_dead(early[0].task, scene)
         else:
             dead = await _is_no_refusal(group[0], scene)
-        word: Literal["dead", "refusing"] = "dead" if dead else "refusing"
-        return [replace(seen, host_word=word).noting(self.name, host=word) for seen in group]
+        conclusion = CheckConclusion("dead-host" if dead else "refusing-host")
+        return [
+            replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
+            for seen in group
+        ]
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from netprobe.agent.wire.answers import Egress
-from netprobe.model.evidence import NO_BUFFERS
+from netprobe.model.evidence import NO_BUFFERS, CheckConclusion
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import CONTROL_PORTS
@@ -44,7 +44,8 @@ def _with_room(seen: Observation, egress: Egress) -> Observation:
     assert seen.outcome is not None
     if NO_BUFFERS not in (seen.outcome.failure, egress.failure):
         return seen.noting(EgressLook.name)
-    return replace(seen, no_room=_describe_egress(egress)).noting(EgressLook.name, "bad")
+    conclusion = CheckConclusion("no-room", _describe_egress(egress))
+    return replace(seen, conclusion=conclusion).noting(EgressLook.name, "bad")
 
 
 def _describe_egress(egress: Egress) -> str:

@@ -50,7 +50,7 @@ def _wants_look(seen: Observation) -> bool:
     witness = seen.witness or Witness()
     unknown = not witness.socket and witness.capture is not False and witness.answer_left is None
     ours = seen.task.protocol == "tcp" and seen.listener.state == "ours"
-    ours = ours and seen.no_room is None
+    ours = ours and seen.conclusion is None
     return ours and seen.silent and unknown
 
 

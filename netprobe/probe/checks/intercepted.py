@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import CheckConclusion
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, MAX_TTL
+
+EVERYBODY = CheckConclusion("intercepted", "ports that nobody uses accept connections too")
+NEARER = CheckConclusion(
+    "intercepted", "the connection opens even with a TTL too small to reach the destination"
+)
 
 HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
 
@@ -45,7 +51,7 @@ class Intercepted(Check):
         facts: dict[str, Any] = {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": opened}
         if opened:
             return [
-                _mark_intercepted(seen, "control").noting(self.name, "bad", **facts)
+                replace(seen, conclusion=EVERYBODY).noting(self.name, "bad", **facts)
                 for seen in group
             ]
         hops = await _count_hops(task, scene)
@@ -98,9 +104,5 @@ def _split_nearer(seen: Observation, nearer: Ports) -> list[Observation]:
     """The ports that something nearer opened, and the rest."""
     false = port_sets.intersect(seen.ports, nearer)
     rest = port_sets.subtract(seen.ports, nearer)
-    pieces = [_mark_intercepted(replace(seen, ports=false), "nearer")] if false else []
+    pieces = [replace(seen, ports=false, conclusion=NEARER)] if false else []
     return [*pieces, replace(seen, ports=rest)] if rest else pieces
-
-
-def _mark_intercepted(seen: Observation, how: Literal["control", "nearer"]) -> Observation:
-    return replace(seen, interceptor=how)

@@ -38,7 +38,7 @@ class Services(Check):
             and task.probe in SERVICES
             and task.server_name != ""
             and seen.listener.state != "ours"
-            and seen.interceptor is None
+            and seen.conclusion is None
         )
 
     def group(self, seen: Observation) -> Hashable:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from netprobe.model.evidence import Outcome
 
 # A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but who
@@ -31,18 +29,18 @@ class Answered:
         source: str,
         address: str,
         outcome: Outcome,
-        host_word: Literal["dead", "refusing"] | None = None,
+        concluded: str | None = None,
     ) -> None:
-        """Remember what this outcome, which is final, says of the address; ``host_word``: what a
+        """Remember what this outcome, which is final, says of the address; ``concluded``: what a
         check concluded of a "host unreachable" (``FlowFacts``)."""
         pair = (source, address)
         if is_answer(outcome):
             self._answered.add(pair)
         elif is_host_unreachable(outcome):
             elapsed_ms = outcome.elapsed_ms or 0
-            if host_word == "dead" or (host_word is None and elapsed_ms >= DEAD_MS):
+            if concluded == "dead-host" or (concluded is None and elapsed_ms >= DEAD_MS):
                 self._down.add(pair)
-            elif host_word == "refusing" or elapsed_ms < REFUSED_MS:
+            elif concluded == "refusing-host" or elapsed_ms < REFUSED_MS:
                 self._refused.add(pair)
 
     def has(self, source: str, address: str) -> bool:

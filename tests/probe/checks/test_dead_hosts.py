@@ -71,8 +71,9 @@ async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
     """With a full bucket at the router a dead neighbour takes three seconds."""
     (found,) = await look(DeadHosts(), make_scene(agent(tcp, echo)), heard(200))
 
-    assert found.host_word == said
-    assert (found.trail[-1].name, dict(found.trail[-1].facts)) == ("dead-host", {"host": said})
+    assert found.concluded == f"{said}-host"
+    last = found.trail[-1]
+    assert (last.name, dict(last.facts)) == ("dead-host", {"concluded": f"{said}-host"})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, 
     """The first SYN found no answer left in the firewall's bucket."""
     (found,) = await look(DeadHosts(), make_scene(agent(word(elapsed_ms))), heard(200))
 
-    assert found.host_word == said
+    assert found.concluded == f"{said}-host"
 
 
 async def test_what_tells_nothing_is_asked_some_times() -> None:
@@ -94,7 +95,7 @@ async def test_what_tells_nothing_is_asked_some_times() -> None:
 
     (found,) = await look(DeadHosts(), make_scene(source), heard(200))
 
-    assert found.host_word == "dead"
+    assert found.concluded == "dead-host"
     assert len(source.orders(ProbeOrder)) == len(source.orders(EchoOrder)) == TRIES
     assert {order.blocks[0].ports[0][0] for order in source.orders(ProbeOrder)} == {
         CONTROL_PORTS[0]
@@ -120,7 +121,7 @@ async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(
 
     (found,) = await look(DeadHosts(), make_scene(source), heard(3100))
 
-    assert found.host_word == said
+    assert found.concluded == f"{said}-host"
     assert [order.blocks[0].ports for order in source.orders(ProbeOrder)] == (
         [[(443, 443)]] * len(again)
     )
@@ -132,7 +133,7 @@ async def test_one_flow_stands_for_all_of_a_pair() -> None:
 
     found = await look(DeadHosts(), make_scene(source), heard(3100, 100), heard(10, 200))
 
-    assert [one.host_word for one in found] == ["refusing", "refusing"]
+    assert [one.concluded for one in found] == ["refusing-host", "refusing-host"]
     assert len(source.orders(EchoOrder)) == 1
 
 
@@ -176,7 +177,7 @@ async def test_the_measured_time_stays(elapsed_ms: int, answer: OutcomeKind) -> 
 
     (found,) = await look(DeadHosts(), make_scene(agent(answer)), seen)
 
-    assert found.host_word is not None
+    assert found.conclusion is not None
     assert found.outcome == seen.outcome
 
 

@@ -12,7 +12,7 @@ from netprobe.agent.wire.orders import ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.intercepted import Intercepted, _find_distance
+from netprobe.probe.checks.intercepted import EVERYBODY, NEARER, Intercepted, _find_distance
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
@@ -53,7 +53,7 @@ def opened(ports: Ports = ((443, 444),), **more: Any) -> Observation:
 
 
 def conclusions(found: list[Observation]) -> list[tuple[Ports, str | None]]:
-    return [(one.ports, one.interceptor) for one in found]
+    return [(one.ports, one.conclusion and one.conclusion.said) for one in found]
 
 
 async def test_who_accepts_ports_that_nobody_uses_accepts_everything() -> None:
@@ -62,7 +62,7 @@ async def test_who_accepts_ports_that_nobody_uses_accepts_everything() -> None:
 
     found = await look(Intercepted(), make_scene(source), opened())
 
-    assert conclusions(found) == [(((443, 444),), "control")]
+    assert conclusions(found) == [(((443, 444),), EVERYBODY.said)]
     assert source.orders(WalkOrder) == []
     (entry,) = found[0].trail
     assert entry.status == "bad"
@@ -82,7 +82,7 @@ async def test_what_opens_with_a_ttl_that_does_not_reach_is_opened_nearer() -> N
 
     found = await look(Intercepted(), make_scene(source), opened())
 
-    assert conclusions(found) == [(((443, 443),), "nearer"), (((444, 444),), None)]
+    assert conclusions(found) == [(((443, 443),), NEARER.said), (((444, 444),), None)]
     assert [order.ttl for order in source.orders(ProbeOrder)] == [None, 2]
     facts = found[0].trail[0].facts
     assert (facts["control_opened"], facts["ttl"], facts["opened"]) == (False, 2, True)
@@ -107,7 +107,7 @@ async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:
 
     found = await look(Intercepted(), make_scene(source), opened())
 
-    assert conclusions(found) == [(((443, 444),), "nearer")]
+    assert conclusions(found) == [(((443, 444),), NEARER.said)]
     walked = [(order.proto, order.port) for order in source.orders(WalkOrder)]
     assert walked == [("icmp", 0), ("udp", CONTROL_PORTS[0])]
 

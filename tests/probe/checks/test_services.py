@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.inventory import Address
 from netprobe.model.ports import Ports
 from netprobe.model.stream import Event
@@ -121,7 +121,7 @@ async def test_where_the_source_is_lost_the_open_connection_stands() -> None:
         ({"listener": "unknown"}, True),
         ({"listener": "closed"}, True),
         ({"listener": "ours"}, False),
-        ({"interceptor": "control"}, False),
+        ({"conclusion": CheckConclusion("intercepted")}, False),
         ({"protocol": "udp"}, False),
         ({"probe": None}, False),
         ({"probe": "dns"}, False),
@@ -139,7 +139,7 @@ def test_open_connections_to_known_services_concern_the_check(
     """Our own listener, other protocols and denied ports are asked nothing."""
     words = {"protocol": "tcp", "probe": "http-health", "answer": "unasked", **change}
     outcome = Outcome("connect", None, answer=words.pop("answer"))
-    facts = {name: words.pop(name) for name in ("listener", "interceptor") if name in words}
+    facts = {name: words.pop(name) for name in ("listener", "conclusion") if name in words}
     seen = make_observation(outcome, make_task(words.pop("protocol"), **words), **facts)
 
     assert Services().concerns(seen) is concerned

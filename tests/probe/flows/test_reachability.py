@@ -61,10 +61,10 @@ def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
         (None, 1499, False, False),
         (None, 500, False, False),
         (None, 499, False, True),
-        ("dead", 2, True, False),
-        ("dead", 3100, True, False),
-        ("refusing", 2, False, True),
-        ("refusing", 3100, False, True),
+        ("dead-host", 2, True, False),
+        ("dead-host", 3100, True, False),
+        ("refusing-host", 2, False, True),
+        ("refusing-host", 3100, False, True),
     ],
 )
 def test_what_a_check_concluded_counts_more_than_the_time(
@@ -81,7 +81,7 @@ def test_what_a_check_concluded_counts_more_than_the_time(
 def test_a_conclusion_says_nothing_of_other_pairs() -> None:
     """Another source may have another way there."""
     answered = Answered()
-    answered.note("a", "10.0.0.2", unreachable(1, 2), "dead")
+    answered.note("a", "10.0.0.2", unreachable(1, 2), "dead-host")
 
     assert not answered.is_down("c", "10.0.0.2")
     assert not answered.is_down("a", "10.0.0.3")
