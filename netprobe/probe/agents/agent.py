@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -56,10 +56,6 @@ from netprobe.probe.settings import Timing
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import Target, open_stream
 
-# Told of every order that an agent answered: the host's name, the order, and its answers (a
-# ``ProbeReply`` for probes).
-Observe = Callable[[str, Any, Any], None]
-
 Answer = TypeVar("Answer")
 
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
@@ -73,10 +69,6 @@ QUIET_S = 10.0
 
 # Orders of ``ask_service``; the other orders of a run count from 1 and never get there.
 _SERVICE_ORDERS = itertools.count(1 << 30)
-
-
-def observe_nothing(host: str, order: Any, answer: Any) -> None:
-    """Ignore what an agent was asked."""
 
 
 class AgentMethods(ABC):
@@ -214,13 +206,10 @@ class AgentMethods(ABC):
 class Agent(AgentMethods):
     """A real agent: starting, ready, or lost."""
 
-    def __init__(
-        self, host: Host, index: int, templates: Templates, observe: Observe = observe_nothing
-    ) -> None:
+    def __init__(self, host: Host, index: int, templates: Templates) -> None:
         super().__init__(host, index, templates)
         self.link: AgentLink | None = None
         self.error: AgentError | None = None
-        self._observe = observe
         self._known_templates = 0
         self._echo_batches = EchoBatches(self._stream_answers)
         self._probing = 0
@@ -259,22 +248,14 @@ class Agent(AgentMethods):
         """Send an order that has one answer, and give that. Raises AgentError."""
         link = await self._wait_link()
         self._send_templates(link)
-        found = await link.request(order, answer)
-        self._observe(self.host.name, order, found)
-        return found
+        return await link.request(order, answer)
 
     async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
         """Run an order for one destination to its end. Raises AgentError."""
         async with self._count_probing():
             if isinstance(order, EchoOrder):
-                reply = ProbeReply(await self._echo_batches.probe(order))
-            else:
-                reply = await self._probe_ports(order)
-        self._observe(self.host.name, order, reply)
-        return reply
-
-    async def _probe_ports(self, order: ProbeOrder) -> ProbeReply:
-        found = [answer async for answer in self._stream_answers(order, ProbeOutcomes)]
+                return ProbeReply(await self._echo_batches.probe(order))
+            found = [answer async for answer in self._stream_answers(order, ProbeOutcomes)]
         rows = [row for answer in found for row in read_outcomes(answer)]
         return ProbeReply(rows, found[0].own_port if found else None)
 

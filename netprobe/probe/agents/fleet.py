@@ -13,7 +13,7 @@ from netprobe.agent.wire.orders import RateOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.agent import Agent, AgentMethods, Observe, observe_nothing
+from netprobe.probe.agents.agent import Agent, AgentMethods
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
@@ -25,8 +25,7 @@ FEW_FILES = 256
 class Fleet:
     """Starts an agent on every host that has a way in, and ends all of them.
 
-    ``tell`` is called with every host's report, once it is known; ``observe`` with what the agents
-    are asked and answer.
+    ``tell`` is called with every host's report, once it is known.
     """
 
     def __init__(
@@ -34,7 +33,6 @@ class Fleet:
         hosts: Sequence[Host],
         launcher: Launcher,
         tell: Callable[[HostReport], None],
-        observe: Observe = observe_nothing,
     ) -> None:
         self.templates = Templates()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit
@@ -45,8 +43,7 @@ class Fleet:
         self._launcher = launcher
         self._tell = tell
         self._agents = {
-            host.name: Agent(host, index, self.templates, observe)
-            for index, host in enumerate(hosts)
+            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
         }
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False

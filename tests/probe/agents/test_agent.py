@@ -64,13 +64,12 @@ def order(number: int = 1, ports: tuple[int, int] = (5, 6), template: int = 0) -
 
 
 class Bench:
-    """An agent that is ready, its link, and what was observed."""
+    """An agent that is ready, and its link."""
 
     def __init__(self, scripts: dict[type[Any], Any] | None = None, **hello: Any) -> None:
         self.link = FakeLink("a", scripts, HELLO._replace(**hello))
-        self.observed: list[tuple[str, Any, Any]] = []
         self.templates = Templates()
-        self.agent = Agent(SOURCE, 0, self.templates, lambda *told: self.observed.append(told))
+        self.agent = Agent(SOURCE, 0, self.templates)
         self.agent.link = self.link
         self.agent.settled.set()
 
@@ -139,7 +138,6 @@ async def test_the_outcomes_of_an_order_are_joined() -> None:
 
     assert [row.ports for row in found.rows] == [((5, 5),), ((6, 6),)]
     assert found.own_port == 40000
-    assert bench.observed == [("a", order(), found)]
 
 
 async def test_an_order_without_outcomes_is_an_empty_reply() -> None:
@@ -150,7 +148,7 @@ async def test_an_order_without_outcomes_is_an_empty_reply() -> None:
 
 
 async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every asker gets its own answer, and everyone is observed as asked alone."""
+    """Every asker gets its own answer."""
     bench = Bench(PROBING)
     orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None) for n in (2, 3)]
 
@@ -158,16 +156,6 @@ async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch
 
     assert [len(one.rows) for one in found] == [1, 1]
     assert [one.dsts for one in bench.link.orders(EchoOrder)] == [["10.0.0.2", "10.0.0.3"]]
-    assert sorted(told[1].id for told in bench.observed) == [2, 3]
-
-
-async def test_a_request_is_observed() -> None:
-    """``explain`` shows what was asked and answered."""
-    bench = Bench(PROBING)
-
-    found = await bench.agent.route("10.0.0.2", None)
-
-    assert bench.observed == [("a", RouteOrder(0, "10.0.0.2", None), found)]
 
 
 CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
@@ -392,4 +380,3 @@ async def test_a_loss_in_the_middle_of_an_order_is_told() -> None:
 
     with pytest.raises(AgentError):
         await bench.agent.probe(order())
-    assert bench.observed == []
