@@ -252,6 +252,8 @@ async def test_listeners_of_ours_answer_the_probes() -> None:
     assert [type(order) for order in world.log] == [ListenOrder, ProbeOrder, SeenOrder, CloseOrder]
     assert verdicts([found]) == {"pass"}
     assert [entry.name for entry in found.trail] == ["probe", "arrivals"]
+    # Where all was answered nobody needs to ask whose the address is.
+    assert world.target.orders(RouteOrder) == []
 
 
 async def test_without_an_agent_the_ports_are_only_connected_to() -> None:
@@ -337,15 +339,15 @@ async def test_denied_ports_are_looked_at_before_any_listener_is_open() -> None:
 
 
 async def test_requirements_that_share_packets_get_their_own_ports() -> None:
-    """One probe is evidence for all who want it."""
+    """One probe is evidence for all who want it, and for nobody else."""
     world = World()
-    first, second = make_want("tcp", ((1, 5),)), make_want("tcp", ((4, 9),), order=(1, 0, 0))
+    first, second = make_want("tcp", ((1, 5),)), make_want("tcp", ((4, 5), (8, 9)), order=(1, 0, 0))
 
     await world.run(first, second)
 
     assert [[one.ports for one in found] for _, found in world.emitted] == [
         [((1, 5),)],
-        [((4, 9),)],
+        [((4, 5),), ((8, 9),)],
     ]
     assert len(world.sent(ProbeOrder)) == 1
 
@@ -442,6 +444,41 @@ async def test_a_port_whose_holder_changes_with_every_look_decides_nothing() -> 
     assert found.untested is not None
     assert found.untested[0] == "holder-changed"
     assert len(world.sent(ListenOrder)) == 1 + destination_module.HOLDER_LOOKS
+
+
+async def test_a_holder_that_comes_to_rest_decides_after_all() -> None:
+    """The last look counts, too."""
+    world = World()
+    # Of every round: who held the port at its begin, and after the refusal.
+    pids = iter([1, 2, 3, 4, 5, 6, 7, 7])
+
+    def restless(order: ListenOrder | HeldOrder) -> Any:
+        return Listening(order.id, [listening_block(held=[holder(443, next(pids))])])
+
+    world.target.scripts |= {ListenOrder: restless, HeldOrder: restless}
+
+    (found,) = await world.run(make_want())
+
+    assert (found.listener.owner, answers([found])) == (
+        "etcd (pid 7) on 10.0.0.2", {((443, 443),): "refused"},
+    )  # fmt: skip
+
+
+async def test_an_address_that_the_host_has_is_not_down() -> None:
+    """A late "host unreachable" may be a firewall's that waited for its turn."""
+    late = kind(failure="host-unreachable", icmp=icmp(3, 1, ROUTER), elapsed_ms=3100)
+    world = World(lambda mode, port: late, echo=kind(op="answer", failure="no-answer"))
+    world.held = [holder(443)]
+    settings = ProbeSettings(listen=False)
+
+    (found,) = await world.run(make_want(), settings=settings)
+    assert (found.has_address, found.host_down) == (True, False)
+
+    world.emitted, world.final = [], 0
+    world.target.scripts[RouteOrder] = routed(source="10.0.0.99")
+    world.target._routes = {}
+    (found,) = await world.run(make_want(), settings=settings)
+    assert (found.has_address, found.host_down) == (False, True)
 
 
 async def test_the_host_says_which_silent_addresses_are_its_own() -> None:

@@ -20,7 +20,8 @@ from netprobe.probe.flows.prober import Observation, Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
-from netprobe.protocols import protocol_for
+from netprobe.protocols import Reading, protocol_for
+from netprobe.protocols.plain import Plain
 from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
 from tests.probe.fakes import HELLO, FakeAgent, FakeFleet, host, icmp, kind, reply, routed
 
@@ -235,6 +236,45 @@ async def test_who_sent_an_icmp_error(offender: str, origin: Any, asked: bool) -
     assert found.outcome is not None
     assert found.outcome.icmp == Icmp(3, 13, offender, origin, 64)
     assert bool(bench.source.orders(RouteOrder)) is asked
+
+
+@pytest.mark.parametrize(
+    ("protocol", "probe", "answer"),
+    [("udp", None, "unasked"), ("udp", "dns", "other"), ("tcp", None, "other")],
+)
+async def test_an_answer_is_wrong_only_where_one_was_expected(
+    protocol: str, probe: str | None, answer: str
+) -> None:
+    """Without ``probe:`` anything that a UDP port says will do."""
+    bench = Bench(kind(op="answer", answer="bytes", data=b"220 ready"))
+
+    (found,) = await bench.probe(make_task(protocol, probe=probe))
+
+    assert found.outcome is not None
+    assert found.outcome.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("protocol", "ports", "transport"),
+    [("tcp", ((5, 5),), "tcp"), ("udp", ((5, 5),), "udp"), ("ipproto/4", (), "ipproto")],
+)
+async def test_bytes_are_read_as_those_of_their_transport(
+    protocol: str, ports: Ports, transport: str
+) -> None:
+    """DNS has a length before its messages over TCP, and none over UDP."""
+    read: list[str] = []
+
+    class Recording(Plain):
+        def read(self, transport: str, data: bytes) -> Reading:
+            read.append(transport)
+            return super().read(transport, data)
+
+    bench = Bench(kind(op="answer", answer="bytes", data=b"x"))
+    seen = make_observation(None, make_task(protocol, ports))
+
+    await bench.prober.part(replace(seen.part, protocol=Recording()))
+
+    assert read == [transport]
 
 
 async def test_asking_beside_the_plan() -> None:
