@@ -80,7 +80,7 @@ def test_only_replies_have_a_payload() -> None:
 
 
 def test_a_payload_is_a_nonce_and_a_token_of_its_own() -> None:
-    """The wire document's: 16 bytes of one hash an attempt, at the destination's place."""
+    """16 bytes (docs/wire.md) of one hash an attempt, at the destination's place."""
     names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     many = RunningEchoOrder(Agent(), echo_order(7, *names))
     (flow,) = many.take(3)[1:2]
