@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 import click
 
-from netprobe.cli.options import MATRIX_FORMATS
+from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles
 
@@ -57,10 +57,7 @@ def init_verb(matrices: Sequence[str]) -> int:
     from netprobe.load.matrix.file import load_matrices
     from netprobe.load.starter import starter_inventory
 
-    if not matrices:
-        raise RequestError(
-            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
-        )
+    require_matrix(matrices)
     click.echo(starter_inventory(load_matrices(matrices)), nl=False)
     return 0
 

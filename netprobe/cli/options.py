@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from netprobe.errors import RequestError
+from netprobe.probe.settings import FORKS, LOOKS  # the help must import nothing heavier
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-# The help must not import the stages, so their defaults stand here too; a test compares them.
-DEFAULT_FORKS: Final = 50
-DEFAULT_RETRIES: Final = 1
-DEFAULT_MAX_RESULTS: Final = 5_000_000
-
-DEFAULT_REPEAT: Final = 4
 
 RUN_FORMATS: Final = ("text", "wide", "json")
 PLAN_FORMATS: Final = ("text", "json")
@@ -83,6 +79,15 @@ matrix_option = option(
     help="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your own "
     "(its path has a / or ends in .yaml). Repeatable.",
 )
+
+
+def require_matrix(matrices: Sequence[str]) -> None:
+    """Raises RequestError where no matrix is named."""
+    if not matrices:
+        raise RequestError(
+            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
+        )
+
 
 inventory_option = option(
     "-i",
@@ -152,7 +157,7 @@ start_options = together(
     option(
         "--forks",
         type=click.IntRange(1, 100_000),
-        default=DEFAULT_FORKS,
+        default=FORKS,
         metavar="N",
         help="How many destinations are worked on at a time.",
     ),
@@ -170,7 +175,7 @@ _timeout = option(
 _retries = option(
     "--retries",
     type=click.IntRange(0, 20),
-    default=DEFAULT_RETRIES,
+    default=LOOKS - 1,
     metavar="N",
     help="How often silence is asked again; a refusal never is.",
 )
@@ -226,7 +231,7 @@ probing_options = together(
     option(
         "--max-results",
         type=click.IntRange(1, 1_000_000_000),
-        default=DEFAULT_MAX_RESULTS,
+        default=5_000_000,
         metavar="N",
         help="Refuse a plan with more results than this.",
     ),
@@ -290,7 +295,7 @@ tunnel_options = together(
     option(
         "--repeat",
         type=click.IntRange(1, 200),
-        default=DEFAULT_REPEAT,
+        default=4,
         metavar="N",
         help="How many further connections must be answered: one of several servers may be dead.",
     ),
