@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from netprobe.cli.options import TUNNEL_FORMATS, VerbOptions
+from netprobe.cli.options import PAGE_FORMATS, VerbOptions
 from netprobe.errors import FAILED, RequestError
 from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
@@ -28,7 +28,7 @@ WRITERS = {"text": write_konnectivity_text, "json": write_konnectivity_json}
 
 def konnectivity_verb(options: VerbOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
-    outputs = parse_outputs(options["outputs"], TUNNEL_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
     tunnel = make_tunnel(
         TunnelOptions(
             server=options["server"],

@@ -6,7 +6,7 @@ import sys
 from datetime import date
 from functools import partial
 
-from netprobe.cli.options import EXPLAIN_FORMATS, VerbOptions
+from netprobe.cli.options import PAGE_FORMATS, VerbOptions
 from netprobe.cli.run import make_launcher, raise_problems, rules_of, settings_of
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
@@ -20,7 +20,7 @@ from netprobe.report.progress import progress
 
 def explain_verb(options: VerbOptions) -> int:
     """Probe one flow and print its page; the exit status is that of a run of this flow."""
-    outputs = parse_outputs(options["outputs"], EXPLAIN_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
     request = FlowRequest(
         options["source"],
         options["destination"],

@@ -16,8 +16,7 @@ import click
 
 from netprobe import pipeline
 from netprobe.cli.options import (
-    HOST_FORMATS,
-    PLAN_FORMATS,
+    PAGE_FORMATS,
     RUN_FORMATS,
     VerbOptions,
     require_matrix,
@@ -144,7 +143,7 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
 
 def plan_verb(options: VerbOptions) -> int:
     """Print the plan."""
-    outputs = parse_outputs(options["outputs"], PLAN_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
     plan = _make_plan(options)
     cost = estimate(plan)
 
@@ -174,7 +173,7 @@ def _tell_note(note: str) -> None:
 
 def check_hosts_verb(options: VerbOptions) -> int:
     """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
-    outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
     plan = _make_plan(options)
     _tell_notes(plan)
     launcher = make_launcher(options)
