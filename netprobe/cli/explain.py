@@ -7,20 +7,20 @@ from datetime import date
 from functools import partial
 
 from netprobe.cli.options import PAGE_FORMATS, VerbOptions
-from netprobe.cli.run import make_launcher, raise_problems, rules_of, settings_of
+from netprobe.cli.run import make_launcher, rules_of, settings_of
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.pipeline import run_to_end
 from netprobe.report.explain_report import write_explain_json, write_explain_text
-from netprobe.report.outputs import parse_outputs, write_outputs
+from netprobe.report.outputs import parse_outputs, write_or_raise
 from netprobe.report.progress import progress
 
 
 def explain_verb(options: VerbOptions) -> int:
     """Probe one flow and print its page; the exit status is that of a run of this flow."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     request = FlowRequest(
         options["source"],
         options["destination"],
@@ -39,9 +39,9 @@ def explain_verb(options: VerbOptions) -> int:
                 return await explain(request, plan, settings, rules, launcher, events.host)
 
         explanation = run_to_end(explain_flow())
-    formats = {
+    writers = {
         "text": partial(write_explain_text, explanation),
         "json": partial(write_explain_json, explanation),
     }
-    raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
+    write_or_raise(outputs, writers)
     return exit_status(summary_of(explanation), interrupted=False)

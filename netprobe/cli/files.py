@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TextIO
 
 import click
@@ -35,16 +36,18 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
     from netprobe.report.outputs import parse_outputs, write_outputs
     from netprobe.report.text_run import write_parts
 
-    wanted = parse_outputs(outputs, MATRIX_FORMATS, "text")
+    wanted = parse_outputs(outputs, MATRIX_FORMATS)
     (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
 
-    def render(format_: str, stream: TextIO) -> None:
-        if format_ == "text":
-            write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
-        else:
-            {"json": write_matrix_json, "yaml": write_matrix_yaml}[format_](chosen, stream)
+    def write_text(stream: TextIO) -> None:
+        write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
 
-    problems = write_outputs(wanted, render)
+    writers = {
+        "text": write_text,
+        "json": partial(write_matrix_json, chosen),
+        "yaml": partial(write_matrix_yaml, chosen),
+    }
+    problems = write_outputs(wanted, writers)
     for note in notes:
         click.echo(f"netprobe: {note}", err=True)
     if problems:

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TextIO
 
 import click
 
@@ -22,7 +21,7 @@ from netprobe.cli.options import (
     require_matrix,
 )
 from netprobe.cli.report import finish
-from netprobe.errors import NetprobeError, RequestError
+from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import PASS, UNKNOWN
 from netprobe.model.plan import Plan
@@ -36,7 +35,7 @@ from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
-from netprobe.report.outputs import check_file, parse_outputs, write_outputs
+from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
@@ -55,7 +54,7 @@ from netprobe.vantage.launch import Launcher
 
 def run_verb(options: VerbOptions) -> int:
     """Plan, probe, report."""
-    outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
     plan = _make_plan(options)
@@ -143,21 +142,17 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
 
 def plan_verb(options: VerbOptions) -> int:
     """Print the plan."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     cost = estimate(plan)
 
-    def render(format_: str, stream: TextIO) -> None:
-        if format_ == "json":
-            write_plan_json(plan, cost, options["count"], stream)
-        elif options["count"]:
-            write_plan_count(plan, cost, stream)
-        else:
-            write_plan_text(plan, cost, stream)
-
     if options["count"]:
         _tell_notes(plan)
-    raise_problems(write_outputs(outputs, render))
+    writers = {
+        "text": partial(write_plan_count if options["count"] else write_plan_text, plan, cost),
+        "json": partial(write_plan_json, plan, cost, options["count"]),
+    }
+    write_or_raise(outputs, writers)
     return 0
 
 
@@ -173,25 +168,19 @@ def _tell_note(note: str) -> None:
 
 def check_hosts_verb(options: VerbOptions) -> int:
     """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     _tell_notes(plan)
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
         hosts = pipeline.check_hosts(plan, launcher, events)
-    formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
-    raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
+    writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
+    write_or_raise(outputs, writers)
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
 
 
 def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or bool(host.facts.get("sudo_failed"))
-
-
-def raise_problems(problems: list[str]) -> None:
-    """Raise all of them as one, if there are any."""
-    if problems:
-        raise NetprobeError("\n".join(problems))
 
 
 def _make_plan(options: VerbOptions) -> Plan:
