@@ -33,7 +33,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
         write_matrix_json,
         write_matrix_yaml,
     )
-    from netprobe.report.outputs import parse_outputs, write_outputs
+    from netprobe.report.outputs import Writer, parse_outputs, write_outputs
     from netprobe.report.text_run import write_parts
 
     wanted = parse_outputs(outputs, MATRIX_FORMATS)
@@ -42,7 +42,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
     def write_text(stream: TextIO) -> None:
         write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
 
-    writers = {
+    writers: dict[str, Writer] = {
         "text": write_text,
         "json": partial(write_matrix_json, chosen),
         "yaml": partial(write_matrix_yaml, chosen),
