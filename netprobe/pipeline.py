@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from typing import TypeVar
 
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules, judge
@@ -23,142 +23,81 @@ from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
-from netprobe.probe import preflight as checkup
+from netprobe.probe import preflight
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Key, Want
-from netprobe.probe.settings import LOOKS, ProbeSettings
+from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
-MAX_RESULTS = 5_000_000
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the user asked for. ``inventories`` empty: found as the design says (section 3)."""
+def make_plan(
+    matrices: Sequence[str], inventories: Sequence[str], sets: Sequence[str], selection: Selection
+) -> Plan:
+    """Load and plan; no inventories: found as docs/design.md says (section 3).
 
-    matrices: tuple[str, ...]
-    inventories: tuple[str, ...] = ()
-    sets: tuple[str, ...] = ()
-    selection: Selection = field(default_factory=Selection)
-
-
-@dataclass(frozen=True, slots=True)
-class Probing:
-    """How to probe; see ``probe.settings`` for what the numbers mean."""
-
-    timeout_s: float | None = None
-    retries: int | None = None
-    rate: int | None = None
-    forks: int = 50
-    listen: bool = True
-    strict: bool = False
-    live: bool = False
-    sample: int | None = None
-    max_results: int = MAX_RESULTS
-    become_password: str | None = field(default=None, repr=False)
-
-    def settings(self) -> ProbeSettings:
-        """The probe stage's own settings."""
-        looks = LOOKS if self.retries is None else self.retries + 1
-        # Where everything is supposed to run, a listener of ours would stand in for a dead service.
-        listen = self.listen and not self.live
-        return ProbeSettings(self.timeout_s, looks, self.rate, self.forks, listen)
-
-
-def make_plan(request: Request) -> Plan:
-    """Load and plan. Raises RequestError with every problem of every file."""
-    chosen, inventory, notes = load_request(request.matrices, request.inventories, request.sets)
+    Raises RequestError with every problem of every file.
+    """
+    chosen, inventory, notes = load_request(matrices, inventories, sets)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
-    return select(plan, request.selection, chosen, inventory)
+    return select(plan, selection, chosen, inventory)
 
 
-def run(
-    plan: Plan,
-    probing: Probing,
-    sink: Sink,
-    events: Events,
-    done: Mapping[Key, Ports] | None = None,
-) -> RunInfo:
-    """Probe a plan; results go to the sink as they become final. SIGINT and SIGTERM end it early.
+def choose_part(plan: Plan, sample_size: int | None, max_results: int) -> tuple[Plan, str | None]:
+    """The part of the plan to probe, and the words for a sample. Raises RequestError for too much.
+
+    Results are at least one a pair; ports of a range share one while they share their fate.
+    """
+    part, words = (plan, None) if sample_size is None else sample(plan, sample_size)
+    results = sum(block.pair_count() * max(1, len(block.ports)) for block in part.blocks)
+    if results > max_results:
+        raise RequestError(
+            f"the plan has {results:,} results, more than {max_results:,}: choose a part "
+            "(--limit, --from, --to, --only), take a sample (--sample N), or raise --max-results"
+        )
+    return part, words
+
+
+class PlanRun:
+    """One run of a plan: evidence in, results out to the sink as they become final, progress told.
 
     ``done`` are ports of which an earlier run has final results; they are not probed again.
     """
-    words = None
-    if probing.sample is not None:
-        plan, words = sample(plan, probing.sample)
-    _refuse_too_much(plan, probing)
-    started = datetime.now(UTC)
-    begin = time.monotonic()
-    running = _Running(plan, probing, sink, events, done or {})
-    stopped = asyncio.run(until_signal(running.go()))
-    return RunInfo(
-        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        elapsed_s=round(time.monotonic() - begin, 3),
-        complete=not stopped,
-        matrices=plan.matrices,
-        hosts=running.hosts(),
-        skipped=plan.skipped,
-        notes=plan.notes,
-        planned_flows=plan.flow_count(),
-        interrupted=stopped,
-        sample=words,
-        selection=plan.selection,
-    )
-
-
-def check_hosts(plan: Plan, probing: Probing, events: Events) -> tuple[HostReport, ...]:
-    """Start and stop every agent of the plan, and say what each can do. Nothing is probed."""
-    found: list[HostReport] = []
-
-    async def go() -> None:
-        async with Launcher(become_password=probing.become_password) as launcher:
-            found.extend(await checkup.check_hosts(plan, launcher, events.host))
-
-    if asyncio.run(until_signal(go())):
-        raise KeyboardInterrupt
-    return tuple(found)
-
-
-def _refuse_too_much(plan: Plan, probing: Probing) -> None:
-    """Results are at least one a pair; ports of a range share one while they share their fate."""
-    pairs = sum(block.pair_count() * max(1, len(block.ports)) for block in plan.blocks)
-    if pairs > probing.max_results:
-        raise RequestError(
-            f"the plan has {pairs:,} results, more than {probing.max_results:,}: choose a part "
-            "(--limit, --from, --to, --only), take a sample (--sample N), or raise --max-results"
-        )
-
-
-class _Running:
-    """One run: evidence in, results out, progress told."""
 
     def __init__(
-        self,
-        plan: Plan,
-        probing: Probing,
-        sink: Sink,
-        events: Events,
-        kept: Mapping[Key, Ports],
+        self, plan: Plan, rules: Rules, sink: Sink, events: Events, done: Mapping[Key, Ports]
     ) -> None:
-        self._kept = kept
         self._plan = plan
-        self._probing = probing
+        self._rules = rules
         self._sink = sink
         self._events = events
-        self._rules = Rules(probing.strict, probing.live)
+        self._done = done
         self._reports: dict[str, HostReport] = {}
-        self._done = sum(count_ports(ports) or 1 for ports in kept.values())
-        self._total = plan.flow_count()
+        self._done_flows = sum(count_ports(ports) or 1 for ports in done.values())
+        self._total_flows = plan.flow_count()
 
-    async def go(self) -> None:
-        """Probe everything."""
-        async with Launcher(become_password=self._probing.become_password) as launcher:
-            settings = self._probing.settings()
-            await collect(self._plan, settings, launcher, self._emit, self._tell, self._kept)
+    def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
+        """Probe everything. SIGINT and SIGTERM end it early."""
+        started = datetime.now(UTC)
+        begin = time.monotonic()
+        stopped = asyncio.run(_until_signal(self._collect(settings, launcher)))
+        return RunInfo(
+            started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            elapsed_s=round(time.monotonic() - begin, 3),
+            complete=not stopped,
+            matrices=self._plan.matrices,
+            hosts=tuple(self._reports[name] for name in sorted(self._reports)),
+            skipped=self._plan.skipped,
+            notes=self._plan.notes,
+            planned_flows=self._total_flows,
+            interrupted=stopped,
+            selection=self._plan.selection,
+        )
 
-    def hosts(self) -> tuple[HostReport, ...]:
-        """What each host's agent could do, by name."""
-        return tuple(self._reports[name] for name in sorted(self._reports))
+    async def _collect(self, settings: ProbeSettings, launcher: Launcher) -> None:
+        async with launcher:
+            await collect(self._plan, settings, launcher, self._emit, self._tell, self._done)
 
     def _emit(self, want: Want, found: list[Evidence]) -> None:
         results = [result for one in found for result in judge(one, want.order, self._rules)]
@@ -166,15 +105,38 @@ class _Running:
             self._sink.add(result)
         if any(one.untested == STOPPED for one in found):
             return
-        self._done += count_ports(want.flow.block.ports) or 1
-        self._events.progress(self._done, self._total, f"to {want.flow.destination.name}")
+        self._done_flows += count_ports(want.flow.block.ports) or 1
+        note = f"to {want.flow.destination.name}"
+        self._events.progress(self._done_flows, self._total_flows, note)
 
     def _tell(self, report: HostReport) -> None:
         self._reports[report.name] = report
         self._events.host(report)
 
 
-async def until_signal(work: Coroutine[None, None, None]) -> bool:
+def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:
+    """Start and stop every agent of the plan, and say what each can do. Nothing is probed."""
+
+    async def start_and_stop() -> tuple[HostReport, ...]:
+        async with launcher:
+            return await preflight.check_hosts(plan, launcher, events.host)
+
+    return run_to_end(start_and_stop())
+
+
+def run_to_end(work: Coroutine[None, None, T]) -> T:
+    """Run the work and give its result. Half a result is none: a signal is KeyboardInterrupt."""
+    results: list[T] = []
+
+    async def keep_result() -> None:
+        results.append(await work)
+
+    if asyncio.run(_until_signal(keep_result())):
+        raise KeyboardInterrupt
+    return results[0]
+
+
+async def _until_signal(work: Coroutine[None, None, None]) -> bool:
     """Run the work; the first SIGINT or SIGTERM ends it in order, the second at once.
 
     Gives whether it was ended by a signal.

@@ -3,56 +3,50 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from functools import partial
 
-import click
-
-from netprobe.cli.options import TUNNEL_FORMATS, VerbOptions
-from netprobe.errors import FAILED, RequestError
+from netprobe.cli.options import PAGE_FORMATS, VerbOptions
+from netprobe.errors import RequestError
 from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
-from netprobe.report.konnectivity_report import (
-    write_konnectivity_json,
-    write_konnectivity_text,
-)
-from netprobe.report.outputs import parse_outputs, write_outputs
+from netprobe.report.konnectivity_report import write_konnectivity_json, write_konnectivity_text
+from netprobe.report.outputs import parse_outputs, write_or_raise
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher
 
-WRITERS = {"text": write_konnectivity_text, "json": write_konnectivity_json}
+# Options that the request takes as they are.
+_NAMES = (
+    "server",
+    "publishing",
+    "flavour",
+    "hostname",
+    "ca",
+    "client_cert",
+    "client_key",
+    "repeat",
+)
 
 
 def konnectivity_verb(options: VerbOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
-    outputs = parse_outputs(options["outputs"], TUNNEL_FORMATS, "text")
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     tunnel = make_tunnel(
-        TunnelOptions(
-            server=options["server"],
-            publishing=options["publishing"],
-            flavour=options["flavour"],
-            hostname=options["hostname"],
-            ca=options["ca"],
-            client_cert=options["client_cert"],
-            client_key=options["client_key"],
-            repeat=options["repeat"],
-            hold_s=options["hold"] or 0.0,
-        )
+        TunnelOptions(**{name: options[name] for name in _NAMES}, hold_s=options["hold"] or 0.0)
     )
     job = Job(tunnel, _choose_hosts(options), options["proxy"])
     with progress(sys.stderr) as events:
         report = run(job, Launcher(), events)
 
-    def render(format_: str, stream: TextIO) -> None:
-        WRITERS[format_](report, stream)
-
-    problems = write_outputs(outputs, render)
-    for problem in problems:
-        click.echo(f"netprobe: {problem}", err=True)
-    return FAILED if problems else _exit_status(report)
+    writers = {
+        "text": partial(write_konnectivity_text, report),
+        "json": partial(write_konnectivity_json, report),
+    }
+    write_or_raise(outputs, writers)
+    return _exit_status(report)
 
 
 def _choose_hosts(options: VerbOptions) -> tuple[Host, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TextIO
 
 import click
 
-from netprobe.cli.options import MATRIX_FORMATS
+from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles
 
@@ -32,19 +33,21 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
         write_matrix_json,
         write_matrix_yaml,
     )
-    from netprobe.report.outputs import parse_outputs, write_outputs
+    from netprobe.report.outputs import Writer, parse_outputs, write_outputs
     from netprobe.report.text_run import write_parts
 
-    wanted = parse_outputs(outputs, MATRIX_FORMATS, "text")
+    wanted = parse_outputs(outputs, MATRIX_FORMATS)
     (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
 
-    def render(format_: str, stream: TextIO) -> None:
-        if format_ == "text":
-            write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
-        else:
-            {"json": write_matrix_json, "yaml": write_matrix_yaml}[format_](chosen, stream)
+    def write_text(stream: TextIO) -> None:
+        write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
 
-    problems = write_outputs(wanted, render)
+    writers: dict[str, Writer] = {
+        "text": write_text,
+        "json": partial(write_matrix_json, chosen),
+        "yaml": partial(write_matrix_yaml, chosen),
+    }
+    problems = write_outputs(wanted, writers)
     for note in notes:
         click.echo(f"netprobe: {note}", err=True)
     if problems:
@@ -57,10 +60,7 @@ def init_verb(matrices: Sequence[str]) -> int:
     from netprobe.load.matrix.file import load_matrices
     from netprobe.load.starter import starter_inventory
 
-    if not matrices:
-        raise RequestError(
-            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
-        )
+    require_matrix(matrices)
     click.echo(starter_inventory(load_matrices(matrices)), nl=False)
     return 0
 

@@ -12,12 +12,10 @@ import click
 
 import netprobe
 from netprobe.cli.options import (
-    EXPLAIN_FORMATS,
-    HOST_FORMATS,
     MATRIX_FORMATS,
-    PLAN_FORMATS,
     RUN_FORMATS,
     complete_matrix,
+    flag,
     flow_options,
     inventory_option,
     matrix_option,
@@ -95,8 +93,8 @@ def run(**options: Any) -> int:
 
 @cli.command()
 @request_options
-@option("--count", is_flag=True, show_default=False, help="Print the totals only.")
-@output_option(PLAN_FORMATS)
+@flag("--count", "Print the totals only.")
+@output_option()
 def plan(**options: Any) -> int:
     """Print exactly what `run` would send, without sending anything."""
     from netprobe.cli.run import plan_verb
@@ -115,15 +113,10 @@ def init(matrices: tuple[str, ...]) -> int:
 
 @cli.command()
 @click.argument("files", nargs=-1, type=_FILE)
-@option(
-    "--hosts",
-    is_flag=True,
-    show_default=False,
-    help="Start and stop an agent on every host, probe nothing, and say what each can do.",
-)
+@flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
 @request_options
 @start_options
-@output_option(HOST_FORMATS)
+@output_option()
 def check(**options: Any) -> int:
     """Check matrix and inventory FILES, or with --hosts the hosts themselves."""
     from netprobe.cli.files import check_files_verb
@@ -188,7 +181,7 @@ def diff(old: str, new: str) -> int:
 @matrix_option
 @set_option
 @flow_options
-@output_option(EXPLAIN_FORMATS)
+@output_option()
 def explain(**options: Any) -> int:
     """Explain one flow, every step with its evidence, on one page.
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from netprobe.errors import RequestError
+from netprobe.probe.settings import FORKS, LOOKS  # the help must import nothing heavier
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# The help must not import the stages, so their defaults stand here too; a test compares them.
-DEFAULT_FORKS: Final = 50
-DEFAULT_RETRIES: Final = 1
-DEFAULT_MAX_RESULTS: Final = 5_000_000
-
-DEFAULT_REPEAT: Final = 4
-
 RUN_FORMATS: Final = ("text", "wide", "json")
-PLAN_FORMATS: Final = ("text", "json")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
-HOST_FORMATS: Final = ("text", "json")
-EXPLAIN_FORMATS: Final = ("text", "json")
-TUNNEL_FORMATS: Final = ("text", "json")
+PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
 # Any: click's decorators take and give whatever they stand on.
@@ -36,6 +29,21 @@ def option(*names: str, **attributes: Any) -> Decorator:
     variable = "NETPROBE_" + long.split("/")[0].lstrip("-").upper().replace("-", "_")
     attributes.setdefault("show_default", True)
     return click.option(*names, envvar=variable, **attributes)
+
+
+def _repeatable(*names: str, text: str, **attributes: Any) -> Decorator:
+    """An option that may be given several times."""
+    return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
+
+
+def flag(name: str, text: str) -> Decorator:
+    """An option without a value."""
+    return option(name, is_flag=True, show_default=False, help=text)
+
+
+def _number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
+    """A whole number within limits."""
+    return option(name, type=click.IntRange(low, high), metavar="N", help=text, **attributes)
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -73,181 +81,136 @@ def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionI
     return complete
 
 
-matrix_option = option(
+matrix_option = _repeatable(
     "-m",
     "--matrix",
     "matrices",
-    multiple=True,
     metavar="NAME|FILE",
     shell_complete=complete_matrix,
-    help="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your own "
-    "(its path has a / or ends in .yaml). Repeatable.",
+    text="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your own "
+    "(its path has a / or ends in .yaml).",
 )
 
-inventory_option = option(
-    "-i",
-    "--inventory",
-    "inventories",
-    multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    show_default="./inventory.yaml",
-    help="Which machines there are and how to get onto them: an inventory of netprobe or of "
-    "Ansible. Repeatable.",
+
+def require_matrix(matrices: Sequence[str]) -> None:
+    """Raises RequestError where no matrix is named."""
+    if not matrices:
+        raise RequestError(
+            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
+        )
+
+
+def _inventory_option(show_default: str, text: str) -> Decorator:
+    return _repeatable(
+        "-i", "--inventory", "inventories",
+        type=click.Path(), metavar="FILE", show_default=show_default, text=text,
+    )  # fmt: skip
+
+
+inventory_option = _inventory_option(
+    "./inventory.yaml",
+    "Which machines there are and how to get onto them: an inventory of netprobe or of Ansible.",
 )
 
-set_option = option(
+set_option = _repeatable(
     "--set",
     "sets",
-    multiple=True,
     metavar="[MATRIX:]KEY=VALUE",
-    help="A setting of the installation, such as cni=cilium; lists are a,b. Repeatable.",
+    text="A setting of the installation, such as cni=cilium; lists are a,b.",
 )
 
+_END: Final = "HOST|ROLE"
+
 selection_options = together(
-    option(
-        "--limit",
-        multiple=True,
-        metavar="HOST|ROLE",
-        help="Only flows that touch this host or role at either end. Repeatable.",
+    _repeatable(
+        "--limit", metavar=_END, text="Only flows that touch this host or role at either end."
     ),
-    option(
-        "--from",
-        "from_",
-        multiple=True,
-        metavar="HOST|ROLE",
-        help="Only flows from this host or role. Repeatable.",
-    ),
-    option(
-        "--to",
-        multiple=True,
-        metavar="HOST|ROLE",
-        help="Only flows to this host or role. Repeatable.",
-    ),
-    option(
-        "--only",
-        multiple=True,
-        metavar="REQUIREMENT",
-        help="Only the requirement of this id. Repeatable.",
-    ),
-    option(
+    _repeatable("--from", "from_", metavar=_END, text="Only flows from this host or role."),
+    _repeatable("--to", metavar=_END, text="Only flows to this host or role."),
+    _repeatable("--only", metavar="REQUIREMENT", text="Only the requirement of this id."),
+    _repeatable(
         "--protocol",
-        multiple=True,
         metavar="PROTOCOL",
         shell_complete=_complete_format(PROTOCOLS),
-        help="Only tcp, udp, icmp, ipproto or ipproto/N. Repeatable.",
+        text="Only tcp, udp, icmp, ipproto or ipproto/N.",
     ),
 )
 
 request_options = together(matrix_option, inventory_option, set_option, selection_options)
 
-_ask_become_pass = option(
+_ask_become_pass = flag(
     "--ask-become-pass",
-    is_flag=True,
-    show_default=False,
-    help="Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
+    "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
 )
 
 start_options = together(
-    option(
-        "--forks",
-        type=click.IntRange(1, 100_000),
-        default=DEFAULT_FORKS,
-        metavar="N",
-        help="How many destinations are worked on at a time.",
-    ),
+    _number("--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS),
     _ask_become_pass,
 )
 
-_timeout = option(
-    "--timeout",
-    type=click.FloatRange(0.1, 600),
-    metavar="SECONDS",
-    show_default="learned from round trips, 4 s at most",
-    help="How long one look waits for an answer.",
-)
+_look_options = together(
+    option(
+        "--timeout",
+        type=click.FloatRange(0.1, 600),
+        metavar="SECONDS",
+        show_default="learned from round trips, 4 s at most",
+        help="How long one look waits for an answer.",
+    ),
+    _number(
+        "--retries", 0, 20, "How often silence is asked again; a refusal never is.",
+        default=LOOKS - 1,
+    ),
+)  # fmt: skip
 
-_retries = option(
-    "--retries",
-    type=click.IntRange(0, 20),
-    default=DEFAULT_RETRIES,
-    metavar="N",
-    help="How often silence is asked again; a refusal never is.",
-)
-
-_no_listen = option(
-    "--no-listen",
-    is_flag=True,
-    show_default=False,
-    help="Open no listeners: only what runs already, or refuses, can answer.",
-)
-
-_strict = option(
-    "--strict",
-    is_flag=True,
-    show_default=False,
-    help="Accept no refusal and no bare handshake as proof: they become inconclusive.",
-)
-
-_live = option(
-    "--live",
-    is_flag=True,
-    show_default=False,
-    help="Everything is supposed to run: a refusal is a failure of the service.",
+_judging_options = together(
+    flag("--no-listen", "Open no listeners: only what runs already, or refuses, can answer."),
+    flag("--strict", "Accept no refusal and no bare handshake as proof: they become inconclusive."),
+    flag("--live", "Everything is supposed to run: a refusal is a failure of the service."),
 )
 
 probing_options = together(
-    _timeout,
-    _retries,
-    option(
+    _look_options,
+    _number(
         "--rate",
-        type=click.IntRange(1, 10_000_000),
-        metavar="N",
+        1,
+        10_000_000,
+        "At most so many probes a second, over all sources. Closed UDP is paced anyway.",
         show_default="not limited",
-        help="At most so many probes a second, over all sources. Closed UDP is paced anyway.",
     ),
     start_options,
-    option(
-        "--jobs",
-        type=click.IntRange(1, 1024),
-        # Scripts still give it; it does nothing.
-        hidden=True,
-    ),
-    _no_listen,
-    _strict,
-    _live,
-    option(
+    # Scripts still give it; it does nothing.
+    option("--jobs", type=click.IntRange(1, 1024), hidden=True),
+    _judging_options,
+    _number(
         "--sample",
-        type=click.IntRange(1, 1_000_000),
-        metavar="N",
+        1,
+        1_000_000,
+        "Probe a sample only: N peers of each host, and N ports of each range.",
         show_default="everything is probed",
-        help="Probe a sample only: N peers of each host, and N ports of each range.",
     ),
-    option(
+    _number(
         "--max-results",
-        type=click.IntRange(1, 1_000_000_000),
-        default=DEFAULT_MAX_RESULTS,
-        metavar="N",
-        help="Refuse a plan with more results than this.",
+        1,
+        1_000_000_000,
+        "Refuse a plan with more results than this.",
+        default=5_000_000,
     ),
 )
 
-
 # Options about one flow; a run has further ones about many flows.
-flow_options = together(_timeout, _retries, _ask_become_pass, _no_listen, _strict, _live)
+flow_options = together(_look_options, _ask_become_pass, _judging_options)
 
 
-def output_option(formats: tuple[str, ...]) -> Decorator:
+def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
     """``-o FORMAT[=FILE]``, repeatable."""
-    return option(
+    return _repeatable(
         "-o",
         "--output",
         "outputs",
-        multiple=True,
         metavar="FORMAT[=FILE]",
         show_default=formats[0],
         shell_complete=_complete_format(formats),
-        help=f"What to print, or to write to a file: {', '.join(formats)}. Repeatable.",
+        text=f"What to print, or to write to a file: {', '.join(formats)}.",
     )
 
 
@@ -287,12 +250,12 @@ tunnel_options = together(
     option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
     option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),
     option("--client-key", metavar="FILE", help="Its key (PEM, without a password)."),
-    option(
+    _number(
         "--repeat",
-        type=click.IntRange(1, 200),
-        default=DEFAULT_REPEAT,
-        metavar="N",
-        help="How many further connections must be answered: one of several servers may be dead.",
+        1,
+        200,
+        "How many further connections must be answered: one of several servers may be dead.",
+        default=4,
     ),
     option(
         "--hold",
@@ -302,23 +265,15 @@ tunnel_options = together(
         help="Keep idle connections so long and see whether they still work; without a client "
         "certificate at most 115.",
     ),
-    option(
-        "-i",
-        "--inventory",
-        "inventories",
-        multiple=True,
-        type=click.Path(),
-        metavar="FILE",
-        show_default="from this host",
-        help="Diagnose from the workers of this inventory, through their vantages. Repeatable.",
+    _inventory_option(
+        "from this host", "Diagnose from the workers of this inventory, through their vantages."
     ),
-    option(
+    _repeatable(
         "--from",
         "from_",
-        multiple=True,
         metavar="ROLE|HOST",
         show_default="hosts of role worker",
-        help="From which hosts of the inventory. Repeatable.",
+        text="From which hosts of the inventory.",
     ),
-    output_option(TUNNEL_FORMATS),
+    output_option(),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from functools import partial
 
 import click
 
@@ -23,7 +23,7 @@ from netprobe.report.reading import read_run
 
 def report_verb(file: str, outputs: Sequence[str]) -> int:
     """Print an earlier run again; the exit status is that of the run."""
-    wanted = parse_outputs(outputs, RUN_FORMATS, "text")
+    wanted = parse_outputs(outputs, RUN_FORMATS)
     info, collector = read_run(file)
     try:
         return finish(info, collector, wanted, [])
@@ -37,10 +37,8 @@ def finish(
     """Write every output, say what could not be written, and give the exit status."""
     report = Report(info, collector, fold(collector.failures()))
 
-    def render(format_: str, stream: TextIO) -> None:
-        REPORTS[format_](report, stream)
-
-    unwritten = [*problems, *write_outputs(outputs, render)]
+    writers = {name: partial(write, report) for name, write in REPORTS.items()}
+    unwritten = [*problems, *write_outputs(outputs, writers)]
     for problem in unwritten:
         click.echo(f"netprobe: {problem}", err=True)
     if all(output.path for output in outputs):

@@ -5,19 +5,24 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TextIO
 
 import click
 
 from netprobe import pipeline
-from netprobe.cli.options import HOST_FORMATS, PLAN_FORMATS, RUN_FORMATS, VerbOptions
+from netprobe.cli.options import (
+    PAGE_FORMATS,
+    RUN_FORMATS,
+    VerbOptions,
+    require_matrix,
+)
 from netprobe.cli.report import finish
-from netprobe.errors import NetprobeError, RequestError
+from netprobe.errors import RequestError
+from netprobe.judge.verdict import Rules
 from netprobe.model.exit import PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -26,10 +31,11 @@ from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
+from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
-from netprobe.report.outputs import check_file, parse_outputs, write_outputs
+from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
@@ -43,61 +49,29 @@ from netprobe.report.record import (
     kept,
 )
 from netprobe.report.terminal_safe import clean
+from netprobe.vantage.launch import Launcher
 
 
 def run_verb(options: VerbOptions) -> int:
     """Plan, probe, report."""
-    outputs = parse_outputs(options["outputs"], RUN_FORMATS, "text")
-    if options["record"]:
-        check_file(f"--record {options['record']}", options["record"])
+    outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    request = request_of(options)
+    plan = _make_plan(options)
     earlier = read_earlier(options["resume"]) if options["resume"] else None
     if options["record"]:
-        _refuse_to_overwrite(options["record"], earlier)
-    plan = pipeline.make_plan(request)
-    probing = _read_probing(options)
-    with ExitStack() as stack:
-        collector = Collector(ranges_of(plan))
-        stack.callback(collector.close)
-        run = _start_run(plan, collector, earlier, options["record"])
-        info = run.probe(probing)
-        return finish(info, collector, outputs, run.problems())
-
-
-@dataclass(frozen=True, slots=True)
-class _RunInProgress:
-    """One run with its sinks. ``done`` are the ports that an earlier record holds already."""
-
-    plan: Plan
-    collector: Collector
-    writer: RecordWriter | None
-    done: Mapping[ResultKey, Ports]
-    note: str | None
-
-    def probe(self, probing: pipeline.Probing) -> RunInfo:
-        """Probe, and end the record whatever happens."""
-        sink: Sink = self.collector if self.writer is None else Both(self.collector, self.writer)
-        try:
+        _check_record_path(options["record"], earlier)
+    part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
+    launcher = make_launcher(options)
+    with closing(Collector(ranges_of(plan))) as collector:
+        done, notes = _take_over(earlier, plan, collector)
+        with _begin_record(options["record"], earlier, plan) as writer:
+            sink: Sink = collector if writer is None else Both(collector, writer)
             with progress(sys.stderr) as events:
-                info = pipeline.run(self.plan, probing, sink, events, self.done)
-        except BaseException:
-            self._close_record(None)
-            if self.writer is not None:
-                click.echo(f"netprobe: measured until then: {self.writer.path}", err=True)
-            raise
-        info = replace(info, notes=(*info.notes, self.note)) if self.note else info
-        self._close_record(info)
-        return info
-
-    def _close_record(self, info: RunInfo | None) -> None:
-        if self.writer is not None:
-            self.writer.close(info)
-
-    def problems(self) -> list[str]:
-        """Problems with the record, which never stop a run."""
-        return [self.writer.problem] if self.writer and self.writer.problem else []
+                run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
+                info = run.probe(settings_of(options), launcher)
+        info = replace(info, sample=sample, notes=(*info.notes, *notes))
+        return finish(info, collector, outputs, _end_record(writer, info))
 
 
 class Both:
@@ -113,8 +87,9 @@ class Both:
         self._second.add(result)
 
 
-def _refuse_to_overwrite(path: str, earlier: Earlier | None) -> None:
+def _check_record_path(path: str, earlier: Earlier | None) -> None:
     """A record may have cost hours. Raises RequestError unless it is the one that is resumed."""
+    check_file(f"--record {path}", path)
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
     resumed = earlier is not None and os.path.samefile(path, earlier.path)
@@ -125,43 +100,59 @@ def _refuse_to_overwrite(path: str, earlier: Earlier | None) -> None:
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
 
 
-def _start_run(
-    plan: Plan, collector: Collector, earlier: Earlier | None, path: str | None
-) -> _RunInProgress:
-    """Take over what an earlier run left, then begin the new record: they may be one file."""
-    done: Mapping[ResultKey, Ports] = {}
-    note = None
-    if earlier is not None:
-        for result in kept(earlier, plan):
-            collector.add(result)
-        done = done_ports(kept(earlier, plan))
-        then = earlier.info.started_at or "an earlier time"
-        note = f"final results of {earlier.path}, begun {then}, were not probed again"
-    writer = None
-    if path is not None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        before = () if earlier is None else kept(earlier, plan)
-        writer = RecordWriter(path, header_of(plan, now), before)
-    return _RunInProgress(plan, collector, writer, done, note)
+def _take_over(
+    earlier: Earlier | None, plan: Plan, collector: Collector
+) -> tuple[Mapping[ResultKey, Ports], tuple[str, ...]]:
+    """Take over the final results of an earlier run: the ports that are done, and a note."""
+    if earlier is None:
+        return {}, ()
+    for result in kept(earlier, plan):
+        collector.add(result)
+    then = earlier.info.started_at or "an earlier time"
+    note = f"final results of {earlier.path}, begun {then}, were not probed again"
+    return done_ports(kept(earlier, plan)), (note,)
+
+
+@contextmanager
+def _begin_record(
+    path: str | None, earlier: Earlier | None, plan: Plan
+) -> Iterator[RecordWriter | None]:
+    """Begin the new record with all that the earlier one leaves: they may be one file."""
+    if path is None:
+        yield None
+        return
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    before = () if earlier is None else kept(earlier, plan)
+    writer = RecordWriter(path, header_of(plan, now), before)
+    try:
+        yield writer
+    except BaseException:
+        writer.close(None)
+        click.echo(f"netprobe: measured until then: {path}", err=True)
+        raise
+
+
+def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
+    """End the record; give back its problems, which never stop a run."""
+    if writer is None:
+        return []
+    writer.close(info)
+    return [writer.problem] if writer.problem else []
 
 
 def plan_verb(options: VerbOptions) -> int:
     """Print the plan."""
-    outputs = parse_outputs(options["outputs"], PLAN_FORMATS, "text")
-    plan = pipeline.make_plan(request_of(options))
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    plan = _make_plan(options)
     cost = estimate(plan)
-
-    def render(format_: str, stream: TextIO) -> None:
-        if format_ == "json":
-            write_plan_json(plan, cost, options["count"], stream)
-        elif options["count"]:
-            write_plan_count(plan, cost, stream)
-        else:
-            write_plan_text(plan, cost, stream)
 
     if options["count"]:
         _tell_notes(plan)
-    raise_problems(write_outputs(outputs, render))
+    writers = {
+        "text": partial(write_plan_count if options["count"] else write_plan_text, plan, cost),
+        "json": partial(write_plan_json, plan, cost, options["count"]),
+    }
+    write_or_raise(outputs, writers)
     return 0
 
 
@@ -177,14 +168,14 @@ def _tell_note(note: str) -> None:
 
 def check_hosts_verb(options: VerbOptions) -> int:
     """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
-    outputs = parse_outputs(options["outputs"], HOST_FORMATS, "text")
-    plan = pipeline.make_plan(request_of(options))
+    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    plan = _make_plan(options)
     _tell_notes(plan)
-    probing = pipeline.Probing(forks=options["forks"], become_password=password_of(options))
+    launcher = make_launcher(options)
     with progress(sys.stderr) as events:
-        hosts = pipeline.check_hosts(plan, probing, events)
-    formats = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
-    raise_problems(write_outputs(outputs, lambda format_, stream: formats[format_](stream)))
+        hosts = pipeline.check_hosts(plan, launcher, events)
+    writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
+    write_or_raise(outputs, writers)
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
 
 
@@ -192,48 +183,37 @@ def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or bool(host.facts.get("sudo_failed"))
 
 
-def raise_problems(problems: list[str]) -> None:
-    """Raise all of them as one, if there are any."""
-    if problems:
-        raise NetprobeError("\n".join(problems))
+def _make_plan(options: VerbOptions) -> Plan:
+    """The plan of a verb's options. Raises RequestError where no matrix is named."""
+    require_matrix(options["matrices"])
+    words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
+    files = (options["matrices"], options["inventories"], options["sets"])
+    return pipeline.make_plan(*files, Selection(*words))
 
 
-def request_of(options: VerbOptions) -> pipeline.Request:
-    """The request of a verb's options. Raises RequestError where no matrix is named."""
-    if not options["matrices"]:
-        raise RequestError(
-            "no matrix: give --matrix NAME or FILE (`netprobe matrix list` shows the bundled ones)"
-        )
-    return pipeline.Request(
-        matrices=options["matrices"],
-        inventories=options["inventories"],
-        sets=options["sets"],
-        selection=Selection(
-            options["limit"],
-            options["from_"],
-            options["to"],
-            options["only"],
-            options["protocol"],
-        ),
-    )
-
-
-def _read_probing(options: VerbOptions) -> pipeline.Probing:
-    return pipeline.Probing(
+def settings_of(options: VerbOptions) -> ProbeSettings:
+    """How to probe, for ``run`` and for ``explain``, which has fewer of the options."""
+    return ProbeSettings(
         timeout_s=options["timeout"],
-        retries=options["retries"],
-        rate=options["rate"],
-        forks=options["forks"],
-        listen=not options["no_listen"],
-        strict=options["strict"],
-        live=options["live"],
-        sample=options["sample"],
-        max_results=options["max_results"],
-        become_password=password_of(options),
+        looks=options["retries"] + 1,
+        rate=options.get("rate"),
+        forks=options.get("forks", FORKS),
+        # Where everything is supposed to run, a listener of ours would stand in for a dead service.
+        listen=not options["no_listen"] and not options["live"],
     )
 
 
-def password_of(options: VerbOptions) -> str | None:
+def rules_of(options: VerbOptions) -> Rules:
+    """How to judge."""
+    return Rules(options["strict"], options["live"])
+
+
+def make_launcher(options: VerbOptions) -> Launcher:
+    """What starts the agents, with the sudo password where one is given."""
+    return Launcher(become_password=_read_password(options))
+
+
+def _read_password(options: VerbOptions) -> str | None:
     """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
     given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
     if not options["ask_become_pass"]:

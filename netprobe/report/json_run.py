@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
 import netprobe
 from netprobe.model.codec import (
@@ -22,38 +22,47 @@ from netprobe.report.spool import place
 
 def write_json(report: Report, stream: TextIO) -> None:
     """Write the document; memory holds one result at a time."""
-    head = _head_to_json(report)
-    findings: Iterable[Json] = map(finding_to_json, report.findings)
-    results: Iterable[Json] = map(result_to_json, report.collector.results())
-    stream.write("{")
-    for key, value in head.items():
-        stream.write(f'"{key}": {_to_ascii_json(value)},\n ')
-    stream.writelines(_write_array("findings", findings))
-    stream.write(",\n ")
-    stream.writelines(_write_array("results", results))
-    stream.write(f',\n "skipped": {_to_ascii_json(info_to_json(report.info)["skipped"])}')
-    stream.write("}\n")
-
-
-def _head_to_json(report: Report) -> Json:
     info = info_to_json(report.info)
-    del info["skipped"]
-    warnings = [
-        {"text": text, "count": about.flows} for text, about in report.collector.warned.items()
-    ]
-    return {
+    skipped = info.pop("skipped")
+    warned = sorted(report.collector.warned.items())
+    refused = sorted(report.collector.refused.items(), key=lambda item: place(item[1].first))
+    document = {
         "schema": RUN_SCHEMA,
         "netprobe_version": netprobe.__version__,
         **info,
         "summary": summary_to_json(report.summary),
-        "warnings": sorted(warnings, key=lambda item: str(item["text"])),
-        "refusals": [
-            _refusal_to_json(end, survey)
-            for end, survey in sorted(
-                report.collector.refused.items(), key=lambda item: place(item[1].first)
-            )
-        ],
+        "warnings": [{"text": text, "count": about.flows} for text, about in warned],
+        "refusals": [_refusal_to_json(end, survey) for end, survey in refused],
+        "findings": map(finding_to_json, report.findings),
+        "results": map(result_to_json, report.collector.results()),
+        "skipped": skipped,
     }
+    write_document(document, stream)
+
+
+def write_document(document: Json, stream: TextIO) -> None:
+    """Write an object: one key a line, and of an iterator one element a line.
+
+    Everything is ASCII, so that no locale, pipe or editor can damage it.
+    """
+    before = "{"
+    for key, value in document.items():
+        stream.write(f'{before}"{key}": ')
+        if isinstance(value, Iterator):
+            stream.writelines(_array_texts(value))
+        else:
+            stream.write(json.dumps(value))
+        before = ",\n "
+    stream.write("}\n")
+
+
+def _array_texts(items: Iterator[Json]) -> Iterator[str]:
+    yield "["
+    before = "\n  "
+    for item in items:
+        yield f"{before}{json.dumps(item)}"
+        before = ",\n  "
+    yield "]"
 
 
 def _refusal_to_json(end: End, survey: Survey) -> Json:
@@ -65,17 +74,3 @@ def _refusal_to_json(end: End, survey: Survey) -> Json:
         "ports": survey.ports_text(),
         "count": survey.flows,
     }
-
-
-def _write_array(name: str, items: Iterable[Json]) -> Iterator[str]:
-    yield f'"{name}": ['
-    before = "\n  "
-    for item in items:
-        yield f"{before}{_to_ascii_json(item)}"
-        before = ",\n  "
-    yield "]"
-
-
-def _to_ascii_json(value: Any) -> str:
-    """ASCII, so that no locale, pipe or editor can damage it."""
-    return json.dumps(value)

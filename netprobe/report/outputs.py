@@ -6,14 +6,15 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
-from netprobe.errors import RequestError
+from netprobe.errors import NetprobeError, RequestError
 
-Render = Callable[[TextIO], None]
+# Writes one report in one format.
+Writer = Callable[[TextIO], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,9 @@ class OutputTarget:
     path: str | None = None
 
 
-def parse_outputs(
-    texts: Sequence[str], formats: Sequence[str], default: str
-) -> tuple[OutputTarget, ...]:
-    """Read the ``-o`` options. Raises RequestError for what cannot be meant."""
-    outputs = tuple(_parse_output(text, formats) for text in texts) or (OutputTarget(default),)
+def parse_outputs(texts: Sequence[str], formats: Sequence[str]) -> tuple[OutputTarget, ...]:
+    """Read the ``-o`` options, without any the first format. Raises RequestError for nonsense."""
+    outputs = tuple(_parse_output(text, formats) for text in texts) or (OutputTarget(formats[0]),)
     paths = [output.path or "standard output" for output in outputs]
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
@@ -57,15 +56,20 @@ def check_file(option: str, path: str) -> None:
         raise RequestError(f"{option}: that is a folder, expected a file")
 
 
-def write_outputs(
-    outputs: Sequence[OutputTarget], render: Callable[[str, TextIO], None]
-) -> list[str]:
+def write_or_raise(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]) -> None:
+    """Write every output. Raises NetprobeError with a line for each that cannot be written."""
+    problems = write_outputs(outputs, writers)
+    if problems:
+        raise NetprobeError("\n".join(problems))
+
+
+def write_outputs(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]) -> list[str]:
     """Write every output, also after one of them failed; give back a line for each that did."""
     problems: list[str] = []
     for output in outputs:
         try:
             with _open_stream(output.path) as stream:
-                render(output.format, stream)
+                writers[output.format](stream)
         except BrokenPipeError:
             discard_stdout()  # `| head` is no failure
         except OSError as error:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, TextIO
+from collections.abc import Iterator
+from typing import Protocol, TextIO
 
 import netprobe
 from netprobe.model.codec import skipped_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
+from netprobe.report.json_run import write_document
 from netprobe.report.page import encodable
 from netprobe.report.terminal_safe import clean
 from netprobe.report.wording import duration, listed, plural
@@ -49,16 +49,16 @@ def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
 
 def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     """Write the totals only; nothing is walked."""
-    paced = f", {duration(cost.paced_udp_seconds)} of them UDP pacing" if _is_paced(cost) else ""
+    paced = (
+        f", {duration(cost.paced_udp_seconds)} of them UDP pacing"
+        if cost.paced_udp_seconds >= 1
+        else ""
+    )
     stream.write(
         f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
         f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced}; "
         f"{plural(len(plan.skipped), 'requirement')} skipped\n"
     )
-
-
-def _is_paced(cost: PlanCost) -> bool:
-    return cost.paced_udp_seconds >= 1
 
 
 def _measure_widths(plan: Plan) -> list[int]:
@@ -113,40 +113,25 @@ def _lines_after_table(plan: Plan) -> Iterator[str]:
 
 def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> None:
     """Write ``netprobe.plan/1`` as a stream, one flow a line; ``count`` leaves the flows out."""
-    head: Json = {
+    document: Json = {
         "schema": SCHEMA,
         "netprobe_version": netprobe.__version__,
         "matrices": to_json(plan.matrices),
         "selection": plan.selection,
-        "totals": _totals_to_json(plan, cost),
+        "totals": {
+            "flows": cost.flows,
+            "packets": cost.packets,
+            "listeners": cost.listeners,
+            "seconds": round(cost.seconds, 1),
+            "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
+            "skipped": len(plan.skipped),
+        },
         "notes": list(plan.notes),
         "skipped": [skipped_to_json(item) for item in plan.skipped],
     }
-    lines = [f'"{key}": {json.dumps(value)}' for key, value in head.items()]
-    stream.write("{" + ",\n ".join(lines))
     if not count:
-        stream.write(',\n "flows": [')
-        stream.writelines(_write_elements(_flow_json(flow) for flow in plan.flows()))
-        stream.write("]")
-    stream.write("}\n")
-
-
-def _write_elements(items: Iterable[Json]) -> Iterator[str]:
-    before = "\n  "
-    for item in items:
-        yield f"{before}{json.dumps(item)}"
-        before = ",\n  "
-
-
-def _totals_to_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:
-    return {
-        "flows": cost.flows,
-        "packets": cost.packets,
-        "listeners": cost.listeners,
-        "seconds": round(cost.seconds, 1),
-        "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
-        "skipped": len(plan.skipped),
-    }
+        document["flows"] = map(_flow_json, plan.flows())
+    write_document(document, stream)
 
 
 def _flow_json(flow: Flow) -> Json:

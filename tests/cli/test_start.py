@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe import __version__, pipeline
+from netprobe import __version__
 from netprobe.cli import options as cli_options
 from netprobe.probe.settings import FORKS, LOOKS
 from netprobe.report import REPORTS
@@ -105,8 +105,8 @@ def test_help_shows_defaults(tmp_path: Path) -> None:
     text = netprobe("run", "--help", cwd=tmp_path).stdout
 
     assert f"[default: {FORKS};" in text
-    assert f"[default: {pipeline.MAX_RESULTS};" in text
-    assert cli_options.DEFAULT_RETRIES == LOOKS - 1
+    assert f"[default: {LOOKS - 1};" in text
+    assert "[default: 5000000;" in text
     assert "--jobs" not in text
     assert tuple(REPORTS) == cli_options.RUN_FORMATS
     assert "inventory.yaml" in text

@@ -372,3 +372,23 @@ def test_schema(kind: str, tmp_path: Path) -> None:
     printed = json.loads(netprobe("schema", kind, cwd=tmp_path).stdout)
 
     assert printed["$schema"].startswith("https://json-schema.org/")
+
+
+def test_sample(folder: Path) -> None:
+    """A sample is called one, and counts as the plan."""
+    words = ("--only", "web", "--from", "here", "--to", "here", "--sample", "2")
+    done = netprobe("run", *TINY, *words, "-o", "json", cwd=folder)
+    run = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert run["sample"].startswith("1 of 1 pairs and 3 of 22 flows (2 peers of each host")
+    assert run["planned_flows"] == run["summary"]["pass"] == 3
+
+
+def test_too_many_results(folder: Path) -> None:
+    """A plan over the limit is refused before anything is probed or written."""
+    done = netprobe("run", *TINY, "--max-results", "3", "--record", "r", cwd=folder)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("netprobe: the plan has 12 results, more than 3: choose a part")
+    assert not (folder / "r").exists()

@@ -17,19 +17,20 @@ from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 FORMATS = ("text", "json")
 
 
-def render(format_: str, stream: TextIO) -> None:
-    """A short report."""
-    stream.write(f"a {format_} report\n")
+WRITERS = {
+    "text": lambda stream: stream.write("a text report\n"),
+    "json": lambda stream: stream.write("a json report\n"),
+}
 
 
 def test_parse(tmp_path: Path) -> None:
     """Formats with and without a file; none at all is the default."""
-    assert parse_outputs((), FORMATS, "text") == (OutputTarget("text"),)
-    assert parse_outputs(("text", f"json={tmp_path}/x=y"), FORMATS, "text") == (
+    assert parse_outputs((), FORMATS) == (OutputTarget("text"),)
+    assert parse_outputs(("text", f"json={tmp_path}/x=y"), FORMATS) == (
         OutputTarget("text"),
         OutputTarget("json", f"{tmp_path}/x=y"),
     )
-    assert parse_outputs(("json=-",), FORMATS, "text") == (OutputTarget("json"),)
+    assert parse_outputs(("json=-",), FORMATS) == (OutputTarget("json"),)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_parse(tmp_path: Path) -> None:
 def test_wrong_outputs(texts: list[str], problem: str) -> None:
     """What cannot be meant is refused before a run that takes minutes."""
     with pytest.raises(RequestError) as caught:
-        parse_outputs(texts, FORMATS, "text")
+        parse_outputs(texts, FORMATS)
     assert str(caught.value).startswith(problem)
 
 
@@ -57,12 +58,12 @@ def test_file_appears_whole(tmp_path: Path) -> None:
     path.chmod(0o640)
     seen: list[str] = []
 
-    def slow(format_: str, stream: TextIO) -> None:
+    def slow(stream: TextIO) -> None:
         stream.write("new")
         stream.flush()
         seen.append(path.read_text())
 
-    assert write_outputs([OutputTarget("text", str(path))], slow) == []
+    assert write_outputs([OutputTarget("text", str(path))], {"text": slow}) == []
     assert (seen, path.read_text()) == (["old"], "new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
@@ -72,7 +73,7 @@ def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
     """A new report can be read by whoever may read new files of this user."""
     mask = os.umask(0o022)
     os.umask(mask)
-    write_outputs([OutputTarget("text", str(tmp_path / "new"))], render)
+    write_outputs([OutputTarget("text", str(tmp_path / "new"))], WRITERS)
 
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o666 & ~mask
 
@@ -80,7 +81,7 @@ def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
 def test_links_stay_links(tmp_path: Path) -> None:
     """A link is followed, not replaced."""
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_outputs([OutputTarget("text", str(tmp_path / "link"))], render)
+    write_outputs([OutputTarget("text", str(tmp_path / "link"))], WRITERS)
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "a text report\n"
@@ -95,7 +96,7 @@ def test_one_full_disk_does_not_cost_the_others(tmp_path: Path) -> None:
             OutputTarget("json", str(good)),
             OutputTarget("json", "/no/x"),
         ],
-        render,
+        WRITERS,
     )
 
     assert problems == [
@@ -110,11 +111,11 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("old")
 
-    def fail(format_: str, stream: TextIO) -> None:
+    def fail(stream: TextIO) -> None:
         stream.write("half")
         raise OSError(28, "No space left on device")
 
-    assert write_outputs([OutputTarget("text", str(path))], fail) == [
+    assert write_outputs([OutputTarget("text", str(path))], {"text": fail}) == [
         f"cannot write text to {path}: No space left on device"
     ]
     assert path.read_text() == "old"
@@ -124,7 +125,8 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 PRINT = """
 import sys
 from netprobe.report.outputs import OutputTarget, write_outputs
-problems = write_outputs([OutputTarget("text")], lambda name, stream: stream.write("x" * 1_000_000))
+writers = {"text": lambda stream: stream.write("x" * 1_000_000)}
+problems = write_outputs([OutputTarget("text")], writers)
 print(problems, file=sys.stderr)
 """
 
