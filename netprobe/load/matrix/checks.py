@@ -125,7 +125,7 @@ class Checks:
             setting = self.settings[name]
             for place, value in self._items(path_of_name) or [(path_of_name, wanted)]:
                 try:
-                    if setting is not None and value is not None:
+                    if setting is not None:
                         parse_term(setting, value)
                 except ValueError as error:
                     self.document.add_problem(place, f"setting {quoted(name)}: {error}")
