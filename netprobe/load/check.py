@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.inventory.discover import check_loopback, is_ansible, read_one
-from netprobe.load.inventory.loopback import loopback_notes
-from netprobe.load.matrix.bundled import SUFFIXES, bundled_folder, bundled_names, is_path
+from netprobe.load.inventory.discover import is_ansible, read_inventories
+from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
 from netprobe.load.yaml.source import read_bytes, top_keys
@@ -33,26 +32,20 @@ def _check_file(given: str, problems: list[Problem]) -> str:
         problems.append(Problem(path, 0, 0, words))
         return ""
     if kind == "inventory":
-        inventory = read_one(path, problems)
-        if inventory is None:
-            return ""
-        check_loopback(inventory, problems)
-        every = (*inventory.notes, *loopback_notes(inventory.hosts))
-        notes = "".join(f"\n  note: {note}" for note in every)
-        return (
-            f"{given}: inventory, {_count_text(len(inventory.hosts), 'host')}, no problems{notes}"
-        )
-    matrices = read_matrices([path], problems)
-    if not matrices:
-        return ""
-    count = _count_text(len(matrices[0].requirements), "requirement")
-    return f"{given}: matrix {matrices[0].name}, {count}, no problems"
+        inventory = read_inventories([path], problems)
+        notes = "".join(f"\n  note: {note}" for note in inventory.notes)
+        return f"{given}: inventory, {_count_text(inventory.hosts, 'host')}, no problems{notes}"
+    return "".join(
+        f"{given}: matrix {matrix.name}, {_count_text(matrix.requirements, 'requirement')}, "
+        "no problems"
+        for matrix in read_matrices([path], problems)
+    )
 
 
 def _path_of(given: str) -> str:
     """A bundled name stands for its file, unless there is a file of this name."""
     if not is_path(given) and not Path(given).exists() and given in bundled_names():
-        return str(bundled_folder() / f"{given}.yaml")
+        return str(bundled_path(given))
     return given if is_path(given) else f"./{given}"
 
 
@@ -69,5 +62,5 @@ def _guess_kind(path: str) -> str:
     return "inventory" if is_inventory else "matrix"
 
 
-def _count_text(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count_text(things: Sequence[object], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"

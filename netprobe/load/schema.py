@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from netprobe.errors import RequestError
@@ -24,12 +23,11 @@ def json_schema(kind: str) -> Schema:
         raise RequestError(unknown("kind of file", kind, MODELS))
     made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")
     _tidy_schema(made)
-    title = f"netprobe {kind} file"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:netprobe:schema:{kind}:{VERSION}",
         **made,
-        "title": title,
+        "title": f"netprobe {kind} file",
     }
 
 
@@ -42,14 +40,9 @@ def _tidy_schema(part: object) -> None:
     """Drop what only pydantic needs: titles that repeat the key, null for keys left out."""
     if isinstance(part, dict):
         _tidy_mapping(part)
-    for item in _parts_of(part):
+        part = list(part.values())
+    for item in part if isinstance(part, list) else ():
         _tidy_schema(item)
-
-
-def _parts_of(part: object) -> Iterable[object]:
-    if isinstance(part, dict):
-        return part.values()
-    return part if isinstance(part, list) else ()
 
 
 def _tidy_mapping(part: Schema) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
@@ -54,53 +55,41 @@ _NETWORK = "192.0.2"
 _OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router", "client"}
 
 
-def starter_inventory(matrices: Matrix | Sequence[Matrix]) -> str:
+def starter_inventory(matrices: Sequence[Matrix]) -> str:
     """A commented inventory that loads and plans as it is: a host for each role, all settings."""
-    return "".join(_write_parts([matrices] if isinstance(matrices, Matrix) else matrices))
+    return "".join(_write_parts(matrices))
 
 
 def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
-    names = " and ".join(matrix.name for matrix in matrices)
-    options = " ".join(f"--matrix {_matrix_argument(matrix)}" for matrix in matrices)
-    yield _HEAD.format(what=_write_titles(matrices), options=options)
-    if any(matrix.settings for matrix in matrices):
-        yield _SETTINGS
-    for matrix, setting in _all_settings(matrices):
-        yield _write_setting(matrix, setting, matrices)
-    yield f"\n# Roles of {names}; a role may have no host, a host may have several roles:\n"
-    for role in _all_roles(matrices):
-        yield _write_role(role)
-    yield "hosts:\n"
-    for number, role in enumerate(_all_roles(matrices), 1):
-        yield _write_host(role, number, any(_role_sends(matrix, role) for matrix in matrices))
-        if number == 1:
-            yield _HOST_NOTE.format(roles=", ".join(role.name for role in _all_roles(matrices)[:2]))
-
-
-def _matrix_argument(matrix: Matrix) -> str:
-    return matrix.name if matrix.name in bundled_names() else "FILE"
-
-
-def _write_titles(matrices: Sequence[Matrix]) -> str:
-    return "".join(f"#   {matrix.name}: {matrix.title}\n" for matrix in matrices)
-
-
-def _all_roles(matrices: Sequence[Matrix]) -> list[Role]:
-    """Every role once, as the first matrix that has it describes it."""
+    # Every setting and role once, as the first matrix that has it describes it.
+    settings: dict[str, Matrix] = {}
     roles: dict[str, Role] = {}
-    for role in (role for matrix in matrices for role in matrix.roles.values()):
-        roles.setdefault(role.name, role)
-    return list(roles.values())
-
-
-def _all_settings(matrices: Sequence[Matrix]) -> Iterator[tuple[Matrix, Setting]]:
-    """Every setting once, with the first matrix that has it."""
-    seen: set[str] = set()
     for matrix in matrices:
-        for setting in matrix.settings.values():
-            if setting.name not in seen:
-                seen.add(setting.name)
-                yield matrix, setting
+        for name in matrix.settings:
+            settings.setdefault(name, matrix)
+        for name, role in matrix.roles.items():
+            roles.setdefault(name, role)
+    yield _write_head(matrices)
+    if settings:
+        yield _SETTINGS
+    for name, matrix in settings.items():
+        yield _write_setting(matrix, matrix.settings[name], matrices)
+    names = " and ".join(matrix.name for matrix in matrices)
+    yield f"\n# Roles of {names}; a role may have no host, a host may have several roles:\n"
+    yield from map(_write_role, roles.values())
+    yield "hosts:\n"
+    sources = {name for matrix in matrices for one in matrix.requirements for name in one.sources}
+    for number, name in enumerate(roles, 1):
+        yield _write_host(name, number, name in sources)
+        if number == 1:
+            yield _HOST_NOTE.format(roles=", ".join([*roles][:2]))
+
+
+def _write_head(matrices: Sequence[Matrix]) -> str:
+    titles = "".join(f"#   {matrix.name}: {matrix.title}\n" for matrix in matrices)
+    bundled = bundled_names()
+    names = (matrix.name if matrix.name in bundled else "FILE" for matrix in matrices)
+    return _HEAD.format(what=titles, options=" ".join(f"--matrix {name}" for name in names))
 
 
 def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:
@@ -112,19 +101,15 @@ def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix])
         lines.append("  # true or false")
     elif setting.type != "string":
         lines.append(f"  # a {setting.type}")
-    others = [one.settings.get(setting.name, setting) for one in matrices]
-    if all(_shape_of(one) == _shape_of(setting) for one in others):
-        lines.append(f"  {setting.name}: {_value_text(setting.default)}")
+    line = f"{setting.name}: {_value_text(setting.default)}"
+    others = (one.settings.get(setting.name, setting) for one in matrices)
+    if all(replace(one, description=setting.description) == setting for one in others):
+        lines.append(f"  {line}")
     else:
-        lines.append(
-            "  # The matrices differ in it: --set MATRIX:KEY=VALUE says it to one of them."
-        )
-        lines.append(f"  # {setting.name}: {_value_text(setting.default)}   # as in {matrix.name}")
+        hint = "--set MATRIX:KEY=VALUE says it to one of them"
+        lines.append(f"  # The matrices differ in it: {hint}.")
+        lines.append(f"  # {line}   # as in {matrix.name}")
     return "".join(f"{line}\n" for line in lines)
-
-
-def _shape_of(setting: Setting) -> tuple[object, ...]:
-    return (setting.type, setting.values, setting.default)
 
 
 def _value_text(value: SettingValue) -> str:
@@ -138,13 +123,9 @@ def _write_role(role: Role) -> str:
     return f"#   {role.name}: {role.description}{implied}".rstrip() + "\n"
 
 
-def _role_sends(matrix: Matrix, role: Role) -> bool:
-    return any(role.name in requirement.sources for requirement in matrix.requirements)
-
-
-def _write_host(role: Role, number: int, sends: bool) -> str:
-    lines = [f"  {role.name}-0:", f"    address: {_NETWORK}.{number}", f"    roles: [{role.name}]"]
-    if _OUTSIDE & set(role.name.split("-")):
+def _write_host(role: str, number: int, sends: bool) -> str:
+    lines = [f"  {role}-0:", f"    address: {_NETWORK}.{number}", f"    roles: [{role}]"]
+    if _OUTSIDE & set(role.split("-")):
         here = "    # vantage: local   # if this machine is it; none if no probe can start there"
         lines.append(here if sends else "    vantage: none")
     return "".join(f"{line}\n" for line in lines)

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.file import read_inventory
-from netprobe.load.inventory.roles import check_roles
 from netprobe.load.matrix.bundled import bundled_path
 from netprobe.load.matrix.chosen_settings import choose
 from netprobe.load.matrix.file import load_matrices, read_matrices
-from netprobe.load.request import load_request
+from netprobe.load.request import check_roles, load_request
 from netprobe.model.inventory import Inventory
 from netprobe.plan.conditions import holds, why_not
 
@@ -63,7 +62,7 @@ def read_as_matrix(path: str, problems: list[Problem]) -> object:
     if problems:
         return None
     chosen, _ = choose(matrices, Inventory(()), [])
-    check_roles(chosen, Inventory(()))
+    check_roles(chosen, Inventory(()), [])
     for one in chosen:
         for requirement in one.matrix.requirements:
             why_not(requirement, one)
@@ -76,15 +75,9 @@ def read_as_inventory(path: str, problems: list[Problem]) -> object:
     inventory = read_inventory(path, problems)
     if inventory is not None:
         matrices = load_matrices([str(GOOD / "base.yaml")])
-        for stage in (lambda: choose(matrices, inventory, []), lambda: roles(inventory)):
-            quietly(stage)
+        quietly(lambda: choose(matrices, inventory, []))
+        check_roles(choose(matrices, Inventory(()), [])[0], inventory, [])
     return inventory
-
-
-def roles(inventory: Inventory) -> object:
-    """Compare the roles with those of the base matrix."""
-    chosen, _ = choose(load_matrices([str(GOOD / "base.yaml")]), Inventory(()), [])
-    return check_roles(chosen, inventory)
 
 
 def quietly(stage: Callable[[], object]) -> None:

@@ -21,7 +21,7 @@ def test_loads_and_plans(name: str, tmp_path: Path) -> None:
     """The printed inventory has no problems, needs no notes, keeps the defaults, and plans."""
     (matrix,) = load_matrices([name])
     path = tmp_path / "inventory.yaml"
-    path.write_text(starter_inventory(matrix))
+    path.write_text(starter_inventory([matrix]))
 
     chosen, inventory, notes = load_request([name], [str(path)], [])
 

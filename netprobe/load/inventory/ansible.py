@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from netprobe.errors import Problem, RequestError
@@ -32,16 +33,18 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
         problems.append(Problem(path, 0, 0, str(error)))
         return None
     before = len(problems)
-    hosts = [
-        _HostReader(path, name, variables, problems) for name, variables in _list_hosts(listing)
-    ]
+    notes: list[str] = []
     roles = _groups_by_host(listing)
-    made = tuple(host for reader in hosts if (host := reader.host(roles.get(reader.name, ()))))
-    if not made and len(problems) == before:
+    hosts: list[Host] = []
+    every = _as_mapping(_as_mapping(listing.get("_meta")).get("hostvars"))
+    for name in _all_hosts(listing):
+        reader = _HostReader(path, name, _as_mapping(every.get(name)), problems, notes)
+        host = reader.host(roles.get(name, ()))
+        hosts.extend([host] if host else [])
+    if not hosts and len(problems) == before:
         problems.append(Problem(path, 0, 0, "Ansible finds no host in it, expected at least one"))
-    notes = [note for reader in hosts for note in reader.notes]
-    notes.extend(shared_addresses(made))
-    return None if len(problems) > before else Inventory(made, notes=tuple(notes))
+    notes.extend(shared_addresses(hosts))
+    return None if len(problems) > before else Inventory(tuple(hosts), notes=tuple(notes))
 
 
 def _run_ansible_inventory(path: str) -> AnsibleVars:
@@ -76,12 +79,6 @@ def _last_words(output: bytes) -> str:
     return " ".join(kept)[-_MAX_WORDS:] or "it said nothing"
 
 
-def _list_hosts(listing: AnsibleVars) -> Iterator[tuple[str, AnsibleVars]]:
-    every = _as_mapping(_as_mapping(listing.get("_meta")).get("hostvars"))
-    for name in _all_hosts(listing):
-        yield name, _as_mapping(every.get(name))
-
-
 def _all_hosts(listing: AnsibleVars) -> list[str]:
     """Every host once, in the order in which the groups list them."""
     groups = [group for group in listing if group != "_meta"]
@@ -92,12 +89,12 @@ def _all_hosts(listing: AnsibleVars) -> list[str]:
 
 def _groups_by_host(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
     """The groups of every host: its own, and all groups that these are children of."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for group in listing:
         if group not in ("_meta", "all", "ungrouped"):
             for host in _members_of_group(listing, group, set()):
-                found.setdefault(host, []).append(group)
-    return {host: tuple(groups) for host, groups in found.items()}
+                found[host] = (*found.get(host, ()), group)
+    return found
 
 
 def _members_of_group(listing: AnsibleVars, group: str, seen: set[str]) -> set[str]:
@@ -119,17 +116,15 @@ def _as_mapping(value: object) -> AnsibleVars:
     return value if isinstance(value, dict) else {}
 
 
+@dataclass(frozen=True, slots=True)
 class _HostReader:
     """Reads one host's variables; unusable ones become a problem or a note."""
 
-    def __init__(
-        self, path: str, name: str, variables: AnsibleVars, problems: list[Problem]
-    ) -> None:
-        self.path = path
-        self.name = name
-        self.variables = variables
-        self.problems = problems
-        self.notes: list[str] = []
+    path: str
+    name: str
+    variables: AnsibleVars
+    problems: list[Problem]
+    notes: list[str]
 
     def host(self, roles: tuple[str, ...]) -> Host | None:
         """The host, or None after a problem was noted."""
@@ -198,12 +193,7 @@ class _HostReader:
                 self._add_problem(f"{name} does not parse ({error}), expected words as in a shell")
 
     def _read_become(self) -> Literal["sudo"] | None:
-        wanted = str(self._first_variable("ansible_become") or "false").lower() in (
-            "true",
-            "yes",
-            "1",
-            "on",
-        )
+        wanted = str(self._first_variable("ansible_become")).lower() in ("true", "yes", "1", "on")
         method = str(self._first_variable("ansible_become_method") or "sudo")
         if wanted and method not in ("sudo", "ansible.builtin.sudo"):
             words = f"become method {quoted(method)} is not used, netprobe knows only sudo"

@@ -38,25 +38,15 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
     """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
     found: list[tuple[str, Inventory]] = []
     for path in dict.fromkeys(paths or _find_inventories(problems)):
-        inventory = read_one(path, problems)
-        if inventory is not None:
-            found.append((path, inventory))
+        read = read_ansible if is_ansible(path) else read_inventory
+        one = read(path, problems)
+        if one is not None:
+            found.append((path, one))
     inventory = found[0][1] if len(found) == 1 else _merge_inventories(found, problems)
-    check_loopback(inventory, problems)
+    # Many hosts of an Ansible inventory take no part in a run.
+    of_yaml = (host for host in inventory.hosts if host.place)
+    problems.extend(loopback_problems(inventory.hosts, of_yaml))
     return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
-
-
-def check_loopback(inventory: Inventory, problems: list[Problem]) -> None:
-    """Note loopback addresses in YAML files; many hosts of an Ansible inventory take no part."""
-    ours = (host for host in inventory.hosts if host.place)
-    problems.extend(loopback_problems(inventory.hosts, ours))
-
-
-def read_one(path: str, problems: list[Problem]) -> Inventory | None:
-    """One inventory of either kind."""
-    if is_ansible(path):
-        return read_ansible(path, problems)
-    return read_inventory(path, problems)
 
 
 def is_ansible(path: str) -> bool:

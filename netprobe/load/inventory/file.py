@@ -10,12 +10,11 @@ from netprobe.load.inventory.models import (
     DefaultsFile,
     HostFile,
     InventoryFile,
-    ProxyFile,
     SshDefaultsFile,
     SshFile,
     VantageFile,
 )
-from netprobe.load.yaml.document import Document, check_header, is_header_problem
+from netprobe.load.yaml.document import Document, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import listed, quoted
@@ -25,55 +24,44 @@ from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vanta
 def read_inventory(path: str, problems: list[Problem]) -> Inventory | None:
     """Read a YAML inventory; None after its problems were noted."""
     document = read_document(path, problems)
-    return from_document(document, problems) if document else None
-
-
-def from_document(document: Document, problems: list[Problem]) -> Inventory | None:
-    """The inventory that a document holds; None after its problems were noted."""
     before = len(problems)
-    if not check_header(document, "inventory", problems):
+    if document is None or not check_header(document, "inventory"):
         return None
-    found: list[Problem] = []
-    file = validate(InventoryFile, document, found)
-    problems.extend(problem for problem in found if not is_header_problem(problem, document))
-    _check_hosts(document, problems)
+    file = validate(InventoryFile, document)
+    _check_hosts(document)
     if file is None or len(problems) > before:
         return None
     return _make_inventory(file, document)
 
 
-def _check_hosts(document: Document, problems: list[Problem]) -> None:
+def _check_hosts(document: Document) -> None:
     """Check rules over several keys, on plain values, so that other problems do not hide them."""
-    hosts = document.get(("hosts",))
-    if hosts == {}:
+    if document.get(("hosts",)) == {}:
         words = "there is no host in it, expected at least one"
-        problems.append(document.at_key(("hosts",), words))
-    for name, body in hosts.items() if isinstance(hosts, dict) else ():
+        document.add_key_problem(("hosts",), words)
+    for name, body in document.items(("hosts",)).items():
         if isinstance(body, dict):
-            problems.extend(_check_host(document, name, body))
+            _check_host(document, ("hosts", name), body)
 
 
-def _check_host(document: Document, name: str, body: dict[str, object]) -> list[Problem]:
-    path = ("hosts", name)
-    found = []
+def _check_host(document: Document, path: tuple[str, str], body: dict[str, object]) -> None:
     given = [key for key in ("address", "addresses") if body.get(key) not in (None, [])]
     if not given:
         words = 'the host has no address, expected "address" or "addresses"'
-        found.append(document.at_key(path, words))
+        document.add_key_problem(path, words)
     if len(given) == 2:
         words = 'both "address" and "addresses" stand here, expected one of them'
-        found.append(document.at_key((*path, "addresses"), words))
+        document.add_key_problem((*path, "addresses"), words)
     if body.get("roles") == []:
-        found.append(document.at((*path, "roles"), "the list is empty, expected at least one role"))
+        words = "the list is empty, expected at least one role"
+        document.add_problem((*path, "roles"), words)
     for key in ("addresses", "source_addresses", "roles"):
-        found.extend(_find_duplicates(document, (*path, key)))
-    return found
+        _check_duplicates(document, (*path, key))
 
 
-def _find_duplicates(document: Document, path: tuple[str, ...]) -> list[Problem]:
+def _check_duplicates(document: Document, path: tuple[str, str, str]) -> None:
     """Items of a list that stand there before, and a second source address of one family."""
     raw = document.get(path)
-    found: list[Problem] = []
     seen: set[str] = set()
     families: set[int | None] = set()
     for index, item in enumerate(raw if isinstance(raw, list) else ()):
@@ -82,13 +70,12 @@ def _find_duplicates(document: Document, path: tuple[str, ...]) -> list[Problem]
         family = address.family if address else None
         if same in seen:
             words = f"{quoted(item)} stands in the list twice, expected it once"
-            found.append(document.at((*path, index), words))
+            document.add_problem((*path, index), words)
         elif path[-1] == "source_addresses" and family and family in families:
             words = f"{quoted(item)} is a second IPv{family} address, expected one a family"
-            found.append(document.at((*path, index), words))
+            document.add_problem((*path, index), words)
         seen.add(same)
         families.add(family)
-    return found
 
 
 def _address_or_none(raw: object) -> Address | None:
@@ -104,13 +91,19 @@ def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
         for name, body in file.hosts.items()
     )
     places = {name: document.place(("settings", name)) for name in file.settings}
-    notes = (*_unused_ssh(file), *shared_addresses(hosts))
-    return Inventory(hosts, dict(file.settings), places, notes)
+    notes = [
+        f"host {host.name} has ssh settings that are not used: its vantage is "
+        + ("a command" if host.vantage.kind == "command" else host.vantage.kind)
+        for host in hosts
+        if file.hosts[host.name].ssh and host.vantage.kind != "ssh"
+    ]
+    return Inventory(hosts, dict(file.settings), places, (*notes, *shared_addresses(hosts)))
 
 
 def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:
     addresses = tuple(body.addresses) or (body.address,)
     become = body.become or defaults.become
+    proxy = body.proxy or defaults.proxy
     return Host(
         name=name,
         addresses=addresses,
@@ -118,7 +111,7 @@ def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) ->
         vantage=_make_vantage(body, defaults, addresses[0]),
         become="sudo" if become == "sudo" else None,
         source_addresses=tuple(body.source_addresses),
-        proxy=_make_proxy(body.proxy or defaults.proxy),
+        proxy=Proxy(proxy.https_proxy, proxy.http_proxy, tuple(proxy.no_proxy)) if proxy else None,
         place=place,
     )
 
@@ -127,41 +120,17 @@ def _make_vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> V
     chosen = body.vantage or defaults.vantage or VantageFile(kind="ssh")
     if chosen.command is not None:
         return Vantage("command", command=tuple(chosen.command))
-    if chosen.kind == "ssh":
-        return Vantage("ssh", ssh=_make_ssh(body, defaults, address))
-    return Vantage(chosen.kind or "none")
-
-
-def _make_ssh(body: HostFile, defaults: DefaultsFile, address: Address) -> Ssh:
-    """The host's own words, else those of ``defaults``; the first address if no host is named."""
-    common = defaults.ssh or SshDefaultsFile()
-    own = body.ssh or SshFile()
-    return Ssh(
+    if chosen.kind != "ssh":
+        return Vantage(chosen.kind or "none")
+    # The host's own words, else those of ``defaults``; the first address if no host is named.
+    own, common = body.ssh or SshFile(), defaults.ssh or SshDefaultsFile()
+    ssh = Ssh(
         host=own.host or address.text,
         user=own.user or common.user,
         port=own.port or common.port,
         options=tuple(own.options) or tuple(common.options),
     )
-
-
-def _make_proxy(file: ProxyFile | None) -> Proxy | None:
-    if file is None:
-        return None
-    return Proxy(file.https_proxy, file.http_proxy, tuple(file.no_proxy))
-
-
-def _unused_ssh(file: InventoryFile) -> list[str]:
-    """Hosts that say how ssh reaches them although no ssh goes there."""
-    default = file.defaults.vantage or VantageFile(kind="ssh")
-    return [
-        f"host {name} has ssh settings that are not used: its vantage is {_name_vantage(vantage)}"
-        for name, body in file.hosts.items()
-        if body.ssh and (vantage := body.vantage or default).kind != "ssh"
-    ]
-
-
-def _name_vantage(vantage: VantageFile) -> str:
-    return vantage.kind or "a command"
+    return Vantage("ssh", ssh=ssh)
 
 
 def shared_addresses(hosts: Sequence[Host]) -> list[str]:

@@ -8,13 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
-from netprobe.load.yaml.fields import NameField, Names, Value, check_name
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import FileModel, refuse
+from netprobe.load.yaml.validation import FileModel, NameField, Names, Value, check_name, refuse
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.inventory import Address
-
-SCHEMA = "netprobe.inventory/1"
 
 
 def _check_address(raw: object) -> Address:

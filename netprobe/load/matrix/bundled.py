@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import netprobe
-from netprobe.errors import Problem, RequestError
+from netprobe.errors import RequestError
 from netprobe.load.yaml.wording import instead_of, quoted
 
 SUFFIXES = (".yaml", ".yml")
@@ -28,8 +28,8 @@ def bundled_titles() -> dict[str, str]:
     # Shell completion wants the names alone, and quickly: without PyYAML.
     from netprobe.load.yaml.source import head  # noqa: PLC0415
 
-    paths = (bundled_folder() / f"{name}.yaml" for name in bundled_names())
-    return {path.stem: head(str(path), ("title",)).get("title", "") for path in paths}
+    paths = {name: str(bundled_path(name)) for name in bundled_names()}
+    return {name: head(path, ("title",)).get("title", "") for name, path in paths.items()}
 
 
 def is_path(text: str) -> bool:
@@ -39,18 +39,10 @@ def is_path(text: str) -> bool:
 
 def bundled_path(name: str) -> Path:
     """The file of a bundled matrix; RequestError with the nearest names where there is none."""
-    problem = unknown_name(name)
-    if problem is not None:
-        raise RequestError(str(problem))
-    return bundled_folder() / f"{name}.yaml"
-
-
-def unknown_name(name: str) -> Problem | None:
-    """The problem with a name that is not bundled; None for a bundled one."""
     names = bundled_names()
     if name in names:
-        return None
+        return bundled_folder() / f"{name}.yaml"
     words = f"there is no bundled matrix {quoted(name)}, {instead_of(name, names)}"
     if Path(name).exists():
         words += f"; the file of this name is ./{name}"
-    return Problem("--matrix", 0, 0, words)
+    raise RequestError(words)

@@ -6,136 +6,134 @@ all its unknown roles and settings reported in the same go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import get_args
 
 from pydantic_core import PydanticCustomError
 
-from netprobe.errors import Problem
+from netprobe.load.matrix.fields import port_entry
 from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
-from netprobe.load.matrix.ports import port_entry
-from netprobe.load.matrix.setting_values import Term, parse_term
+from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
-from netprobe.load.yaml.document import Document, Path, PathStep
+from netprobe.load.yaml.document import Document, PathStep
 from netprobe.load.yaml.wording import quoted, unknown
-from netprobe.model.matrix import Condition, Matrix, Setting, SettingRef, SettingType
+from netprobe.model.matrix import Matrix, SettingRef, SettingType
+from netprobe.model.ports import PortRange
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
 Body = Mapping[str, object]
+Place = tuple[PathStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Checks:
     """One file and the names that it may refer to; ``base`` is the matrix that it extends."""
 
-    document: Document
-    base: Matrix | None
-    settings: Known
-    out: list[Problem]
+    def __init__(self, document: Document, base: Matrix | None, settings: Known) -> None:
+        self.document = document
+        self.base = base
+        self.settings = settings
+        self.base_requirements = {one.id: one for one in base.requirements} if base else {}
+        self.roles = frozenset((*document.items(("roles",)), *(base.roles if base else ())))
 
-    def all(self) -> None:
+    def check_all(self) -> None:
         """Note every problem."""
-        roles = frozenset(
-            (*self._keys_of_section("roles"), *(self.base.roles if self.base else ()))
-        )
-        self._check_implied_roles(roles)
-        for index, body in enumerate(self._read_requirements()):
-            path = ("requirements", index)
-            self._check_requirement(path, body, roles)
+        self._check_implied_roles()
+        requirements = [
+            (path, body) for path, body in self._items(("requirements",)) if isinstance(body, dict)
+        ]
+        for path, body in requirements:
+            self._check_requirement(path, body)
             self._check_probe(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
-                self._add_at_key(path, f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}")
-        self._check_duplicate_ids()
-        ids = [
-            str(body["id"]) for body in self._read_requirements() if isinstance(body.get("id"), str)
-        ]
-        self._check_overrides(roles)
-        self._check_waivers(dict.fromkeys((*ids, *self._base_ids())))
+                words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}"
+                self.document.add_key_problem(path, words)
+        own_ids = self._check_ids([((*path, "id"), body.get("id")) for path, body in requirements])
+        self._check_overrides()
+        ids = dict.fromkeys((*own_ids, *self.base_requirements))
+        for name in self.document.items(("waive",)):
+            if name not in ids:
+                self.document.add_key_problem(("waive", name), unknown("requirement", name, ids))
 
     # Roles
 
-    def _check_implied_roles(self, roles: Collection[str]) -> None:
-        implies: dict[str, list[str]] = {}
+    def _check_implied_roles(self) -> None:
+        implies: dict[str, Collection[str]] = {}
         if self.base:
-            implies = {name: list(role.implies) for name, role in self.base.roles.items()}
-        for name in self._keys_of_section("roles"):
-            path = ("roles", name, "implies")
-            implies[name] = [role for _, role in self._role_names(path, roles)]
+            implies = {name: role.implies for name, role in self.base.roles.items()}
+        own = self.document.items(("roles",))
+        for name in own:
+            implies[name] = self._check_role_names(("roles", name, "implies"))
         told: set[str] = set()
-        for name in self._keys_of_section("roles"):
+        for name in own:
             circle = _find_circle(name, implies)
             if circle and not told & set(circle):
                 told.update(circle)
                 words = f"role {quoted(name)} implies itself ({' > '.join(circle)})"
-                self._add_at(("roles", name, "implies"), f"{words}, expected no circle")
+                self.document.add_problem(
+                    ("roles", name, "implies"), f"{words}, expected no circle"
+                )
 
-    def _role_names(
-        self, path: tuple[PathStep, ...], roles: Collection[str]
-    ) -> Iterator[tuple[tuple[PathStep, ...], str]]:
-        """The known role names of a list; unknown ones become problems."""
-        raw = self.document.get(path)
-        items = [(path, raw)] if isinstance(raw, str) else _items_with_paths(path, raw)
-        for place, name in items:
-            if not isinstance(name, str):
-                continue
-            if name in roles:
-                yield place, name
-            else:
-                self._add_at(place, unknown("role", name, roles))
+    def _check_role_names(self, path: Place) -> list[str]:
+        """The known role names of a list, or a single one; unknown ones become problems."""
+        known: list[str] = []
+        for place, name in self._items(path) or [(path, self.document.get(path))]:
+            if isinstance(name, str) and name in self.roles:
+                known.append(name)
+            elif isinstance(name, str):
+                self.document.add_problem(place, unknown("role", name, self.roles))
+        return known
 
     # Requirements
 
-    def _check_requirement(
-        self, path: tuple[PathStep, ...], body: Body, roles: Collection[str]
-    ) -> None:
+    def _check_requirement(self, path: Place, body: Body) -> None:
         for end in ("from", "to"):
-            names = [name for _, name in self._role_names((*path, end), roles)]
-            self._check_names_once((*path, end), names)
+            place = (*path, end)
+            names = self._check_role_names(place)
+            for index, name in enumerate(names):
+                self._check_once(place, quoted(name), name in names[:index])
             if body.get(end) == []:
-                self._add_at((*path, end), "the list is empty, expected at least one role")
-        for key in ("when", "unless"):
-            self._check_condition((*path, key))
-        for index, _ in enumerate(_as_list(body.get("warnings"))):
-            self._check_condition((*path, "warnings", index, "when"))
+                self.document.add_problem(place, "the list is empty, expected at least one role")
+        warnings = [place for place, _ in self._items((*path, "warnings"))]
+        for place in ((*path, "when"), (*path, "unless"), *((*one, "when") for one in warnings)):
+            self._check_condition(place)
         for key in ("tcp", "udp"):
             self._check_ports((*path, key))
-        self._check_protocols((*path, "ipproto"))
+        numbers = self._items((*path, "ipproto"))
+        for index, (place, number) in enumerate(numbers):
+            is_second = any(number == earlier for _, earlier in numbers[:index])
+            self._check_once(place, str(number), isinstance(number, int) and is_second)
         sni = body.get("sni")
         if isinstance(sni, dict) and isinstance(sni.get("setting"), str):
             self._check_reference((*path, "sni"), sni["setting"], "string")
 
-    def _check_condition(self, path: tuple[PathStep, ...]) -> None:
-        raw = self.document.get(path)
-        for name, wanted in raw.items() if isinstance(raw, dict) else ():
-            place = (*path, name)
+    def _check_once(self, place: Place, text: str, is_second: bool) -> None:
+        if is_second:
+            words = f"{text} stands in the list twice, expected it once"
+            self.document.add_problem(place, words)
+
+    def _check_condition(self, path: Place) -> None:
+        for name, wanted in self.document.items(path).items():
+            path_of_name = (*path, name)
             if name not in self.settings:
-                self._add_at_key(place, unknown("setting", name, self.settings))
+                words = unknown("setting", name, self.settings)
+                self.document.add_key_problem(path_of_name, words)
                 continue
             if wanted == [] or wanted is None:
-                self._add_at(place, "no value stands here, expected at least one")
+                words = "no value stands here, expected at least one"
+                self.document.add_problem(path_of_name, words)
+                continue
             setting = self.settings[name]
-            if setting is not None:
-                items = (
-                    _items_with_paths(place, wanted)
-                    if isinstance(wanted, list)
-                    else [(place, wanted)]
-                )
-                self._check_terms(setting, [item for item in items if item[1] is not None])
+            for place, value in self._items(path_of_name) or [(path_of_name, wanted)]:
+                try:
+                    if setting is not None:
+                        parse_term(setting, value)
+                except ValueError as error:
+                    self.document.add_problem(place, f"setting {quoted(name)}: {error}")
 
-    def _check_terms(
-        self, setting: Setting, items: list[tuple[tuple[PathStep, ...], object]]
-    ) -> None:
-        for place, value in items:
-            try:
-                parse_term(setting, value)
-            except ValueError as error:
-                self._add_at(place, f"setting {quoted(setting.name)}: {error}")
-
-    def _check_ports(self, path: tuple[PathStep, ...]) -> None:
+    def _check_ports(self, path: Place) -> None:
         """References to settings that are ports, and ports that stand in a list twice."""
-        seen: list[tuple[int, int]] = []
-        for place, raw in _items_with_paths(path, self.document.get(path)):
+        seen: list[PortRange] = []
+        for place, raw in self._items(path):
             try:
                 entry = port_entry(raw)
             except PydanticCustomError:
@@ -146,17 +144,19 @@ class Checks:
             other = next((o for o in seen if o[0] <= entry[1] and entry[0] <= o[1]), None)
             if other:
                 words = f"{_range_text(entry)} overlaps {_range_text(other)} of the same list"
-                self._add_at(place, f"{words}, expected every port once")
+                self.document.add_problem(place, f"{words}, expected every port once")
             seen.append(entry)
 
-    def _check_protocols(self, path: tuple[PathStep, ...]) -> None:
-        raw = self.document.get(path)
-        numbers = [item for _, item in _items_with_paths(path, raw)]
-        for index, number in enumerate(numbers):
-            if isinstance(number, int) and number in numbers[:index]:
-                self._add_at((*path, index), f"{number} stands in the list twice, expected it once")
+    def _check_reference(self, place: Place, name: str, kind: SettingType) -> None:
+        setting = self.settings.get(name)
+        if name not in self.settings:
+            fitting = {key for key, s in self.settings.items() if s is None or s.type == kind}
+            self.document.add_problem((*place, "setting"), unknown("setting", name, fitting))
+        elif setting is not None and setting.type != kind:
+            words = f"setting {quoted(name)} is a {setting.type}, expected one of type {kind}"
+            self.document.add_problem((*place, "setting"), words)
 
-    def _check_probe(self, path: tuple[PathStep, ...], body: Body) -> None:
+    def _check_probe(self, path: Place, body: Body) -> None:
         """A probe that cannot travel by a TCP or UDP that stands beside it, or by nothing there."""
         name = body.get("probe")
         if not isinstance(name, str) or name not in get_args(Probe):
@@ -169,109 +169,48 @@ class Checks:
         if wrong:
             words = f"{quoted(name)} does not travel by {' and '.join(wrong)}"
             expected = f"expected it with {' or '.join(fitting)} alone"
-            self._add_at((*path, "probe"), f"{words}, {expected}")
+            self.document.add_problem((*path, "probe"), f"{words}, {expected}")
 
-    def _check_reference(self, place: tuple[PathStep, ...], name: str, kind: SettingType) -> None:
-        setting = self.settings.get(name)
-        if name not in self.settings:
-            fitting = {key for key, s in self.settings.items() if s is None or s.type == kind}
-            self._add_at((*place, "setting"), unknown("setting", name, fitting))
-        elif setting is not None and setting.type != kind:
-            words = f"setting {quoted(name)} is a {setting.type}, expected one of type {kind}"
-            self._add_at((*place, "setting"), words)
-
-    def _check_duplicate_ids(self) -> None:
-        base_ids = self._base_ids()
-        first: dict[str, Problem] = {}
-        for index, body in enumerate(self._read_requirements()):
-            name, path = body.get("id"), ("requirements", index, "id")
+    def _check_ids(self, items: list[tuple[Place, object]]) -> dict[str, Place]:
+        """The ids of the file with their places; one that is there before becomes a problem."""
+        first: dict[str, Place] = {}
+        for path, name in items:
             if not isinstance(name, str):
                 continue
-            if name in base_ids:
+            if name in self.base_requirements:
                 words = f"{quoted(name)} is a requirement of the extended matrix"
-                self._add_at(
-                    path, f'{words}, expected another id (or "override:" to change that one)'
-                )
+                expected = 'expected another id (or "override:" to change that one)'
+                self.document.add_problem(path, f"{words}, {expected}")
             elif name in first:
-                words = f"the id {quoted(name)} stands here a second time"
-                line = f"(first in line {first[name].line})"
-                self._add_at(path, f"{words} {line}, expected every id once")
-            else:
-                first[name] = self.document.at(path, "")
+                line, _ = self.document.mark_of(first[name])
+                words = f"the id {quoted(name)} stands here a second time (first in line {line})"
+                self.document.add_problem(path, f"{words}, expected every id once")
+            first.setdefault(name, path)
+        return first
 
     # Changes to the extended matrix
 
-    def _check_overrides(self, roles: Collection[str]) -> None:
-        ids = self._base_ids()
-        raw = self.document.get(("override",))
-        if raw is not None and self.base is None:
+    def _check_overrides(self) -> None:
+        if self.base is None and self.document.get(("override",)) is not None:
             words = '"override" changes an extended matrix, expected the key "extends" beside it'
-            self._add_at_key(("override",), words)
+            self.document.add_key_problem(("override",), words)
             return
-        for name, body in raw.items() if isinstance(raw, dict) else ():
+        for name, body in self.document.items(("override",)).items():
             path = ("override", name)
-            if name not in ids:
-                self._add_at_key(path, unknown("requirement", name, ids))
+            old = self.base_requirements.get(name)
+            if old is None:
+                words = unknown("requirement", name, self.base_requirements)
+                self.document.add_key_problem(path, words)
             if isinstance(body, dict):
-                self._check_requirement(path, body, roles)
-                self._check_probe(path, self._apply_override(name, body))
+                self._check_requirement(path, body)
+                kept = {key: getattr(old, key, None) for key in (*PROTOCOL_KEYS, "probe")}
+                self._check_probe(path, {**kept, **body})
 
-    def _apply_override(self, name: str, body: Body) -> Body:
-        """The keys of a requirement after an override, as far as the probe check needs them."""
-        old = {one.id: one for one in self.base.requirements} if self.base else {}
-        keys = (*PROTOCOL_KEYS, "probe")
-        return {**{key: getattr(old[name], key) for key in keys if name in old}, **body}
-
-    def _check_waivers(self, ids: Collection[str]) -> None:
-        for name in self._keys_of_section("waive"):
-            if name not in ids:
-                self._add_at_key(("waive", name), unknown("requirement", name, ids))
-
-    # The document
-
-    def _base_ids(self) -> list[str]:
-        return [requirement.id for requirement in self.base.requirements] if self.base else []
-
-    def _read_requirements(self) -> list[Body]:
-        raw = self.document.get(("requirements",))
-        return [body if isinstance(body, dict) else {"icmp": "?"} for body in _as_list(raw)]
-
-    def _keys_of_section(self, section: str) -> list[str]:
-        raw = self.document.get((section,))
-        return list(raw) if isinstance(raw, dict) else []
-
-    def _check_names_once(self, path: Path, names: list[str]) -> None:
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                self._add_at(path, f"{quoted(name)} stands in the list twice, expected it once")
-
-    def _add_at(self, path: Path, text: str) -> None:
-        self.out.append(self.document.at(path, text))
-
-    def _add_at_key(self, path: Path, text: str) -> None:
-        self.out.append(self.document.at_key(path, text))
-
-
-def condition(raw: Mapping[str, object], settings: Known) -> Condition:
-    """A condition that was checked, typed by its settings."""
-    return Condition(tuple((name, _parse_terms(settings[name], raw[name])) for name in raw))
-
-
-def _parse_terms(setting: Setting | None, wanted: object) -> tuple[Term, ...]:
-    assert setting is not None
-    return tuple(parse_term(setting, value) for value in _as_list(wanted, single=True))
-
-
-def _as_list(raw: object, single: bool = False) -> list[object]:
-    if isinstance(raw, list):
-        return raw
-    return [raw] if single else []
-
-
-def _items_with_paths(
-    path: tuple[PathStep, ...], raw: object
-) -> list[tuple[tuple[PathStep, ...], object]]:
-    return [((*path, index), item) for index, item in enumerate(_as_list(raw))]
+    def _items(self, path: Place) -> list[tuple[Place, object]]:
+        """The items of a list with their places; nothing where it is no list."""
+        raw = self.document.get(path)
+        items = raw if isinstance(raw, list) else ()
+        return [((*path, index), item) for index, item in enumerate(items)]
 
 
 def _find_circle(start: str, implies: Mapping[str, Collection[str]]) -> list[str]:
@@ -289,5 +228,5 @@ def _find_circle(start: str, implies: Mapping[str, Collection[str]]) -> list[str
     return []
 
 
-def _range_text(ports: tuple[int, int]) -> str:
+def _range_text(ports: PortRange) -> str:
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"

@@ -36,7 +36,7 @@ def read_settings_of_run(
     problems: list[Problem],
 ) -> Chosen:
     """As :func:`choose`, but problems are added to a list; a bad value leaves the default."""
-    wanted = [*_given_to_all(matrices, sets, problems), *_given_to_one(matrices, sets, problems)]
+    wanted = list(_read_sets(matrices, sets, problems))
     chosen: list[ChosenMatrix] = []
     for matrix in matrices:
         values = {name: setting.default for name, setting in matrix.settings.items()}
@@ -66,34 +66,24 @@ def _of_inventory(
     return found
 
 
-def _given_to_all(
+def _read_sets(
     matrices: Sequence[Matrix], sets: Sequence[str], problems: list[Problem]
 ) -> Iterator[Given]:
-    """``KEY=VALUE``: every chosen matrix that has the key."""
-    for text in sets:
-        key, separator, value = text.partition("=")
-        if not separator or not key.strip():
+    """``KEY=VALUE`` for every matrix that has the key, then ``MATRIX:KEY=VALUE``, which wins."""
+    for text in sorted(sets, key=lambda text: ":" in text.partition("=")[0]):
+        whole, separator, value = text.partition("=")
+        name, colon, key = (part.strip() for part in whole.partition(":"))
+        named = [matrix for matrix in matrices if matrix.name == name]
+        if not separator or not whole.strip():
             words = "this sets nothing, expected KEY=VALUE or MATRIX:KEY=VALUE"
             problems.append(_make_problem(text, words))
-        elif ":" not in key:
-            yield from _find_values(matrices, key.strip(), value, text, problems)
-
-
-def _given_to_one(
-    matrices: Sequence[Matrix], sets: Sequence[str], problems: list[Problem]
-) -> Iterator[Given]:
-    """``MATRIX:KEY=VALUE``: that matrix; it wins over a ``KEY=VALUE`` wherever that stands."""
-    for text in sets:
-        whole, separator, value = text.partition("=")
-        name, colon, key = whole.partition(":")
-        if not separator or not colon:
-            continue
-        named = [matrix for matrix in matrices if matrix.name == name.strip()]
-        if named:
-            yield from _find_values(named, key.strip(), value, text, problems)
+        elif not colon:
+            yield from _find_values(matrices, whole.strip(), value, text, problems)
+        elif named:
+            yield from _find_values(named, key, value, text, problems)
         else:
             names = [matrix.name for matrix in matrices]
-            problems.append(_make_problem(text, unknown("matrix", name.strip(), names)))
+            problems.append(_make_problem(text, unknown("matrix", name, names)))
 
 
 def _find_values(

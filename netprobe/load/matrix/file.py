@@ -6,25 +6,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.errors import FileErrors, Problem
-from netprobe.load.matrix.build import build, empty_overrides
-from netprobe.load.matrix.bundled import (
-    bundled_folder,
-    bundled_names,
-    bundled_titles,
-    is_path,
-    unknown_name,
-)
-from netprobe.load.matrix.checks import Checks
+from netprobe.errors import FileErrors, Problem, RequestError
+from netprobe.load.matrix.build import build
+from netprobe.load.matrix.bundled import bundled_path, is_path
+from netprobe.load.matrix.checks import PROTOCOL_KEYS, Checks
 from netprobe.load.matrix.models import MatrixFile
 from netprobe.load.matrix.settings import read_settings
-from netprobe.load.yaml.document import Document, check_header, is_header_problem
+from netprobe.load.yaml.document import Document, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.matrix import Matrix
 
-__all__ = ["bundled_names", "bundled_titles", "load_matrices", "read_matrices"]
+# Keys that only a file which extends another may leave out.
+_NEEDED = {
+    "name": "a name for the matrix",
+    "title": "a title for people",
+    "roles": "the roles of the requirements",
+    "requirements": "at least one requirement",
+}
 
 
 def load_matrices(names_or_paths: Sequence[str]) -> tuple[Matrix, ...]:
@@ -41,15 +41,14 @@ def read_matrices(names_or_paths: Sequence[str], problems: list[Problem]) -> tup
     shelf = _Shelf(problems)
     found: dict[str, tuple[Matrix, str]] = {}
     for given in dict.fromkeys(names_or_paths):
-        path = shelf.path_of(given)
+        path = shelf.find_file(given)
         matrix = shelf.matrix(path, ()) if path else None
-        if matrix is None:
+        if path is None or matrix is None:
             continue
-        other = found.get(matrix.name)
-        if other and Path(other[1]).resolve() != Path(str(path)).resolve():
-            words = f"its matrix is called {quoted(matrix.name)} as that of {other[1]}"
-            problems.append(Problem(str(path), 0, 0, f"{words}, expected a name of its own"))
-        found.setdefault(matrix.name, (matrix, str(path)))
+        _, other = found.setdefault(matrix.name, (matrix, path))
+        if Path(other).resolve() != Path(path).resolve():
+            words = f"its matrix is called {quoted(matrix.name)} as that of {other}"
+            problems.append(Problem(path, 0, 0, f"{words}, expected a name of its own"))
     return tuple(matrix for matrix, _ in found.values())
 
 
@@ -60,15 +59,13 @@ class _Shelf:
         self.problems = problems
         self.done: dict[Path, Matrix | None] = {}
 
-    def path_of(self, given: str) -> str | None:
+    def find_file(self, given: str) -> str | None:
         """The file behind ``--matrix``; None after a problem was noted."""
-        if is_path(given):
-            return given
-        problem = unknown_name(given)
-        if problem is None:
-            return str(bundled_folder() / f"{given}.yaml")
-        self.problems.append(problem)
-        return None
+        try:
+            return given if is_path(given) else str(bundled_path(given))
+        except RequestError as error:
+            self.problems.append(Problem("--matrix", 0, 0, str(error)))
+            return None
 
     def matrix(self, path: str, chain: tuple[Path, ...]) -> Matrix | None:
         """The matrix of a file; None where it, or what it extends, has problems."""
@@ -82,68 +79,57 @@ class _Shelf:
 
     def _read_matrix(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
         before = len(self.problems)
-        if not check_header(document, "matrix", self.problems):
+        if not check_header(document, "matrix"):
             return None
+        file = validate(MatrixFile, document)
         extends = document.get(("extends",)) is not None
         base = self._read_base(document, chain) if extends else None
         if extends and base is None:
-            # The extended file is broken: check only what does not need its names.
-            self._validate_file(document)
+            # Roles and settings may be those of the extended file, which is broken.
             return None
-        settings = read_settings(document, base.settings if base else {}, self.problems)
-        Checks(document, base, settings, self.problems).all()
-        if not extends:
-            self._check_completeness(document)
-        file = self._validate_file(document)
+        settings = read_settings(document, base.settings if base else {})
+        Checks(document, base, settings).check_all()
+        for key in _NEEDED if base is None else ():
+            if document.get((key,)) in (None, [], {}):
+                words = f'the key "{key}" is missing, expected {_NEEDED[key]} (or "extends")'
+                document.add_key_problem((key,), words)
         if file is None or len(self.problems) > before:
             return None
         matrix = build(file, settings, base, _choose_name(file, base, chain[-1]))
-        for name in empty_overrides(matrix, file.override):
-            words = "nothing is left to test, expected tcp, udp, icmp or ipproto"
-            self.problems.append(document.at_key(("override", name), words))
+        for one in matrix.requirements:
+            if one.id in file.override and not any(getattr(one, key) for key in PROTOCOL_KEYS):
+                words = "nothing is left to test, expected tcp, udp, icmp or ipproto"
+                document.add_key_problem(("override", one.id), words)
         return matrix
 
-    def _validate_file(self, document: Document) -> MatrixFile | None:
-        found: list[Problem] = []
-        file = validate(MatrixFile, document, found)
-        self.problems.extend(p for p in found if not is_header_problem(p, document))
-        return file
-
     def _read_base(self, document: Document, chain: tuple[Path, ...]) -> Matrix | None:
-        extends = document.get(("extends",))
-        if not isinstance(extends, str):
-            return None
-        path = self._find_extended(document, extends)
+        path = self._find_extended(document)
         if path is None:
             return None
         key = Path(path).absolute()
         if key in chain:
             way = " > ".join(step.name for step in (*chain[chain.index(key) :], key))
             words = f"the files extend each other in a circle ({way}), expected an end"
-            self.problems.append(document.at(("extends",), words))
+            document.add_problem(("extends",), words)
             return None
         return self.matrix(path, chain)
 
-    def _find_extended(self, document: Document, extends: str) -> str | None:
+    def _find_extended(self, document: Document) -> str | None:
+        extends = document.get(("extends",))
+        if not isinstance(extends, str):
+            return None
         if is_path(extends):
             path = Path(document.file).parent / extends
             if path.exists():
                 return str(path)
             words = f"there is no file {path}, expected a path beside this file"
-            self.problems.append(document.at(("extends",), words))
+            document.add_problem(("extends",), words)
             return None
-        problem = unknown_name(extends)
-        if problem is None:
-            return str(bundled_folder() / f"{extends}.yaml")
-        self.problems.append(document.at(("extends",), problem.text))
-        return None
-
-    def _check_completeness(self, document: Document) -> None:
-        """Keys that only a file which extends another may leave out."""
-        for key in ("name", "title", "roles", "requirements"):
-            if document.get((key,)) in (None, [], {}):
-                words = f'the key "{key}" is missing, expected {_NEEDED[key]} (or "extends")'
-                self.problems.append(document.at_key((key,), words))
+        try:
+            return str(bundled_path(extends))
+        except RequestError as error:
+            document.add_problem(("extends",), str(error))
+            return None
 
 
 def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
@@ -152,11 +138,3 @@ def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
         return file.name
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem)
     return f"{base.name}-{stem}" if base else stem
-
-
-_NEEDED = {
-    "name": "a name for the matrix",
-    "title": "a title for people",
-    "roles": "the roles of the requirements",
-    "requirements": "at least one requirement",
-}

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
-from netprobe.load.matrix.ports import PortField, ProtocolsField
-from netprobe.load.yaml.fields import (
-    SCALAR_SCHEMA,
+from netprobe.load.matrix.fields import (
+    ConditionField,
     Date,
-    NameField,
-    Names,
+    PortField,
+    ProtocolsField,
     ServerName,
-    Value,
     Words,
+    split_waiver,
 )
-from netprobe.load.yaml.validation import FileModel, refuse
-from netprobe.load.yaml.wording import quoted, what_it_is
-
-SCHEMA = "netprobe.matrix/1"
+from netprobe.load.yaml.validation import FileModel, NameField, Names, Value
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -36,23 +31,6 @@ PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # The others are services: they speak TLS or HTTP.
 SERVICE_TRANSPORTS = ("tcp",)
-
-_CONDITION: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": {
-        "anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA, "minItems": 1}]
-    },
-}
-
-
-def _check_mapping(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise refuse(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
-    return value
-
-
-# Any: conditions are typed by their settings, see matrix/checks.py.
-ConditionField = Annotated[Any, PlainValidator(_check_mapping), WithJsonSchema(_CONDITION)]
 
 
 class DocumentFile(FileModel):
@@ -160,34 +138,6 @@ class WaiverFile(FileModel):
 
     reason: Words = Field(description="A reason, which the report repeats.")
     until: Date | None = Field(default=None, description="The last day on which the waiver holds.")
-
-
-_UNTIL = re.compile(
-    r"^(?P<reason>.*?)(?P<comma>,?)\s*[(]?\b(?:un)?till?\s+(?P<until>[^\s)]+?)[.)]*\s*$",
-    re.DOTALL | re.IGNORECASE,
-)
-_SOME_END = re.compile(r"\b(?:un)?till?\b.*?\d", re.DOTALL | re.IGNORECASE)
-_WAIVER = '"REASON, until 2027-01-31"'
-
-
-def split_waiver(value: object) -> object:
-    """``"reason, until 2027-01-31"`` as reason and date.
-
-    "until" before a word without digits ("until Monday we wait") stays a reason, unless a comma
-    shows that it was meant as the end of the waiver. A date elsewhere behind "until"
-    is refused: read as a part of the reason it would make a waiver that never ends.
-    """
-    if isinstance(value, dict):
-        return value
-    if not isinstance(value, str):
-        raise refuse(f'{what_it_is(value)}, expected "REASON, until DATE"')
-    match = _UNTIL.match(value)
-    if match and (match["comma"] or any(letter.isdigit() for letter in match["until"])):
-        return {"reason": match["reason"], "until": match["until"]}
-    if _SOME_END.search(value):
-        words = f"{quoted(value)} does not end with its last day"
-        raise refuse(f"{words}, expected {_WAIVER} or {{reason: ..., until: 2027-01-31}}")
-    return {"reason": value}
 
 
 WaiverField = Annotated[

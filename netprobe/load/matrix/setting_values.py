@@ -28,15 +28,15 @@ def parse(kind: SettingType, values: Values, raw: object) -> SettingValue:
 def parse_text(setting: Setting, text: str) -> SettingValue:
     """A value of ``--set``: lists are ``a,b``, booleans and numbers are written as in YAML."""
     if setting.type == "list":
-        return _read_list(
-            setting.values, [part.strip() for part in text.split(",") if part.strip()]
-        )
+        items = [part.strip() for part in text.split(",") if part.strip()]
+        return _read_list(setting.values, items)
     if setting.type == "boolean":
-        return _read_boolean_text(text)
+        if text.lower() not in _WORDS:
+            raise ValueError(f"{quoted(text)} is no boolean, expected true or false")
+        return _WORDS[text.lower()]
     if setting.type == "port":
-        return _read_port(
-            (), int(text) if text.isascii() and text.isdigit() and len(text) < 9 else text
-        )
+        is_number = text.isascii() and text.isdigit() and len(text) < 9
+        return _read_port((), int(text) if is_number else text)
     return parse(setting.type, setting.values, text)
 
 
@@ -105,22 +105,11 @@ def _read_port(values: Values, raw: object) -> int:
     return int(raw)
 
 
-def _read_string(values: Values, raw: object) -> str:
-    return _read_text(raw)
-
-
 def _read_boolean(values: Values, raw: object) -> bool:
     if isinstance(raw, bool):
         return raw
     note = " in YAML 1.2" if isinstance(raw, str) and raw.lower() in _WORDS else ""
     raise ValueError(f"{what_it_is(raw)}{note}, expected true or false")
-
-
-def _read_boolean_text(text: str) -> bool:
-    try:
-        return _WORDS[text.lower()]
-    except KeyError:
-        raise ValueError(f"{quoted(text)} is no boolean, expected true or false") from None
 
 
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
@@ -130,6 +119,6 @@ _PARSERS: dict[SettingType, Callable[[Values, object], SettingValue]] = {
     "list": _read_list,
     "version": _read_version,
     "port": _read_port,
-    "string": _read_string,
+    "string": lambda values, raw: _read_text(raw),
     "boolean": _read_boolean,
 }

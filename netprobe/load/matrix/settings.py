@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from netprobe.errors import Problem
-from netprobe.load.matrix.setting_values import parse
-from netprobe.load.yaml.document import Document, Path
+from netprobe.load.matrix.setting_values import TYPES, parse
+from netprobe.load.yaml.document import Document
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.wording import listed, quoted, what_it_is
 from netprobe.model.matrix import Setting, SettingType, SettingValue
@@ -14,34 +14,32 @@ from netprobe.model.matrix import Setting, SettingType, SettingValue
 # The settings of a file by name. None: its declaration is broken, so values cannot be checked.
 Known = Mapping[str, Setting | None]
 
+_TYPE_NAMES: dict[str, SettingType] = {**{kind: kind for kind in TYPES}, "bool": "boolean"}
 
-def read_settings(document: Document, base: Mapping[str, Setting], out: list[Problem]) -> Known:
+
+def read_settings(document: Document, base: Mapping[str, Setting]) -> Known:
     """All settings that the file may refer to: the base's, changed and added to by the file."""
     known: dict[str, Setting | None] = dict(base)
-    raw = document.get(("settings",))
-    for name, body in raw.items() if isinstance(raw, dict) else ():
+    for name, body in document.items(("settings",)).items():
         known[name] = None
         if isinstance(body, dict):
-            one = _SettingReader(document, ("settings", name), body, out)
-            known[name] = one.changed(base[name]) if name in base else one.added(name)
+            one = _SettingReader(document, ("settings", name), body)
+            known[name] = one.change_setting(base[name]) if name in base else one.read_new(name)
     return known
 
 
+@dataclass(frozen=True, slots=True)
 class _SettingReader:
     """Reads the declaration of one setting; pydantic reports problems of its shape."""
 
-    def __init__(
-        self, document: Document, path: Path, body: Mapping[str, object], out: list[Problem]
-    ) -> None:
-        self.document = document
-        self.path = tuple(path)
-        self.body = body
-        self.out = out
+    document: Document
+    path: tuple[str, str]
+    body: Mapping[str, object]
 
-    def added(self, name: str) -> Setting | None:
+    def read_new(self, name: str) -> Setting | None:
         """A setting that is new in this file."""
         kind = self._read_type()
-        values = self._read_values(kind)
+        values = self._read_values(kind) if kind else None
         if kind is None or values is None:
             return None
         default = self._read_default(kind, values)
@@ -49,94 +47,75 @@ class _SettingReader:
             return None
         return Setting(name, kind, default, values, self._read_description())
 
-    def changed(self, base: Setting) -> Setting:
+    def change_setting(self, base: Setting) -> Setting:
         """A setting of the base: only its default and its description may be another."""
         for key in ("type", "values"):
             if key in self.body:
                 words = f"{quoted(key)} of a setting of the extended matrix cannot be changed"
-                self._key_problem(key, f"{words}, expected only default and description")
-        default = (
-            self._read_default(base.type, base.values) if "default" in self.body else base.default
+                expected = "expected only default and description"
+                self.document.add_key_problem((*self.path, key), f"{words}, {expected}")
+        default: SettingValue | None = base.default
+        if "default" in self.body:
+            default = self._read_default(base.type, base.values)
+        return replace(
+            base,
+            default=base.default if default is None else default,
+            description=self._read_description() or base.description,
         )
-        if default is None:
-            default = base.default
-        description = self._read_description() or base.description
-        return Setting(base.name, base.type, default, base.values, description)
 
     def _read_type(self) -> SettingType | None:
-        kind = self.body.get("type")
-        if kind is None:
-            return self._implied_type()
-        return _TYPE_NAMES.get(kind) if isinstance(kind, str) else None
-
-    def _implied_type(self) -> SettingType | None:
         if "type" in self.body:
-            return None
+            kind = self.body["type"]
+            return _TYPE_NAMES.get(kind) if isinstance(kind, str) else None
         if "values" in self.body:
             return "choice"
         if isinstance(self.body.get("default"), bool):
             return "boolean"
-        words = 'the key "type" is missing, expected one of: '
-        self.out.append(self.document.at_key(self.path, words + listed(_TYPE_NAMES)))
+        self._add_missing("type", f"one of: {listed(_TYPE_NAMES)}")
         return None
 
-    def _read_values(self, kind: SettingType | None) -> tuple[str, ...] | None:
+    def _read_values(self, kind: SettingType) -> tuple[str, ...] | None:
         raw = self.body.get("values")
         if kind not in ("choice", "list"):
-            if raw is not None and kind is not None:
-                self._key_problem("values", f"a {kind} has no list of values, expected none")
-            return () if kind else None
+            if raw is not None:
+                words = f"a {kind} has no list of values, expected none"
+                self.document.add_key_problem((*self.path, "values"), words)
+            return ()
         if raw is None and kind == "choice":
-            words = 'the key "values" is missing, expected the values of the choice'
-            self.out.append(self.document.at_key(self.path, words))
+            self._add_missing("values", "the values of the choice")
             return None
-        return self._value_names(raw) if isinstance(raw, list) else ()
+        return self._read_value_names(raw) if isinstance(raw, list) else ()
 
-    def _value_names(self, raw: list[object]) -> tuple[str, ...] | None:
+    def _read_value_names(self, raw: list[object]) -> tuple[str, ...] | None:
+        path = (*self.path, "values")
         names: list[str] = []
-        before = len(self.out)
         for index, item in enumerate(raw):
             if isinstance(item, bool | list | dict) or item is None or item == "":
-                self._add_problem(
-                    ("values", index), f"{what_it_is(item)}, expected a name in quotes"
-                )
+                words = f"{what_it_is(item)}, expected a name in quotes"
+                self.document.add_problem((*path, index), words)
             elif text_of(item) in names:
                 words = f"{quoted(item)} stands in the list twice, expected it once"
-                self._add_problem(("values", index), words)
+                self.document.add_problem((*path, index), words)
             else:
                 names.append(text_of(item))
         if not raw:
-            self._add_problem(("values",), "the list is empty, expected at least one value")
-        return tuple(names) if len(self.out) == before else None
+            self.document.add_problem(path, "the list is empty, expected at least one value")
+        return tuple(names) if raw and len(names) == len(raw) else None
 
     def _read_default(self, kind: SettingType, values: tuple[str, ...]) -> SettingValue | None:
         if "default" not in self.body:
-            words = 'the key "default" is missing, expected the value where the user says nothing'
-            self.out.append(self.document.at_key(self.path, words))
+            self._add_missing("default", "the value where the user says nothing")
             return None
         try:
             return parse(kind, values, self.body["default"])
         except ValueError as error:
-            self._add_problem(("default",), str(error))
+            self.document.add_problem((*self.path, "default"), str(error))
             return None
 
     def _read_description(self) -> str:
         text = self.body.get("description")
         return text if isinstance(text, str) else ""
 
-    def _add_problem(self, path: Path, text: str) -> None:
-        self.out.append(self.document.at((*self.path, *path), text))
-
-    def _key_problem(self, key: str, text: str) -> None:
-        self.out.append(self.document.at_key((*self.path, key), text))
-
-
-_TYPE_NAMES: dict[str, SettingType] = {
-    "choice": "choice",
-    "list": "list",
-    "version": "version",
-    "port": "port",
-    "string": "string",
-    "boolean": "boolean",
-    "bool": "boolean",
-}
+    def _add_missing(self, key: str, expected: str) -> None:
+        words = f'the key "{key}" is missing, expected {expected}'
+        self.document.add_key_problem(self.path, words)

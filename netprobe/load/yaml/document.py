@@ -31,10 +31,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's values (``value``) and a way to say where something in it is wrong."""
+    """A file's values (``value``), and the list of the request's problems, which it adds to."""
 
     file: str
     root: Node
+    problems: list[Problem]
 
     @property
     def value(self) -> object:
@@ -46,21 +47,33 @@ class Document:
         node, rest = self._walk_to(path)
         return None if rest else node.value
 
-    def at(self, path: Path, text: str) -> Problem:
-        """A problem at the value that ``path`` leads to (or at what is nearest to it)."""
-        return self._make_problem(self._walk_to(path)[0].mark, text)
+    def items(self, path: Path) -> dict[str, object]:
+        """The mapping that ``path`` leads to; an empty one where it leads to anything else."""
+        value = self.get(path)
+        return value if isinstance(value, dict) else {}
 
-    def at_key(self, path: Path, text: str) -> Problem:
-        """A problem at the key that ``path`` ends with; at the value where it is no key."""
+    def add_problem(self, path: Path, text: str) -> None:
+        """Add a problem at the value that ``path`` leads to (or at what is nearest to it)."""
+        self.problems.append(Problem(self.file, *self.mark_of(path), text))
+
+    def add_key_problem(self, path: Path, text: str) -> None:
+        """Add a problem at the key that ``path`` ends with; at the value where it is no key."""
+        self.problems.append(Problem(self.file, *self.mark_of_key(path), text))
+
+    def mark_of(self, path: Path) -> Mark:
+        """Line and column of the value that ``path`` leads to (or of what is nearest to it)."""
+        return self._walk_to(path)[0].mark
+
+    def mark_of_key(self, path: Path) -> Mark:
+        """Line and column of the key that ``path`` ends with; of the value where it is no key."""
         parent, rest = self._walk_to(path[:-1])
-        name = path[-1] if path and not rest else None
-        mark = parent.keys.get(name) if isinstance(name, str) else None
-        return self._make_problem(mark, text) if mark else self.at(path, text)
+        mark = parent.keys.get(str(path[-1])) if path and not rest else None
+        return mark or self.mark_of(path)
 
     def place(self, path: Path) -> str:
         """``file:line:column`` of the key that ``path`` ends with."""
-        problem = self.at_key(path, "")
-        return f"{problem.file}:{problem.line}:{problem.column}"
+        line, column = self.mark_of_key(path)
+        return f"{self.file}:{line}:{column}"
 
     def _walk_to(self, path: Path) -> tuple[Node, Path]:
         node = self.root
@@ -70,9 +83,6 @@ class Document:
                 return node, path[index:]
             node = child
         return node, ()
-
-    def _make_problem(self, mark: Mark, text: str) -> Problem:
-        return Problem(self.file, mark[0], mark[1], text)
 
 
 def problem_at(place: str, text: str) -> Problem:
@@ -89,34 +99,22 @@ def kind_of(schema: object) -> str | None:
     return match[1] if match else None
 
 
-def check_header(document: Document, kind: str, out: list[Problem]) -> bool:
+def check_header(document: Document, kind: str) -> bool:
     """Whether the rest of the file is worth checking as this kind."""
-    schema = document.get(("schema",))
+    path = ("schema",)
+    schema = document.get(path)
     expected = f"netprobe.{kind}/{VERSION}"
+    match = _SCHEMA.match(schema) if isinstance(schema, str) else None
+    if match and schema != expected:
+        document.add_problem(path, _word_other_schema(match[1], int(match[2]), kind, expected))
+        return False
     if schema is None:
         words = f'the key "schema" is missing, expected "schema: {expected}"'
-        out.append(document.at_key(("schema",), words))
-        return True
-    if schema == expected:
-        return True
-    match = _SCHEMA.match(schema) if isinstance(schema, str) else None
-    if match is None:
+        document.add_key_problem(path, words)
+    elif not match:
         words = quoted(schema) + " is no schema" if isinstance(schema, str) else what_it_is(schema)
-        out.append(document.at(("schema",), f"{words}, expected {expected}"))
-        return True
-    out.append(
-        document.at(("schema",), _word_other_schema(match[1], int(match[2]), kind, expected))
-    )
-    return False
-
-
-def is_header_problem(problem: Problem, document: Document) -> bool:
-    """Whether pydantic complains about the ``schema:`` line, which was judged here already."""
-    here = document.at(("schema",), "")
-    on_line = (
-        document.get(("schema",)) is not None and problem.sort_key()[:3] == here.sort_key()[:3]
-    )
-    return on_line or problem.text.startswith('the key "schema" is missing')
+        document.add_problem(path, f"{words}, expected {expected}")
+    return True
 
 
 def _word_other_schema(found: str, version: int, kind: str, expected: str) -> str:

@@ -177,7 +177,7 @@ class _Parser:
                 node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer"
             )
             return None
-        return Document(self.name, node)
+        return Document(self.name, node, self.problems)
 
     def _is_safe(self) -> bool:
         """Refuse what compose() must not see: it recurses in C, deep nesting kills the process."""

@@ -1,17 +1,28 @@
-"""pydantic's errors in our own sentences, each at its place in the file."""
+"""Files by pydantic: the base of all models, shared types of fields, and errors as sentences."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from netprobe.errors import Problem
-from netprobe.load.yaml.document import Document, Path, PathStep
+from netprobe.load.yaml.document import Document, Path
 from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
+
+# No "=" and ":" (--set MATRIX:KEY=VALUE), no "," (lists), nothing that a shell would take apart.
+_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 
 class FileModel(BaseModel):
@@ -28,84 +39,98 @@ def refuse(text: str) -> PydanticCustomError:
     return PydanticCustomError("netprobe", "{text}", {"text": text})
 
 
-def validate(
-    model: type[Model], document: Document, problems: list[Problem], path: Path = ()
-) -> Model | None:
-    """The part of the document at ``path`` as a model; what does not fit goes to ``problems``."""
+def check_name(text: str) -> str:
+    """A name that can be given on the command line as it is."""
+    if not re.fullmatch(_NAME, text):
+        expected = 'expected letters, digits, "-", "_" and "."'
+        raise refuse(f"{quoted(text)} is no name, {expected}")
+    return text
+
+
+def _list_one(value: object) -> object:
+    """A single text stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+NameField = Annotated[
+    str, AfterValidator(check_name), Field(json_schema_extra={"pattern": f"^{_NAME}$"})
+]
+Names = Annotated[
+    list[NameField],
+    BeforeValidator(_list_one, json_schema_input_type=NameField | list[NameField]),
+]
+
+# The value of a setting, or of a condition on one: typed by the setting.
+SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
+_VALUE_SCHEMA = {"anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA}]}
+Value = Annotated[Any, WithJsonSchema(_VALUE_SCHEMA)]
+
+
+def validate(model: type[Model], document: Document) -> Model | None:
+    """The document as a model, or None and a problem for everything that does not fit.
+
+    ``check_header`` judges the ``schema:`` line.
+    """
     try:
-        return model.model_validate(document.get(path))
+        return model.model_validate(document.value)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            problems.append(_make_problem(document, model, tuple(path), detail))
+            if detail["loc"] != ("schema",):
+                _add_problem(document, model, detail)
         return None
 
 
-def _make_problem(
-    document: Document, model: type[FileModel], path: tuple[PathStep, ...], detail: ErrorDetails
-) -> Problem:
-    inner = tuple(detail["loc"])
-    if inner and inner[-1] == "[key]":
-        return document.at_key((*path, *inner[:-1]), _word_error(detail))
-    where = (*path, *inner)
+def _add_problem(document: Document, model: type[FileModel], detail: ErrorDetails) -> None:
+    path = detail["loc"]
     if detail["type"] == "missing":
-        return document.at_key(where[:-1], _word_missing_key(model, inner))
-    if detail["type"] == "extra_forbidden":
-        name = str(inner[-1])
-        known = _keys_of(_model_at(model, inner[:-1]))
-        return document.at_key(where, f"unknown key {quoted(name)}, {instead_of(name, known)}")
-    return document.at(where, _word_error(detail))
+        document.add_key_problem(path[:-1], _word_missing_key(model, path))
+    elif detail["type"] == "extra_forbidden":
+        name = str(path[-1])
+        known = list(_fields_of(_model_at(model, path[:-1])))
+        document.add_key_problem(path, f"unknown key {quoted(name)}, {instead_of(name, known)}")
+    elif path and path[-1] == "[key]":
+        document.add_key_problem(path[:-1], _word_error(detail))
+    else:
+        document.add_problem(path, _word_error(detail))
 
 
-def _word_missing_key(model: type[FileModel], inner: tuple[PathStep, ...]) -> str:
-    name = str(inner[-1])
-    owner = _model_at(model, inner[:-1])
-    fields = owner.model_fields.values()
-    field = next(field for key, field in zip(_keys_of(owner), fields, strict=True) if key == name)
-    return f"the key {quoted(name)} is missing, expected {_as_phrase(field.description or name)}"
-
-
-def _as_phrase(description: str) -> str:
-    """A field's description inside a sentence: without its stop and its capital letter."""
+def _word_missing_key(model: type[FileModel], path: Path) -> str:
+    """The sentence repeats the field's description, without its stop and its capital letter."""
+    name = str(path[-1])
+    description = _fields_of(_model_at(model, path[:-1]))[name].description or name
     first = description.partition(". ")[0].rstrip(".")
-    return first[:1].lower() + first[1:]
+    return f"the key {quoted(name)} is missing, expected {first[:1].lower() + first[1:]}"
 
 
-def _keys_of(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
+def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields by the keys that a file has."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _model_at(model: type[BaseModel], inner: Path) -> type[BaseModel]:
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
     """The model of the mapping at a place.
 
     A step into a list or a free mapping is an index or a name, never a key of a model: a host may
     be called ``address``.
     """
     found, is_free = model, False
-    for step in inner:
+    for step in path:
         if is_free:
             is_free = False
             continue
-        field = dict(zip(_keys_of(found), found.model_fields.values(), strict=True)).get(str(step))
+        field = _fields_of(found).get(str(step))
         if field is not None:
-            found = next(_models_in(field.annotation), found)
-            is_free = _is_collection(field.annotation)
+            types = list(_types_in(field.annotation))
+            is_free = any(get_origin(one) in (dict, list) for one in types)
+            models = (one for one in types if isinstance(one, type) and issubclass(one, BaseModel))
+            found = next(models, found)
     return found
 
 
-def _is_collection(annotation: Any) -> bool:  # Any: whatever typing makes of it
-    origin = get_origin(annotation)
-    if origin in (dict, list):
-        return True
-    if origin in (Annotated, Union, UnionType):
-        return any(_is_collection(part) for part in get_args(annotation))
-    return False
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # Any: whatever typing makes of it
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+def _types_in(annotation: Any) -> Iterator[Any]:  # Any: whatever typing makes of it
+    yield annotation
     for part in get_args(annotation):
-        yield from _models_in(part)
+        yield from _types_in(part)
 
 
 def _word_error(detail: ErrorDetails) -> str:

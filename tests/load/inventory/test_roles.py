@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.errors import FileErrors
-from netprobe.load.inventory.roles import check_roles
+from netprobe.errors import FileErrors, Problem
 from netprobe.load.matrix.chosen_settings import choose
 from netprobe.load.matrix.file import load_matrices
-from netprobe.load.request import load_request
+from netprobe.load.request import check_roles, load_request
 from netprobe.model.inventory import Address, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix
 
@@ -30,7 +29,9 @@ def host(name: str, *roles: str, place: str = "") -> Host:
 
 def test_known_roles() -> None:
     """Roles that the matrix has need no word."""
-    assert check_roles(chosen(), Inventory((host("a", "node", "master", place="f:1:1"),))) == ()
+    inventory = Inventory((host("a", "node", "master", place="f:1:1"),))
+
+    assert check_roles(chosen(), inventory, []) == ()
 
 
 def test_unknown_role_beside_a_known_one() -> None:
@@ -40,7 +41,7 @@ def test_unknown_role_beside_a_known_one() -> None:
         host("b", "node", "nodes", "dns", place="f:2:1"),
     )
 
-    assert check_roles(chosen(), Inventory(hosts, notes=("before",))) == (
+    assert check_roles(chosen(), Inventory(hosts, notes=("before",)), []) == (
         "before",
         'role "nodes" of 2 hosts is unknown to base; did you mean "node"?',
         "roles of the inventory that base does not know: ldap, dns",
@@ -55,10 +56,10 @@ def test_host_without_known_role() -> None:
         host("c", "node"),
     )
 
-    with pytest.raises(FileErrors) as caught:
-        check_roles(chosen(), Inventory(hosts))
+    problems: list[Problem] = []
+    check_roles(chosen(), Inventory(hosts), problems)
 
-    assert str(caught.value).splitlines() == [
+    assert [str(problem) for problem in problems] == [
         'f:3:5: host "a" has no role of base: unknown role "mastr", did you mean "master"?',
         'f:4:5: host "b" has no role of base: none of its roles "x", "y" is known, '
         "expected one of: master, node",
@@ -67,8 +68,10 @@ def test_host_without_known_role() -> None:
 
 def test_ansible_host_without_known_role() -> None:
     """Ansible inventories hold hosts that are none of our business: a note, no error."""
-    notes = check_roles(chosen(), Inventory((host("a", "webservers"), host("b"))))
+    problems: list[Problem] = []
+    notes = check_roles(chosen(), Inventory((host("a", "webservers"), host("b"))), problems)
 
+    assert problems == []
     assert notes == ("roles of the inventory that base does not know: webservers",)
 
 

@@ -222,10 +222,10 @@ def test_places() -> None:
     """Every value and key has its line and column, from 1; what is not there has its parent's."""
     document = read("hosts:\n  one:\n    roles: [a, b]\n")
 
-    assert str(document.at(("hosts", "one", "roles", 1), "x")) == "file.yaml:3:16: x"
-    assert str(document.at_key(("hosts", "one"), "x")) == "file.yaml:2:3: x"
-    assert str(document.at(("hosts", "one", "address"), "x")) == "file.yaml:3:5: x"
-    assert str(document.at_key(("schema",), "x")) == "file.yaml:1:1: x"
+    assert document.mark_of(("hosts", "one", "roles", 1)) == (3, 16)
+    assert document.mark_of_key(("hosts", "one")) == (2, 3)
+    assert document.mark_of(("hosts", "one", "address")) == (3, 5)
+    assert document.mark_of_key(("schema",)) == (1, 1)
     assert document.place(("hosts", "one")) == "file.yaml:2:3"
 
 

@@ -1,0 +1,183 @@
+"""Types of fields in matrix files: ports, protocols, server names, dates, conditions, waivers."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.validation import SCALAR_SCHEMA, refuse
+from netprobe.load.yaml.wording import quoted, what_it_is
+from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
+from netprobe.model.ports import MAX_PORT, MIN_PORT
+
+_RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})\Z", re.ASCII)
+_PORT = re.compile(r"\d{1,9}\Z", re.ASCII)
+
+# People look for these by name; the packet has the number.
+_PROTOCOLS = {"icmp": 1, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51}
+_PROTOCOLS |= {"icmpv6": 58, "ospf": 89, "vrrp": 112, "sctp": 132}
+# IANA's registry; Linux makes no socket for 0 and takes 255 for "headers included" (raw(7)).
+_NO_PROTOCOLS = {0: "IPv6's hop-by-hop option", 255: "reserved"}
+_HAVE_KEYS = {1: "icmp: echo", 58: "icmp: echo", 6: "tcp: [PORT]", 17: "udp: [PORT]"}
+
+
+def port_entry(raw: object) -> PortEntry:
+    """``2379``, ``"7000-7999"`` or ``{setting: NAME}``."""
+    if isinstance(raw, dict):
+        return _read_reference(raw, "port")
+    if isinstance(raw, str):
+        return _read_range(raw)
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise refuse(f'{what_it_is(raw)}, expected a port, "FIRST-LAST" or {{setting: NAME}}')
+    port = _check_port(raw, text_of(raw))
+    return (port, port)
+
+
+def ip_protocol(raw: object) -> int:
+    """The number of an IP protocol that is neither TCP, UDP nor ICMP."""
+    if isinstance(raw, str):
+        number = _PROTOCOLS.get(raw.lower())
+        hint = f" ({raw.lower()} is {number})" if number else ""
+        raise refuse(f"{quoted(raw)} is text, expected the protocol's number{hint}")
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise refuse(f"{what_it_is(raw)}, expected the number of an IP protocol (1 to 254)")
+    if not 0 <= raw <= 255:
+        raise refuse(f"{text_of(raw)} is no IP protocol, expected 1 to 254")
+    if raw in _NO_PROTOCOLS:
+        raise refuse(f"{text_of(raw)} is {_NO_PROTOCOLS[raw]}, expected 1 to 254")
+    if raw in _HAVE_KEYS:
+        raise refuse(f"protocol {text_of(raw)} has a key of its own, expected {_HAVE_KEYS[raw]}")
+    return int(raw)
+
+
+def server_name(raw: object) -> str | SettingRef:
+    """``konnectivity.example.com`` or ``{setting: NAME}``."""
+    if isinstance(raw, dict):
+        return _read_reference(raw, "server name")
+    if not isinstance(raw, str):
+        raise refuse(f"{what_it_is(raw)}, expected a DNS name or {{setting: NAME}}")
+    if not DNS_NAME.fullmatch(raw):
+        raise refuse(f"{quoted(raw)} is no DNS name, expected one such as api.example.com")
+    return raw
+
+
+def _read_reference(raw: dict[str, object], kind: str) -> SettingRef:
+    name = raw.get("setting")
+    if set(raw) != {"setting"} or not isinstance(name, str):
+        raise refuse(f"this mapping is no {kind}, expected {{setting: NAME}}")
+    return SettingRef(name)
+
+
+def _read_range(text: str) -> PortEntry:
+    if _PORT.match(text):
+        port = _check_port(int(text), text)
+        return (port, port)
+    match = _RANGE.match(text)
+    if match is None:
+        raise refuse(f'{quoted(text)} is no port, expected a number or "FIRST-LAST"')
+    first, last = (_check_port(int(number), number) for number in match.groups())
+    if first > last:
+        raise refuse(f'{quoted(text)} runs backwards, expected "{last}-{first}"')
+    return (first, last)
+
+
+def _check_port(number: int, text: str) -> int:
+    if not MIN_PORT <= number <= MAX_PORT:
+        raise refuse(f"{text} is no port, expected {MIN_PORT} to {MAX_PORT}")
+    return int(number)
+
+
+def _list_number(value: object) -> object:
+    """A single number stands for a list of one."""
+    return [value] if isinstance(value, int | str) else value
+
+
+def _check_not_empty(text: str) -> str:
+    if not text.strip():
+        raise refuse("the text is empty, expected some words")
+    return text
+
+
+def _check_date(text: str) -> str:
+    """A date such as 2027-01-31, and no other spelling of one."""
+    try:
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            raise ValueError(text)
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        raise refuse(f"{quoted(text)} is no date, expected one such as 2027-01-31") from None
+    return text
+
+
+def _check_mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise refuse(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
+    return value
+
+
+_UNTIL = re.compile(
+    r"^(?P<reason>.*?)(?P<comma>,?)\s*[(]?\b(?:un)?till?\s+(?P<until>[^\s)]+?)[.)]*\s*$",
+    re.DOTALL | re.IGNORECASE,
+)
+_SOME_END = re.compile(r"\b(?:un)?till?\b.*?\d", re.DOTALL | re.IGNORECASE)
+_WAIVER = '"REASON, until 2027-01-31"'
+
+
+def split_waiver(value: object) -> object:
+    """``"reason, until 2027-01-31"`` as reason and date.
+
+    "until" before a word without digits ("until Monday we wait") stays a reason, unless a comma
+    shows that it was meant as the end of the waiver. A date elsewhere behind "until"
+    is refused: read as a part of the reason it would make a waiver that never ends.
+    """
+    if isinstance(value, dict):
+        return value
+    if not isinstance(value, str):
+        raise refuse(f'{what_it_is(value)}, expected "REASON, until DATE"')
+    match = _UNTIL.match(value)
+    if match and (match["comma"] or any(letter.isdigit() for letter in match["until"])):
+        return {"reason": match["reason"], "until": match["until"]}
+    if _SOME_END.search(value):
+        words = f"{quoted(value)} does not end with its last day"
+        raise refuse(f"{words}, expected {_WAIVER} or {{reason: ..., until: 2027-01-31}}")
+    return {"reason": value}
+
+
+_REFERENCE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"setting": {"type": "string"}},
+    "required": ["setting"],
+    "additionalProperties": False,
+}
+_PORT_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": MIN_PORT, "maximum": MAX_PORT},
+        {"type": "string", "pattern": r"^\d{1,5}(\s*-\s*\d{1,5})?$"},
+        _REFERENCE_SCHEMA,
+    ]
+}
+_PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
+_SERVER_NAME_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]}
+_CONDITION_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA, "minItems": 1}]
+    },
+}
+
+Words = Annotated[str, AfterValidator(_check_not_empty)]
+Date = Annotated[str, AfterValidator(_check_date), Field(json_schema_extra={"format": "date"})]
+# Any: the validators above take whatever stands in the file.
+PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
+ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
+ProtocolsField = Annotated[
+    list[ProtocolField],
+    BeforeValidator(_list_number, json_schema_input_type=ProtocolField | list[ProtocolField]),
+]
+ServerName = Annotated[Any, PlainValidator(server_name), WithJsonSchema(_SERVER_NAME_SCHEMA)]
+# Any: conditions are typed by their settings, see matrix/checks.py.
+ConditionField = Annotated[Any, PlainValidator(_check_mapping), WithJsonSchema(_CONDITION_SCHEMA)]
