@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from netprobe.protocols.base import Protocol, Reading
 from netprobe.protocols.dns import Dns
-from netprobe.protocols.geneve import Geneve
 from netprobe.protocols.ike import Ike, IkeNat
-from netprobe.protocols.ipip import IpIp
 from netprobe.protocols.memberlist import Memberlist
 from netprobe.protocols.ntp import Ntp
 from netprobe.protocols.openvpn import OpenVpn
 from netprobe.protocols.plain import Plain, Raw
-from netprobe.protocols.vxlan import Vxlan
+from netprobe.protocols.tunnels import Geneve, IpIp, Vxlan
 
 __all__ = ["PROTOCOLS", "Protocol", "Reading", "protocol_for"]
 
@@ -19,6 +17,13 @@ _PLAIN: Protocol = Plain()
 _RAW: Protocol = Raw()
 _IPIP: Protocol = IpIp()
 _IKE_NAT: Protocol = IkeNat()
+
+# These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet:
+# services.py asks a live service. A listener of netprobe gets plain bytes.
+_STREAMED = (
+    "etcd", "http-health", "https", "ignition", "konnectivity", "kube-apiserver", "kubelet",
+    "machine-config-server", "oauth", "registry", "tls",
+)  # fmt: skip
 
 # Every name that ``probe:`` may have. Adding a protocol is one file and one line here.
 PROTOCOLS: dict[str, Protocol] = {
@@ -33,19 +38,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "ntp": Ntp(),
     "openvpn": OpenVpn(),
     "vxlan": Vxlan(),
-    # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet:
-    # services.py asks a live service. A listener of netprobe gets plain bytes.
-    "etcd": _PLAIN,
-    "http-health": _PLAIN,
-    "https": _PLAIN,
-    "ignition": _PLAIN,
-    "konnectivity": _PLAIN,
-    "kube-apiserver": _PLAIN,
-    "kubelet": _PLAIN,
-    "machine-config-server": _PLAIN,
-    "oauth": _PLAIN,
-    "registry": _PLAIN,
-    "tls": _PLAIN,
+    **dict.fromkeys(_STREAMED, _PLAIN),
 }
 
 _BY_PORT: dict[tuple[str, int], Protocol] = {("ike", 4500): _IKE_NAT}

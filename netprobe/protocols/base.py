@@ -13,6 +13,10 @@ from netprobe.agent.wire import templates as wire
 
 Transport = Literal["tcp", "udp", "ipproto"]
 
+# What an answer takes over from the request: (to, from, length).
+Copies = tuple[tuple[int, int, int], ...]
+
+LENGTH_BYTES = 2
 _SHOWN_BYTES = 8
 _SHOWN_TEXT = 60
 
@@ -63,9 +67,24 @@ def unknown(expected: str, data: bytes) -> Reading:
     """Say of other bytes: ``not a DNS answer: 14 bytes beginning 48545450``."""
     if not data:
         return Reading(False, f"not {expected}: no bytes")
-    noun = "byte" if len(data) == 1 else "bytes"
-    beginning = data[:_SHOWN_BYTES].hex()
-    return Reading(False, f"not {expected}: {len(data)} {noun} beginning {beginning}")
+    count = "1 byte" if len(data) == 1 else f"{len(data)} bytes"
+    return Reading(False, f"not {expected}: {count} beginning {data[:_SHOWN_BYTES].hex()}")
+
+
+def make_template(
+    request: bytes, answer: bytes | None = None, copies: Copies = ()
+) -> wire.Template:
+    """Make a template whose request ends with nonce and MAC, its answer with nonce, host, MAC."""
+    mac_at = len(request) - wire.MAC_BYTES
+    template = wire.Template(request, mac_at - wire.NONCE_BYTES, mac_at)
+    if answer is None:
+        return template
+    mac_at = len(answer) - wire.MAC_BYTES
+    host_at = mac_at - wire.HOST_BYTES
+    nonce_at = host_at - wire.NONCE_BYTES
+    return with_answer(
+        template, answer, nonce_at=nonce_at, host_at=host_at, mac_at=mac_at, copies=copies
+    )
 
 
 def with_answer(
@@ -75,12 +94,22 @@ def with_answer(
     nonce_at: int,
     host_at: int,
     mac_at: int,
-    copies: tuple[tuple[int, int, int], ...] = (),
+    copies: Copies = (),
 ) -> wire.Template:
-    """Give a template the shape of its answer; ``copies`` are (to, from, length)."""
+    """Give a template the shape of its answer."""
     template.answer = answer
     template.answer_nonce_at = nonce_at
     template.answer_host_at = host_at
     template.answer_mac_at = mac_at
     template.answer_copies = copies
     return template
+
+
+def add_length(message: bytes, transport: str) -> bytes:
+    """Put the length in front where the transport is TCP, as DNS and OpenVPN do."""
+    return len(message).to_bytes(LENGTH_BYTES, "big") + message if transport == "tcp" else message
+
+
+def drop_length(data: bytes, transport: str) -> bytes:
+    """Take away what ``add_length`` adds."""
+    return data[LENGTH_BYTES:] if transport == "tcp" else data

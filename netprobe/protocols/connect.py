@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from netprobe.errors import RequestError
@@ -12,11 +13,18 @@ from netprobe.model.stream import Event, Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.tls_talk import TlsTalk
 
+if TYPE_CHECKING:
+    import h11
+
 ANSWER_S = 20.0
 SHOWN_BODY = 200
 HEADER_LIMIT = 200
 BODY_LIMIT = 16 * 1024
 PORTS = {"http": 80, "https": 443}
+_GET = (("User-Agent", "netprobe"), ("Accept", "*/*"), ("Connection", "close"))
+
+Send = Callable[[bytes], Awaitable[None]]
+Receive = Callable[[float], Awaitable[tuple[bytes, Event]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class ProxyUrl:
 
 @dataclass(slots=True)
 class Answer:
-    """An HTTP/1 answer. ``status`` None: none came, and ``ended`` says how it stood then.
+    """An HTTP/1 answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
     an answer that is not HTTP.
@@ -73,39 +81,31 @@ def parse_proxy(text: str, what: str) -> ProxyUrl:
 async def connect(pipe: Pipe, host: str, port: int, proxy: ProxyUrl) -> Answer:
     """Ask a proxy for a tunnel to host:port; with a 2xx the pipe is that tunnel."""
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    headers = [("Host", authority), ("User-Agent", "netprobe"), *_authorization_header(proxy)]
-    return await _exchange_http("CONNECT", authority, headers, pipe.send, _raw_receiver(pipe))
+    headers = [("Host", authority), ("User-Agent", "netprobe"), *_make_authorization(proxy)]
+    return await _exchange_http("CONNECT", authority, headers, pipe.send, _make_receiver(pipe))
 
 
 async def get(tls: TlsTalk, host: str, path: str = "/") -> Answer:
     """GET a path over TLS."""
-    return await _exchange_http("GET", path, _get_headers(host), tls.send, tls.receive)
+    return await _exchange_http("GET", path, [("Host", host), *_GET], tls.send, tls.receive)
 
 
 async def get_plain(
     pipe: Pipe, host: str, path: str = "/", proxy: ProxyUrl | None = None
 ) -> Answer:
     """GET a path, or of a proxy a whole URL, without TLS."""
-    headers = _get_headers(host) + ([] if proxy is None else _authorization_header(proxy))
-    return await _exchange_http("GET", path, headers, pipe.send, _raw_receiver(pipe))
+    headers = [("Host", host), *_GET, *_make_authorization(proxy)]
+    return await _exchange_http("GET", path, headers, pipe.send, _make_receiver(pipe))
 
 
-def _authorization_header(proxy: ProxyUrl) -> list[tuple[str, str]]:
-    if proxy.credentials is None:
+def _make_authorization(proxy: ProxyUrl | None) -> list[tuple[str, str]]:
+    if proxy is None or proxy.credentials is None:
         return []
     token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
     return [("Proxy-Authorization", f"Basic {token}")]
 
 
-def _get_headers(host: str) -> list[tuple[str, str]]:
-    headers = [("Host", host), ("User-Agent", "netprobe"), ("Accept", "*/*")]
-    return [*headers, ("Connection", "close")]
-
-
-Receive = Callable[[float], Awaitable[tuple[bytes, Event]]]
-
-
-def _raw_receiver(pipe: Pipe) -> Receive:
+def _make_receiver(pipe: Pipe) -> Receive:
     async def receive(limit_s: float) -> tuple[bytes, Event]:
         event = await pipe.receive(limit_s)
         return event.data, event
@@ -114,11 +114,7 @@ def _raw_receiver(pipe: Pipe) -> Receive:
 
 
 async def _exchange_http(
-    method: str,
-    target: str,
-    headers: list[tuple[str, str]],
-    send: Callable[[bytes], Awaitable[None]],
-    receive: Receive,
+    method: str, target: str, headers: list[tuple[str, str]], send: Send, receive: Receive
 ) -> Answer:
     import h11
 
@@ -126,70 +122,48 @@ async def _exchange_http(
     request = http.send(h11.Request(method=method, target=target, headers=headers))
     await send((request or b"") + (http.send(h11.EndOfMessage()) or b""))
     answer = Answer()
-    reader = _AnswerReader(http, answer)
-    while not reader.done:
+    body = b""
+    complete = False
+    while not complete and answer.ended is None:
         data, event = await receive(ANSWER_S)
-        if data and answer.first_ms is None:
-            answer.first_ms = event.since_sent_ms
         if data:
-            reader.feed(data)
+            if answer.first_ms is None:
+                answer.first_ms = event.since_sent_ms
+            more, complete = _read_answer(http, data, answer)
+            body = (body + more)[:BODY_LIMIT]
         if event.kind != "data":
             answer.ended = event.kind
-            break
+    answer.body = printable(" ".join(body.decode("latin-1").split()), SHOWN_BODY)
     return answer
 
 
-class _AnswerReader:
-    """Takes bytes and fills an answer until it is complete."""
+def _read_answer(http: h11.Connection, data: bytes, answer: Answer) -> tuple[bytes, bool]:
+    """Take more bytes; give those of the body, and whether the answer is complete."""
+    import h11
 
-    def __init__(self, http: object, answer: Answer) -> None:
-        import h11
-
-        assert isinstance(http, h11.Connection)
-        self.done = False
-        self._http = http
-        self._answer = answer
-        self._body = b""
-
-    def feed(self, data: bytes) -> None:
-        """Take more bytes."""
-        import h11
-
-        self._http.receive_data(data)
-        try:
-            self._read_events()
-        except h11.RemoteProtocolError:
-            self._answer.foreign = printable(data[:60].decode("latin-1"))
-            self.done = True
-        self._answer.body = printable(" ".join(self._body.decode("latin-1").split()), SHOWN_BODY)
-
-    def _read_events(self) -> None:
-        import h11
-
-        while not self.done:
-            event = self._http.next_event()
-            if event is h11.NEED_DATA:
-                return
+    body = b""
+    http.receive_data(data)
+    try:
+        while (event := http.next_event()) is not h11.NEED_DATA:
             if isinstance(event, h11.Response):
-                self._read_response(event.status_code, event.reason, event.headers)
+                _note_response(event, answer)
             elif isinstance(event, h11.Data):
-                self._body = (self._body + event.data)[:BODY_LIMIT]
+                body += event.data
             else:
                 # The end of the message, or PAUSED: the pipe is a tunnel now.
-                self.done = True
+                return body, True
+    except h11.RemoteProtocolError:
+        answer.foreign = printable(data[:60].decode("latin-1"))
+        return body, True
+    return body, False
 
-    def _read_response(self, status: int, reason: bytes, headers: object) -> None:
-        answer = self._answer
-        answer.status = status
-        answer.reason = printable(bytes(reason).decode("latin-1"))
-        pairs = [(bytes(name), bytes(value)) for name, value in headers]  # type: ignore[attr-defined]  # h11.Headers iterates so
-        answer.schemes = tuple(
-            printable(value.split(b" ")[0].decode("latin-1"), 20)
-            for name, value in pairs
-            if name == b"proxy-authenticate"
-        )
-        answer.headers = {
-            name.decode("latin-1"): printable(value.decode("latin-1"), HEADER_LIMIT)
-            for name, value in pairs
-        }
-        answer.server = printable(answer.headers.get("server", ""))
+
+def _note_response(response: h11.Response, answer: Answer) -> None:
+    answer.status = response.status_code
+    answer.reason = printable(response.reason.decode("latin-1"))
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
+    answer.headers = {name: printable(value, HEADER_LIMIT) for name, value in pairs}
+    answer.schemes = tuple(
+        printable(value.split(" ")[0], 20) for name, value in pairs if name == "proxy-authenticate"
+    )
+    answer.server = printable(answer.headers.get("server", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
@@ -13,13 +13,11 @@ from netprobe.protocols.connect import Answer, ProxyUrl, get, get_plain
 from netprobe.protocols.http2 import CallFacts, Http2Talk
 from netprobe.protocols.tls import Hello, Seen
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
-from netprobe.protocols.tls_talk import BRIEF, TlsTalk
+from netprobe.protocols.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
 
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
 # bytes takes longer.
 LISTEN_S = 5.8
-# A server that gets a request need not speak first, so there is no wait for a greeting.
-NO_GREETING_S = 0.05
 # A server that misses a client certificate says so: certificate_required (TLS 1.3),
 # bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
 MISSING_CERTIFICATE = frozenset((116, 42, 40))
@@ -48,13 +46,13 @@ class ServiceRequest:
 
 @dataclass(slots=True)
 class ServiceReply:
-    """The reply. ``seen`` None: no TLS was spoken; ``answer`` None: nothing was asked by HTTP.
+    """The reply. ``seen`` stays empty where no TLS was spoken, ``answer`` where no HTTP was.
 
     ``end`` is the state at the end: ``fin``, ``reset``, ``failed`` or ``silent``.
     """
 
-    seen: Seen | None = None
-    answer: Answer | None = None
+    seen: Seen = field(default_factory=Seen)
+    answer: Answer = field(default_factory=Answer)
     call: CallFacts | None = None
     end: str = "silent"
 
@@ -62,47 +60,29 @@ class ServiceReply:
     def spoke_tls(self) -> bool:
         """Whether the other end answered in TLS."""
         seen = self.seen
-        if seen is None or seen.foreign is not None:
-            return False
-        return seen.done or bool(seen.chain) or seen.alert is not None
+        return seen.foreign is None and (seen.done or bool(seen.chain) or seen.alert is not None)
 
     @property
     def status(self) -> int | None:
         """The status of the HTTP answer."""
-        return None if self.answer is None else self.answer.status
-
-    @property
-    def body(self) -> str:
-        """The beginning of the answer's body, made printable."""
-        return "" if self.answer is None else self.answer.body
+        return self.answer.status
 
     @property
     def foreign(self) -> str | None:
         """The beginning of an answer that is neither TLS nor HTTP as it was asked for."""
-        found = self.answer.foreign if self.answer is not None else None
-        if found is None and self.seen is not None and self.seen.foreign is not None:
-            found = printable(self.seen.foreign.split("\n")[0].rstrip())
-        return found
-
-    @property
-    def authorities(self) -> tuple[str, ...] | None:
-        """Whose certificates the server asks a client for; None: it asks for none."""
-        return None if self.seen is None else self.seen.authorities
+        if self.answer.foreign is not None or self.seen.foreign is None:
+            return self.answer.foreign
+        return printable(self.seen.foreign.split("\n")[0].rstrip())
 
     @property
     def refuses_strangers(self) -> bool:
         """Whether the server asked for a certificate and complained that it got none."""
-        seen = self.seen
-        return (
-            seen is not None and seen.authorities is not None and seen.alert in MISSING_CERTIFICATE
-        )
+        return self.seen.authorities is not None and self.seen.alert in MISSING_CERTIFICATE
 
     @property
     def certificate(self) -> Certificate | None:
         """The server's own certificate."""
-        if self.seen is None or not self.seen.chain:
-            return None
-        return read_certificate(self.seen.chain[0])
+        return read_certificate(self.seen.chain[0]) if self.seen.chain else None
 
 
 async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
@@ -117,8 +97,7 @@ async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
                 heard.answer = await get(talk, request.host, request.path)
             elif talk.usable and request.call:
                 await _make_call(talk, request, heard)
-    heard.end = _choose_end(talk.attempt.end, heard.answer)
-    return heard
+    return _note_end(heard, talk.attempt.end or heard.answer.ended)
 
 
 async def _make_call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply) -> None:
@@ -137,43 +116,37 @@ async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
         async with asyncio.timeout(LISTEN_S):
             path = request.path or "/"
             heard.answer = await get_plain(pipe, request.host, path, request.proxy)
-    heard.end = _choose_end(None, heard.answer)
+    return _note_end(heard, heard.answer.ended)
+
+
+def _note_end(heard: ServiceReply, end: str | None) -> ServiceReply:
+    heard.end = "silent" if end in (None, "timeout") else str(end)
     return heard
-
-
-def _choose_end(end: str | None, answer: Answer | None) -> str:
-    found = end or (answer.ended if answer is not None else None)
-    return "silent" if found in (None, "timeout") else str(found)
 
 
 def is_router(heard: ServiceReply) -> bool:
     """Whether OpenShift's router answered for a name that it does not route."""
-    return _is_router_page(heard) or has_router_certificate(heard)
+    is_page = heard.status == 503 and ROUTER_PAGE in heard.answer.body
+    return is_page or router_certificate(heard) is not None
 
 
-def has_router_certificate(heard: ServiceReply) -> bool:
-    """Whether this is the default certificate, which no passthrough route ever shows."""
+def router_certificate(heard: ServiceReply) -> Certificate | None:
+    """Give the router's default certificate, which no passthrough route ever shows."""
     certificate = heard.certificate
-    return (
-        certificate is not None
-        and certificate.issuer_name.startswith(ROUTER_SIGNER)
-        and heard.authorities is None
-    )
-
-
-def _is_router_page(heard: ServiceReply) -> bool:
-    return heard.status == 503 and ROUTER_PAGE in heard.body
+    if certificate is None or heard.seen.authorities is not None:
+        return None
+    return certificate if certificate.issuer_name.startswith(ROUTER_SIGNER) else None
 
 
 def describe(heard: ServiceReply, name: str | None) -> str:
     """Describe the answer to a reader who expected something else."""
     parts = []
     if is_router(heard):
-        parts.append(_router_words(heard, name))
-    elif heard.seen is not None and heard.spoke_tls:
-        parts.append(_tls_words(heard))
-    if heard.status is not None and heard.answer is not None:
-        text = _strip_tags(heard.body)
+        parts.append(_word_router(heard, name))
+    elif heard.spoke_tls:
+        parts.append(_word_tls(heard))
+    if heard.status is not None:
+        text = " ".join(_TAG.sub(" ", heard.answer.body).split())[:SHOWN_TEXT]
         body = f' "{text}"' if text else ""
         parts.append(f"HTTP {heard.status} {heard.answer.reason}{body}".rstrip())
     elif heard.foreign is not None:
@@ -181,24 +154,17 @@ def describe(heard: ServiceReply, name: str | None) -> str:
     return ", ".join(parts) or "no words"
 
 
-def _strip_tags(body: str) -> str:
-    """The words of a page, without its tags."""
-    return " ".join(_TAG.sub(" ", body).split())[:SHOWN_TEXT]
-
-
-def _router_words(heard: ServiceReply, name: str | None) -> str:
-    what = "the router's page for names without a route"
-    if has_router_certificate(heard):
-        certificate = heard.certificate
-        assert certificate is not None
+def _word_router(heard: ServiceReply, name: str | None) -> str:
+    found = "the router's page for names without a route"
+    certificate = router_certificate(heard)
+    if certificate is not None:
         whose = f"{certificate.subject}, issued by {certificate.issuer}"
-        what = f"the router's default certificate ({whose})"
-    return f"{what}: it has no route for {name}" if name else f"{what}; no name was asked for"
+        found = f"the router's default certificate ({whose})"
+    return f"{found}: it has no route for {name}" if name else f"{found}; no name was asked for"
 
 
-def _tls_words(heard: ServiceReply) -> str:
+def _word_tls(heard: ServiceReply) -> str:
     seen = heard.seen
-    assert seen is not None
     if not seen.chain:
         return f"TLS alert {seen.alert}" if seen.alert is not None else "TLS"
     parts = [f"TLS with {certificate_words(heard)}"]
@@ -210,7 +176,7 @@ def _tls_words(heard: ServiceReply) -> str:
 
 
 def certificate_words(heard: ServiceReply) -> str:
-    """The certificate's subject and issuer in words."""
+    """Word the certificate's subject and issuer."""
     certificate = heard.certificate
     if certificate is None:
         return "an unreadable certificate" if heard.spoke_tls else "no certificate"
@@ -218,5 +184,5 @@ def certificate_words(heard: ServiceReply) -> str:
 
 
 def authority_words(heard: ServiceReply) -> str:
-    """Whose certificates the server asks for."""
-    return "; ".join((heard.authorities or ())[:2]) or "anybody"
+    """Word whose certificates the server asks for."""
+    return "; ".join((heard.seen.authorities or ())[:2]) or "anybody"

@@ -12,12 +12,18 @@ from netprobe.model.stream import IdleClock
 from netprobe.protocols.base import printable
 from netprobe.protocols.tls_talk import TlsTalk
 
+# The method that no service has.
 METHOD = "/AgentService/NetprobeNoSuchMethod"
 ANSWER_S = 10.0
 SETTINGS_S = 5.0
 ACK_S = 20.0
 UNIMPLEMENTED = "12"
 MESSAGE_LIMIT = 200
+_GRPC_HEADERS = (
+    ("content-type", "application/grpc"),
+    ("te", "trailers"),
+    ("user-agent", "netprobe"),
+)
 
 
 @dataclass(slots=True)
@@ -69,7 +75,9 @@ class Http2Talk:
     async def call(self, authority: str) -> CallFacts:
         """Call the method that no service has, and wait for the answer."""
         stream = self._http.get_next_available_stream_id()
-        self._http.send_headers(stream, _request_headers(authority))
+        headers = [(":method", "POST"), (":scheme", "https"), (":path", METHOD)]
+        headers += [(":authority", authority), *_GRPC_HEADERS]
+        self._http.send_headers(stream, headers)
         self._http.send_data(stream, bytes(5), end_stream=True)
         await self._flush_data()
         while not self._answered and await self._receive_more(ANSWER_S):
@@ -88,10 +96,13 @@ class Http2Talk:
 
     async def wait(self, limit_s: float) -> bool:
         """Receive until the limit; False where the connection has ended."""
-        return await self._receive_more(limit_s, True)
+        return await self._receive_more(limit_s, idle=True)
 
     async def _receive_more(self, limit_s: float, idle: bool = False) -> bool:
-        """Receive one more event; whether it makes sense to wait for another."""
+        """Receive one more event; whether it makes sense to wait for another.
+
+        ``idle``: silence is no reason to give up.
+        """
         data, event = await self._tls.receive(limit_s)
         self.clock.note(event)
         if data:
@@ -143,15 +154,3 @@ class Http2Talk:
         data = self._http.data_to_send()
         if data and self._tls.usable:
             await self._tls.send(data)
-
-
-def _request_headers(authority: str) -> list[tuple[str, str]]:
-    return [
-        (":method", "POST"),
-        (":scheme", "https"),
-        (":path", METHOD),
-        (":authority", authority),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-        ("user-agent", "netprobe"),
-    ]

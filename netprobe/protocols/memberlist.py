@@ -6,7 +6,7 @@ Every message is one byte of type and a msgpack map; UDP and TCP carry the same 
 from __future__ import annotations
 
 from netprobe.agent.wire import templates as wire
-from netprobe.protocols.base import Reading, Transport, unknown, with_answer
+from netprobe.protocols.base import Reading, Transport, make_template, unknown
 
 _PING = b"\x00"
 _ACK = b"\x02"
@@ -46,18 +46,7 @@ class Memberlist:
         """
         request = _make_ping(bytes(wire.NONCE_BYTES + wire.MAC_BYTES))
         answer = _ACK_HEAD + _pack_raw(bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES))
-        mac_at = len(answer) - wire.MAC_BYTES
-        return with_answer(
-            wire.Template(
-                request,
-                len(request) - wire.MAC_BYTES - wire.NONCE_BYTES,
-                len(request) - wire.MAC_BYTES,
-            ),
-            answer,
-            nonce_at=mac_at - wire.HOST_BYTES - wire.NONCE_BYTES,
-            host_at=mac_at - wire.HOST_BYTES,
-            mac_at=mac_at,
-        )
+        return make_template(request, answer)
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give a ping without a name: any member answers it, unless it has an encryption key."""
@@ -69,7 +58,11 @@ class Memberlist:
         A member with an encryption key answers only over TCP, with an encrypted complaint.
         """
         message = data[_CHECKED_BYTES:] if data.startswith(_CHECKED) else data
-        if _is_ack(_first_part(message)):
+        first = message
+        if message.startswith(_COMPOUND) and len(message) > 1:
+            # The number of parts, two bytes of length for each, the parts.
+            first = message[2 + 2 * message[1] :]
+        if _is_ack(first):
             return Reading(True, "memberlist ack")
         if message.startswith(_COMPRESSED + _pack_map(2) + _pack_raw(b"Algo")):
             return Reading(True, "memberlist, compressed")
@@ -80,13 +73,6 @@ class Memberlist:
 
 def _make_ping(node: bytes) -> bytes:
     return _PING + _pack_map(2) + _SEQUENCE + _pack_raw(b"Node") + _pack_raw(node)
-
-
-def _first_part(message: bytes) -> bytes:
-    """Unwrap a compound message: its type, the number of parts, two bytes of length each, parts."""
-    if message.startswith(_COMPOUND) and len(message) > 1:
-        return message[2 + 2 * message[1] :]
-    return message
 
 
 def _is_ack(message: bytes) -> bool:

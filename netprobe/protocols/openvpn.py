@@ -5,7 +5,15 @@ from __future__ import annotations
 import struct
 
 from netprobe.agent.wire import templates as wire
-from netprobe.protocols.base import Reading, Transport, unknown, with_answer
+from netprobe.protocols.base import (
+    LENGTH_BYTES,
+    Reading,
+    Transport,
+    add_length,
+    drop_length,
+    unknown,
+    with_answer,
+)
 
 _CLIENT_RESET = 7 << 3
 _SERVER_RESET = 8 << 3
@@ -20,7 +28,6 @@ _PACKET_ID = bytes(4)
 _HMAC_BYTES = 20
 _REPLAY = struct.pack(">II", 1, 0)
 _SERVICE_SESSION = b"NETPROBE"
-_LENGTH = struct.Struct(">H")
 
 
 class OpenVpn:
@@ -35,7 +42,7 @@ class OpenVpn:
 
         The host index ends the server's own session id; the nonce is the remote session id.
         """
-        shift = _LENGTH.size if transport == "tcp" else 0
+        shift = LENGTH_BYTES if transport == "tcp" else 0
         session = bytes(_SESSION_BYTES)
         guard = bytes(_HMAC_BYTES) + _REPLAY
         head_bytes = 1 + _SESSION_BYTES
@@ -43,8 +50,8 @@ class OpenVpn:
         acks = _ONE_ACK + _PACKET_ID
         answer = bytes((_SERVER_RESET,)) + session + guard + acks + session + _PACKET_ID
         return with_answer(
-            wire.Template(_frame_packet(request, transport), shift + 1, shift + head_bytes),
-            _frame_packet(answer, transport),
+            wire.Template(add_length(request, transport), shift + 1, shift + head_bytes),
+            add_length(answer, transport),
             nonce_at=shift + head_bytes + len(guard) + len(acks),
             host_at=shift + head_bytes - wire.HOST_BYTES,
             mac_at=shift + head_bytes,
@@ -53,11 +60,11 @@ class OpenVpn:
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the 14 bytes without HMAC: answered only by a server without tls-auth, tls-crypt."""
         reset = bytes((_CLIENT_RESET,)) + _SERVICE_SESSION + _NO_ACKS + _PACKET_ID
-        return _frame_packet(reset, transport)
+        return add_length(reset, transport)
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Recognise a server's reset that names our session as the remote one."""
-        packet = data[_LENGTH.size :] if transport == "tcp" else data
+        packet = drop_length(data, transport)
         acks_at = 1 + _SESSION_BYTES
         if len(packet) <= acks_at or packet[0] >> 3 != _SERVER_RESET >> 3:
             return unknown("an OpenVPN answer", data)
@@ -65,8 +72,3 @@ class OpenVpn:
         if packet[remote_at : remote_at + _SESSION_BYTES] != _SERVICE_SESSION:
             return Reading(False, "an OpenVPN reset for another session")
         return Reading(True, "OpenVPN server reset")
-
-
-def _frame_packet(packet: bytes, transport: str) -> bytes:
-    """Put the length in front, as OpenVPN over TCP does."""
-    return _LENGTH.pack(len(packet)) + packet if transport == "tcp" else packet

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from netprobe.agent.wire import templates as wire
-from netprobe.protocols.base import Reading, Transport, printable, unknown, with_answer
+from netprobe.protocols.base import Reading, Transport, make_template, printable, unknown
 
 REQUEST_MAGIC = b"NETPROBE"
 ANSWER_MAGIC = b"NETPROBA"
 MARK = REQUEST_MAGIC + bytes(wire.NONCE_BYTES + wire.MAC_BYTES)
-MARK_NONCE_AT = len(REQUEST_MAGIC)
-MARK_MAC_AT = MARK_NONCE_AT + wire.NONCE_BYTES
 
 _SHORTEST_BANNER = 4
 
@@ -26,16 +24,8 @@ class Plain:
 
         Right behind an IP header nothing is answered: there only what arrives counts.
         """
-        if transport == "ipproto":
-            return wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT)
         answer = ANSWER_MAGIC + bytes(wire.NONCE_BYTES + wire.HOST_BYTES + wire.MAC_BYTES)
-        return with_answer(
-            wire.Template(MARK, MARK_NONCE_AT, MARK_MAC_AT),
-            answer,
-            nonce_at=MARK_NONCE_AT,
-            host_at=MARK_MAC_AT,
-            mac_at=MARK_MAC_AT + wire.HOST_BYTES,
-        )
+        return make_template(MARK, None if transport == "ipproto" else answer)
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give nothing: unknown bytes can make a live service log, count or close."""

@@ -20,10 +20,10 @@ from netprobe.protocols.hearing import (
     authority_words,
     certificate_words,
     describe,
-    has_router_certificate,
     hear_plain,
     hear_tls,
     is_router,
+    router_certificate,
 )
 from netprobe.protocols.tls_certificates import names_host
 
@@ -114,8 +114,8 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
         return Finding("silent", "a second connection did not open")
     said = service.recognise(heard)
     if said is not None:
-        return Finding("service", said, note=_certificate_note(heard, asked))
-    if heard.seen is not None and heard.seen.foreign is not None and not service.either:
+        return Finding("service", said, note=_note_certificate(heard, asked))
+    if heard.seen.foreign is not None and not service.either:
         return Finding("plaintext", describe(heard, asked.server_name))
     if asked.by_proxy or _is_settled(heard, tls):
         return _find_other(heard, asked)
@@ -123,7 +123,7 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
     return _judge_second(service, asked, heard, second)
 
 
-def _certificate_note(heard: ServiceReply, asked: Asked) -> str | None:
+def _note_certificate(heard: ServiceReply, asked: Asked) -> str | None:
     certificate = heard.certificate
     if certificate is None:
         return None
@@ -171,16 +171,10 @@ async def _hear_service(
     service: Service, asked: Asked, dial: Dial, tls: bool
 ) -> ServiceReply | None:
     heard = None
+    name, proxy = asked.server_name, asked.by_proxy
     for path in service.paths or (None,):
         target = asked.target(path)
-        request = ServiceRequest(
-            asked.authority,
-            asked.server_name,
-            service.alpn,
-            target,
-            service.call,
-            asked.by_proxy,
-        )
+        request = ServiceRequest(asked.authority, name, service.alpn, target, service.call, proxy)
         async with dial() as pipe:
             if pipe is None:
                 return heard
@@ -193,16 +187,17 @@ async def _hear_service(
 # --- how each answer is recognised ---------------------------------------------------------------
 
 
-def _kube_apiserver(heard: ServiceReply) -> str | None:
-    if _STATUS.search(heard.body):
+def _recognise_kube_apiserver(heard: ServiceReply) -> str | None:
+    if _STATUS.search(heard.answer.body):
         return f"kube-apiserver: {heard.status} Status"
-    version = _VERSION.search(heard.body)
+    version = _VERSION.search(heard.answer.body)
     if version is not None and heard.status == 200:
         return f"kube-apiserver {version[1]}"
     certificate = heard.certificate
-    names = set(certificate.names) | {certificate.common_name} if certificate else set()
+    names = {certificate.common_name, *certificate.names} if certificate is not None else set()
     if KUBE_NAMES & names and heard.status in (None, 401, 403):
-        return f"kube-apiserver: {_word_status(heard)}, {certificate_words(heard)}"
+        answer = "no answer" if heard.status is None else f"HTTP {heard.status}"
+        return f"kube-apiserver: {answer}, {certificate_words(heard)}"
     return None
 
 
@@ -211,9 +206,9 @@ def _recognise_konnectivity(heard: ServiceReply) -> str | None:
         return "konnectivity: an AgentService that wants no client certificate"
     certificate = heard.certificate
     signed = certificate is not None and f"CN={certificate.issuer_name}" == SIGNER
-    asks = any(SIGNER in name for name in heard.authorities or ())
-    front_end = heard.seen is not None and heard.seen.alpn == "http/1.1"
-    if not (signed or asks) or front_end or heard.authorities is None:
+    asks = any(SIGNER in name for name in heard.seen.authorities or ())
+    is_front_end = heard.seen.alpn == "http/1.1"
+    if not (signed or asks) or is_front_end or heard.seen.authorities is None:
         return None
     names = f" ({', '.join(certificate.names[:2])})" if certificate and certificate.names else ""
     complaint = "" if heard.refuses_strangers else ", and did not complain"
@@ -223,32 +218,26 @@ def _recognise_konnectivity(heard: ServiceReply) -> str | None:
 def _recognise_ignition(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     names = (certificate.common_name, *certificate.names) if certificate is not None else ()
-    mine = any(name.partition(".")[0] == "ignition-server" for name in names)
-    if mine and _empty_200(heard):
-        return "ignition-server: /healthz 200"
-    return None
+    is_named = any(name.partition(".")[0] == "ignition-server" for name in names)
+    return "ignition-server: /healthz 200" if is_named and _is_empty_200(heard) else None
 
 
-def _machine_config_server(heard: ServiceReply) -> str | None:
-    if (
-        _empty_200(heard)
-        and not has_router_certificate(heard)
-        and _recognise_ignition(heard) is None
-    ):
-        return "machine-config-server: /healthz 200"
-    return None
+def _recognise_machine_config_server(heard: ServiceReply) -> str | None:
+    if not _is_empty_200(heard) or router_certificate(heard) is not None:
+        return None
+    return None if _recognise_ignition(heard) else "machine-config-server: /healthz 200"
 
 
 def _recognise_oauth(heard: ServiceReply) -> str | None:
-    if heard.status == 200 and heard.body == "ok":
+    if heard.status == 200 and heard.answer.body == "ok":
         return "oauth: /healthz ok"
-    if heard.status in (401, 403) and _STATUS.search(heard.body):
+    if heard.status in (401, 403) and _STATUS.search(heard.answer.body):
         return f"oauth: {heard.status} Status"
     return None
 
 
 def _recognise_etcd(heard: ServiceReply) -> str | None:
-    if any("etcd" in name.lower() for name in heard.authorities or ()):
+    if any("etcd" in name.lower() for name in heard.seen.authorities or ()):
         return f"etcd: asks for a client certificate of {authority_words(heard)}"
     certificate = heard.certificate
     if certificate is None:
@@ -262,35 +251,35 @@ def _recognise_etcd(heard: ServiceReply) -> str | None:
 def _recognise_kubelet(heard: ServiceReply) -> str | None:
     certificate = heard.certificate
     name = certificate.common_name if certificate is not None else ""
-    if heard.status == 401 and heard.body == "Unauthorized":
+    if heard.status == 401 and heard.answer.body == "Unauthorized":
         return "kubelet: 401 Unauthorized"
-    if heard.status == 403 and heard.body.startswith("Forbidden (user="):
+    if heard.status == 403 and heard.answer.body.startswith("Forbidden (user="):
         return "kubelet: 403 Forbidden"
     of_node = name.startswith("system:node:") or bool(_SELF_SIGNED_KUBELET.search(name))
-    if of_node and heard.status == 200 and heard.body == "ok":
+    if of_node and heard.status == 200 and heard.answer.body == "ok":
         return "kubelet: /healthz ok"
     # It may demand a client certificate before anything is asked.
     return f"kubelet: a certificate of {name}" if of_node and heard.refuses_strangers else None
 
 
 def _recognise_registry(heard: ServiceReply) -> str | None:
-    headers = heard.answer.headers if heard.answer is not None else {}
+    headers, body = heard.answer.headers, heard.answer.body
     realm = headers.get("www-authenticate", "")
     # The header is the old mark; errors with codes are what the OCI distribution spec asks for.
-    marked = "docker-distribution-api-version" in headers or bool(_OCI_ERRORS.search(heard.body))
-    if heard.status == 200 and (marked or heard.body in ("{}", "{ }")):
+    marked = "docker-distribution-api-version" in headers or bool(_OCI_ERRORS.search(body))
+    if heard.status == 200 and (marked or body in ("{}", "{ }")):
         return "registry: /v2/ 200"
     if heard.status == 401 and (marked or realm.lower().startswith("bearer realm=")):
         return "registry: /v2/ 401, asks for a token" if realm else "registry: /v2/ 401"
     return None
 
 
-def _http_health(heard: ServiceReply) -> str | None:
-    if heard.seen is not None:
+def _recognise_http_health(heard: ServiceReply) -> str | None:
+    if heard.spoke_tls:
         return None
-    if heard.status == 200 and not heard.body.lstrip().startswith("<"):
-        return f"health probe: 200 {heard.body[:20]}".rstrip()
-    if heard.status in (500, 503) and "healthz check" in heard.body:
+    if heard.status == 200 and not heard.answer.body.lstrip().startswith("<"):
+        return f"health probe: 200 {heard.answer.body[:20]}".rstrip()
+    if heard.status in (500, 503) and "healthz check" in heard.answer.body:
         return f"health probe: {heard.status}, not healthy"
     return None
 
@@ -298,13 +287,13 @@ def _http_health(heard: ServiceReply) -> str | None:
 def _recognise_https(heard: ServiceReply) -> str | None:
     if heard.status is None or not heard.spoke_tls or _is_unrouted(heard):
         return None
-    return f"HTTP {heard.status} over {_word_version(heard)}"
+    return f"HTTP {heard.status} over {heard.seen.version or 'TLS'}"
 
 
 def _recognise_tls(heard: ServiceReply) -> str | None:
-    if heard.seen is None or not heard.seen.chain or _is_unrouted(heard):
+    if not heard.seen.chain or _is_unrouted(heard):
         return None
-    return f"{_word_version(heard)} with {certificate_words(heard)}"
+    return f"{heard.seen.version or 'TLS'} with {certificate_words(heard)}"
 
 
 def _is_unrouted(heard: ServiceReply) -> bool:
@@ -312,23 +301,15 @@ def _is_unrouted(heard: ServiceReply) -> bool:
     return is_router(heard) and heard.status == 503
 
 
-def _empty_200(heard: ServiceReply) -> bool:
-    length = heard.answer.headers.get("content-length") if heard.answer is not None else None
-    return heard.status == 200 and not heard.body and length in (None, "0")
-
-
-def _word_status(heard: ServiceReply) -> str:
-    return "no answer" if heard.status is None else f"HTTP {heard.status}"
-
-
-def _word_version(heard: ServiceReply) -> str:
-    return (heard.seen.version if heard.seen is not None else None) or "TLS"
+def _is_empty_200(heard: ServiceReply) -> bool:
+    length = heard.answer.headers.get("content-length")
+    return heard.status == 200 and not heard.answer.body and length in (None, "0")
 
 
 # Every ``probe:`` that is spoken over a stream. Adding one is a reader above and a line here.
 SERVICES: dict[str, Service] = {
     # /version says most, and whoever may not see it gets a Status, which says enough.
-    "kube-apiserver": Service("a kube-apiserver", _kube_apiserver, ("/version",)),
+    "kube-apiserver": Service("a kube-apiserver", _recognise_kube_apiserver, ("/version",)),
     "konnectivity": Service(
         "a Konnectivity server", _recognise_konnectivity, alpn=H2_FIRST, call=True
     ),
@@ -337,7 +318,7 @@ SERVICES: dict[str, Service] = {
     # Never /config/<pool>: it hands out the whole configuration, secrets included.
     "machine-config-server": Service(
         "a machine-config-server",
-        _machine_config_server,
+        _recognise_machine_config_server,
         ("/healthz",),
         plain_ports=frozenset((MACHINE_CONFIG_PLAIN,)),
     ),
@@ -345,7 +326,9 @@ SERVICES: dict[str, Service] = {
     "kubelet": Service("a kubelet", _recognise_kubelet, ("/healthz",)),
     "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True),
     "oauth": Service("an OAuth server", _recognise_oauth, ("/healthz",)),
-    "http-health": Service("a health probe", _http_health, ("/healthz", "/readyz"), tls=False),
+    "http-health": Service(
+        "a health probe", _recognise_http_health, ("/healthz", "/readyz"), tls=False
+    ),
     "https": Service("an HTTPS server", _recognise_https, ("/",)),
     "tls": Service("a TLS server", _recognise_tls, alpn=H2_FIRST),
 }

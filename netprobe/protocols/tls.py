@@ -8,18 +8,17 @@ decryption. That callback is private to Python's tests but has had this form sin
 from __future__ import annotations
 
 import ssl
-import struct
 from dataclasses import dataclass
 from typing import Any
 
 from netprobe.errors import RequestError
-from netprobe.protocols.der import read_name
+from netprobe.protocols.tls_certificates import read_name
 
 ALERT = 21
 HANDSHAKE = 22
 CERTIFICATE = 11
 CERTIFICATE_REQUEST = 13
-AUTHORITIES = 47  # extension certificate_authorities, RFC 8446 section 4.2.4
+AUTHORITIES = b"\x00\x2f"  # extension certificate_authorities, RFC 8446 section 4.2.4
 RECORD_TYPES = frozenset((20, 21, 22, 23))
 TLS1_3 = 0x0304
 
@@ -29,8 +28,6 @@ SMALL_CURVE = "prime256v1"
 # Unknown ALPN ids, which make the hello as large as that of the real agent.
 FILLER_BYTES = 240
 SHOWN_BYTES = 60
-
-Settings = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +174,13 @@ def _make_context(hello: Hello, callback: Any) -> ssl.SSLContext:
         # As Go: whatever is in the pool is trusted, a root or not.
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     if hello.identity is not None:
-        context.load_cert_chain(hello.identity.certificate, hello.identity.key, _no_password)
+        context.load_cert_chain(hello.identity.certificate, hello.identity.key, _refuse_password)
     context._msg_callback = callback  # type: ignore[attr-defined]  # see the module's docstring
     return context
 
 
-def _no_password() -> str:
-    """OpenSSL would ask on the terminal, in the middle of a run."""
+def _refuse_password() -> str:
+    """Refuse, because OpenSSL would ask on the terminal, in the middle of a run."""
     raise RequestError("--client-key: the key is encrypted; give one without a password")
 
 
@@ -198,7 +195,7 @@ def check_files(ca: str | None, identity: Identity | None) -> None:
     if identity is None:
         return
     try:
-        context.load_cert_chain(identity.certificate, identity.key, _no_password)
+        context.load_cert_chain(identity.certificate, identity.key, _refuse_password)
     except (OSError, ssl.SSLError) as error:
         words = _word_error(error, "no certificate and matching key in PEM")
         files = f"--client-cert {identity.certificate} --client-key {identity.key}"
@@ -221,47 +218,43 @@ def _make_fillers(padding: int) -> list[str]:
 
 def _read_certificates(body: bytes, tls13: bool) -> tuple[bytes, ...]:
     """Read a Certificate message; cut-off ones give what is whole."""
-    at = 1 + body[0] if tls13 else 0
-    at += 3
+    if tls13:
+        _context, body = _split_vector(body, 1)
+    rest = body[3:]
     found = []
-    while at + 3 <= len(body):
-        length = int.from_bytes(body[at : at + 3], "big")
-        found.append(body[at + 3 : at + 3 + length])
-        at += 3 + length
+    while len(rest) >= 3:
+        certificate, rest = _split_vector(rest, 3)
+        found.append(certificate)
         if tls13:
-            at += 2 + int.from_bytes(body[at : at + 2], "big")
+            _extensions, rest = _split_vector(rest, 2)
     return tuple(found)
 
 
 def _read_authorities(body: bytes, tls13: bool) -> tuple[str, ...]:
-    """The names of the authorities in a CertificateRequest; a server may name none."""
-    try:
-        return _read_names(_find_extension(body) if tls13 else _after_algorithms(body))
-    except (struct.error, IndexError):
-        return ()
+    """Read the authorities' names in a CertificateRequest; a server may name none."""
+    _context_or_kinds, rest = _split_vector(body, 1)
+    if tls13:
+        block = _find_authorities(rest[2:])
+    else:
+        _algorithms, block = _split_vector(rest, 2)
+    names = []
+    rest = block[2:]
+    while len(rest) >= 2:
+        name, rest = _split_vector(rest, 2)
+        names.append(read_name(name))
+    return tuple(names)
 
 
-def _find_extension(body: bytes) -> bytes:
-    at = 1 + body[0] + 2
-    while at + 4 <= len(body):
-        kind, length = struct.unpack_from(">HH", body, at)
+def _find_authorities(extensions: bytes) -> bytes:
+    while len(extensions) >= 4:
+        kind = extensions[:2]
+        content, extensions = _split_vector(extensions[2:], 2)
         if kind == AUTHORITIES:
-            return body[at + 4 : at + 4 + length]
-        at += 4 + length
+            return content
     return b""
 
 
-def _after_algorithms(body: bytes) -> bytes:
-    at = 1 + body[0]
-    (algorithms,) = struct.unpack_from(">H", body, at)
-    return body[at + 2 + algorithms :]
-
-
-def _read_names(block: bytes) -> tuple[str, ...]:
-    names = []
-    at = 2
-    while at + 2 <= len(block):
-        (length,) = struct.unpack_from(">H", block, at)
-        names.append(read_name(block[at + 2 : at + 2 + length]))
-        at += 2 + length
-    return tuple(names)
+def _split_vector(data: bytes, size: int) -> tuple[bytes, bytes]:
+    """Split off a vector whose length stands in ``size`` bytes before it; give it and the rest."""
+    end = size + int.from_bytes(data[:size], "big")
+    return data[size:end], data[end:]

@@ -1,9 +1,9 @@
-"""Reads certificates, and matches their names to a host as Go does."""
+"""Reads certificates and names in DER, and matches a certificate's names to a host as Go does."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 NAME_LIMIT = 120
 MOST_NAMES = 20
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+# The object identifiers of a name's parts, in DER.
+_LABELS = {
+    b"\x55\x04\x03": "CN",
+    b"\x55\x04\x06": "C",
+    b"\x55\x04\x07": "L",
+    b"\x55\x04\x08": "ST",
+    b"\x55\x04\x0a": "O",
+    b"\x55\x04\x0b": "OU",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +50,18 @@ def read_certificate(der: bytes) -> Certificate | None:
 
     try:
         read = x509.load_der_x509_certificate(der)
-        now = datetime.now(UTC)
+        begin, end = read.not_valid_before_utc, read.not_valid_after_utc
         return Certificate(
-            subject=_name_text(read.subject),
-            common_name=_common_name(read.subject),
-            issuer=_name_text(read.issuer),
-            issuer_name=_common_name(read.issuer),
-            names=_names_of(read),
-            not_before=_to_iso(read.not_valid_before_utc),
-            not_after=_to_iso(read.not_valid_after_utc),
+            subject=printable(read.subject.rfc4514_string(), NAME_LIMIT),
+            common_name=_read_common_name(read.subject),
+            issuer=printable(read.issuer.rfc4514_string(), NAME_LIMIT),
+            issuer_name=_read_common_name(read.issuer),
+            names=_read_names(read),
+            not_before=begin.strftime(_TIME_FORMAT),
+            not_after=end.strftime(_TIME_FORMAT),
             fingerprint=read.fingerprint(hashes.SHA256()).hex(),
-            expired=now > read.not_valid_after_utc,
-            early=now < read.not_valid_before_utc,
+            expired=datetime.now(UTC) > end,
+            early=datetime.now(UTC) < begin,
         )
     except ValueError:
         return None
@@ -74,18 +84,14 @@ def _matches_name(name: str, host: str) -> bool:
     return bool(first) and rest == name[2:]
 
 
-def _name_text(name: x509.Name) -> str:
-    return printable(name.rfc4514_string(), NAME_LIMIT)
-
-
-def _common_name(name: x509.Name) -> str:
+def _read_common_name(name: x509.Name) -> str:
     from cryptography.x509.oid import NameOID
 
     found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
     return printable(str(found[0].value), NAME_LIMIT) if found else ""
 
 
-def _names_of(read: x509.Certificate) -> tuple[str, ...]:
+def _read_names(read: x509.Certificate) -> tuple[str, ...]:
     from cryptography import x509
 
     try:
@@ -97,5 +103,38 @@ def _names_of(read: x509.Certificate) -> tuple[str, ...]:
     return tuple(names[:MOST_NAMES])
 
 
-def _to_iso(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def read_name(data: bytes) -> str:
+    """Read a distinguished name in DER, in its own order, such as ``OU=kubernetes, CN=signer``.
+
+    Gives ``(unreadable)`` where it is none. ``cryptography`` reads names in certificates only, and
+    a CertificateRequest carries them alone.
+    """
+    try:
+        return ", ".join(_read_name_parts(data)) or "(empty)"
+    except (IndexError, ValueError):
+        return "(unreadable)"
+
+
+def _read_name_parts(data: bytes) -> Iterator[str]:
+    for sequence in _read_values(data):
+        for one in _read_values(sequence):
+            for pair in _read_values(one):
+                oid, text = _read_values(pair)
+                words = printable(text.decode("utf-8", "replace"), NAME_LIMIT)
+                yield f"{_LABELS.get(oid, '?')}={words}"
+
+
+def _read_values(data: bytes) -> Iterator[bytes]:
+    """Read the content of every value at one level, whatever its tag is."""
+    at = 0
+    while at < len(data):
+        length = data[at + 1]
+        at += 2
+        if length & 0x80:
+            size = length & 0x7F
+            length = int.from_bytes(data[at : at + size], "big")
+            at += size
+        if at + length > len(data):
+            raise ValueError("cut off")
+        yield data[at : at + length]
+        at += length

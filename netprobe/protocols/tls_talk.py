@@ -1,4 +1,4 @@
-"""A TLS conversation over a pipe: the hello, what came first and when, the handshake, data.
+"""A TLS conversation over a pipe: the hello, the first answer and its time, the handshake, data.
 
 Times are those of the pipe's events, so the agent's. How long to wait in silence depends on what
 the kernel knows about the bytes that were sent.
@@ -7,7 +7,7 @@ the kernel knows about the bytes that were sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from netprobe.agent.wire.parts import IcmpFact
@@ -17,6 +17,14 @@ from netprobe.protocols.tls import Hello, Seen, TlsClient
 # The first thing that came back after the hello. ``silent``: nothing did, while we waited.
 First = Literal["bytes", "fin", "reset", "silent", "failed"]
 
+_FIRST: dict[str, First] = {
+    "data": "bytes",
+    "fin": "fin",
+    "reset": "reset",
+    "timeout": "silent",
+    "failed": "failed",
+}
+
 LOOK_S = 1.0
 FLIGHT_S = 5.0
 # What a server has to say after the handshake comes within a round trip, of which the first answer
@@ -24,6 +32,8 @@ FLIGHT_S = 5.0
 LEAST_WORDS_S = 0.5
 MOST_WORDS_S = 5.0
 ROUND_TRIPS = 4
+# A server that gets a request need not speak first, so there is no wait for a greeting.
+NO_GREETING_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +129,7 @@ class TlsTalk:
         """Give decrypted bytes (perhaps none) and the event that brought them."""
         event = await self._pipe.receive(limit_s)
         if event.kind == "data":
-            answer = self._client.feed(event.data)
-            if answer:
-                await self._pipe.send(answer)
+            await self._feed_client(event.data)
         elif event.over:
             self.attempt.end = event.kind
         return self._client.read(), event
@@ -144,37 +152,55 @@ class TlsTalk:
 
     async def _feed_handshake(self, event: Event, words: bool) -> None:
         """Feed the handshake until it is done and the first words after it have come."""
-        seen = self._client.seen
-        while True:
-            if event.kind == "data":
-                answer = self._client.feed(event.data)
-                if answer:
-                    await self._pipe.send(answer)
-                self.attempt.greeting += self._client.read()
-            elif event.kind == "timeout":
-                self.attempt.stalled = not seen.done
-                self.attempt.tcp = event.tcp
-                return
-            else:
-                self.attempt.end = event.kind
-                return
-            if seen.closed or seen.foreign is not None or self.attempt.greeting:
+        attempt, seen = self.attempt, self._client.seen
+        while event.kind == "data":
+            await self._feed_client(event.data)
+            attempt.greeting += self._client.read()
+            if seen.closed or seen.foreign is not None or attempt.greeting:
                 return
             if seen.done and not words:
                 return
-            event = await self._pipe.receive(self._limit_s())
+            event = await self._pipe.receive(self._choose_limit_s())
+        if event.kind == "timeout":
+            attempt.stalled = not seen.done
+            attempt.tcp = event.tcp
+        else:
+            attempt.end = event.kind
 
-    def _limit_s(self) -> float:
+    async def _feed_client(self, data: bytes) -> None:
+        answer = self._client.feed(data)
+        if answer:
+            await self._pipe.send(answer)
+
+    def _choose_limit_s(self) -> float:
         if not self._client.seen.done:
             return FLIGHT_S
         words_s = ROUND_TRIPS * self.attempt.first_ms / 1000
         return min(MOST_WORDS_S, max(LEAST_WORDS_S, words_s))
 
 
-_FIRST: dict[str, First] = {
-    "data": "bytes",
-    "fin": "fin",
-    "reset": "reset",
-    "timeout": "silent",
-    "failed": "failed",
-}
+class TlsPipe:
+    """A finished handshake as a pipe for a protocol inside it: TLS to a proxy, or in its tunnel.
+
+    Use ``shaken``.
+    """
+
+    def __init__(self, talk: TlsTalk) -> None:
+        self._talk = talk
+        self.send = talk.send
+
+    @classmethod
+    async def shaken(cls, pipe: Pipe, hello: Hello) -> TlsPipe | None:
+        """Shake hands; None where the other end does not."""
+        talk = TlsTalk(pipe, hello, NO_GREETING_S)
+        await talk.shake(BRIEF)
+        return cls(talk) if talk.usable else None
+
+    async def receive(self, limit_s: float) -> Event:
+        """Receive decrypted data; records without data (session tickets) are passed over."""
+        while True:
+            data, event = await self._talk.receive(limit_s)
+            if event.kind != "data" or data:
+                return replace(event, data=data)
+            if not self._talk.usable:
+                return replace(event, kind="fin", data=b"")

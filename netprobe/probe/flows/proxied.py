@@ -25,7 +25,7 @@ from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
 from netprobe.protocols.services import SERVICES, Asked, Finding, identify
 from netprobe.protocols.tls import Hello
-from netprobe.protocols.tls_pipe import TlsPipe
+from netprobe.protocols.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
 
 # A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.
