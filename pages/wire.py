@@ -26,12 +26,12 @@ PROSE = f"""\
 
 This is version {frames.WIRE_VERSION}. [Decision 0002](decisions/0002-the-wire.md) has its reasons.
 
-A message is a JSON array: its kind, then its fields in the order of the tables below, all of them.
+A message is a JSON array: its name, then its fields in the order of the tables below, all of them.
 Records inside a message are arrays of their fields too. Bytes are base64. A field without a value
 is `null` (None in the descriptions). The order `{_EXAMPLE}` asks for the addresses of a name.
 
 Each end checks every message against its definition. An agent that is sent anything else reports a
-`fault` and ends. The coordinator gives up an agent that sends anything else, and its error names
+`Fault` and ends. The coordinator gives up an agent that sends anything else, and its error names
 the field that was wrong.
 
 ## Start
@@ -48,11 +48,11 @@ the field that was wrong.
 4. The coordinator writes the length of the bundle in bytes as a line, then the bundle: zlib of the
    modules' names and sources by turns, with a NUL between them. The bootstrap makes modules of it,
    whose source lines tracebacks show, and runs the agent.
-5. The agent prints `{frames.HELLO_PREFIX.decode().strip()}`, a space, its `hello` and a newline.
-   The first field of a hello is the version of the wire; the coordinator refuses an agent of
-   another version.
+5. The agent prints `{frames.HELLO_PREFIX.decode().strip()}`, a space, its `HelloLine` and a
+   newline. The first field of a hello is the version of the wire; the coordinator refuses an agent
+   of another version.
 6. From then on both ends write frames: four bytes of length (big-endian, at most
-   {frames.MAX_FRAME_BYTES // MIB} MiB), then one message. The first order is `start`.
+   {frames.MAX_FRAME_BYTES // MIB} MiB), then one message. The first order is `StartOrder`.
 
 ## Nonce and MAC
 
@@ -85,7 +85,7 @@ A stream is a TCP connection of the agent's host over which the coordinator spea
 agent relays bytes and measures, and knows nothing of what is said.
 
 * Ids of streams are unique on a link and count from 2^40, those of requests from 2^32.
-* Each end may send 64 KiB more than the other has credited with `credit`.
+* Each end may send 64 KiB more than the other has credited with `StreamCredit`.
 * What decides by time is decided by the agent's own clock (`StreamTimes`), whatever lies between
   agent and coordinator.
 * `tcp` has numbers of TCP_INFO under these names, as far as the kernel has them: `state`,
@@ -96,7 +96,7 @@ agent relays bytes and measures, and knows nothing of what is said.
 
 ## Life
 
-The coordinator sends `beat` every {frames.BEAT_S:g} s, and the agent answers it. An agent that
+The coordinator sends `Beat` every {frames.BEAT_S:g} s, and the agent answers it. An agent that
 hears nothing for `silence_s` ({frames.SILENCE_S:g} s), or sees the end of its input, closes
 everything and ends. A coordinator that hears nothing for as long gives the agent up. The agent
 never waits for its output: while more than {frames.QUEUE_LIMIT_BYTES // MIB} MiB of it is queued,
@@ -192,16 +192,12 @@ def _fill_block(block: str) -> str:
 
 def _print_messages(messages: Mapping[str, Any]) -> Iterator[str]:
     for name, record in messages.items():
-        yield f"\n### {name}\n\n{_describe(name, record)}\n"
+        words = inspect.cleandoc(record.__doc__).replace("``", "`")
+        yield f"\n### {name}\n\n{_fill(words)}\n"
         if record._fields:
             yield "\n| field | type |\n|---|---|\n"
         for field in record._fields:
             yield f"| `{field}` | {_name_type(record.__annotations__[field])} |\n"
-
-
-def _describe(name: str, record: Any) -> str:
-    title = "" if record.__name__ == name else f"`{record.__name__}`: "
-    return _fill((title + inspect.cleandoc(record.__doc__)).replace("``", "`"))
 
 
 def _name_type(shape: Any) -> str:

@@ -21,7 +21,8 @@ READ_BYTES = 64 * 1024
 StageName = Literal["connect", "sudo", "no-python", "agent", "hello"]
 
 # The version stands first, so that it can be read of a hello whose other fields are unknown.
-_HELLO_VERSION = re.compile(rb'\["hello", ?(\d{1,9})[],]')
+# Before version 3 its kind was ``hello``.
+_HELLO_VERSION = re.compile(rb'\["(?:hello|HelloLine)", ?(\d{1,9})[],]')
 
 
 class StartFailed(Exception):
@@ -72,7 +73,7 @@ def read_hello(line: bytes) -> HelloLine:
         words = f"the agent speaks version {int(version[1])} of the wire, not {WIRE_VERSION}"
         raise StartFailed("hello", words)
     try:
-        hello: HelloLine = decode_message(line, {"hello": HelloLine})
+        hello: HelloLine = decode_message(line, {"HelloLine": HelloLine})
     except ValueError as error:
         words = f"the agent sent no hello of this version ({error})"
         raise StartFailed("hello", words) from None

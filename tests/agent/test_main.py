@@ -128,7 +128,7 @@ def test_an_order_that_cannot_be_read_ends_the_agent(ends: Ends) -> None:
     ends.say(Closed(4), Beat())
     ends.agent.serve()
     (fault,) = ends.said()
-    assert "there is no message 'closed'" in fault.words
+    assert "there is no message 'Closed'" in fault.words
 
 
 def test_bytes_that_are_no_frames_end_the_agent(ends: Ends) -> None:

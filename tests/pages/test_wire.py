@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
-from netprobe.agent.wire.parts import Pace
-from netprobe.agent.wire.stream_messages import StreamTimes
+from netprobe.agent.wire.parts import Pace, StreamTimes
 from pages.wire import page, parts
 
 PATH = Path(__file__).parents[2] / "docs" / "wire.md"

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
 from netprobe.agent.wire.answers import HelloLine, Routed
+from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
@@ -31,7 +32,7 @@ Respond = Callable[[bytes], bytes | Event]
 Script = Callable[[Any], Any]
 
 HELLO = HelloLine(
-    wire=2, python="3.11.2", pid=1, uid=0, user="root", hostname="fake", kernel="6.1.0",
+    wire=WIRE_VERSION, python="3.11.2", pid=1, uid=0, user="root", hostname="fake", kernel="6.1.0",
     net_raw=True, low_ports=True, sees_owners=True, nofile=65536, cores=2, echo="datagram",
     kubelet=False, node_ports=None,
 )  # fmt: skip

@@ -6,7 +6,7 @@ import struct
 import sys
 from pathlib import Path
 
-from netprobe.agent.wire.frames import HELLO_PREFIX, WIRE_VERSION, encode_frame, encode_message
+from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame, encode_message
 from netprobe.model.inventory import Host
 from tests.probe.fakes import HELLO
 from tests.vantage.support import command
@@ -28,7 +28,7 @@ while size := read(4):
         out.flush()
 """
 
-GOOD_HELLO = encode_message(HELLO._replace(wire=WIRE_VERSION))
+GOOD_HELLO = encode_message(HELLO)
 
 
 def frame(body: bytes) -> bytes:
@@ -37,7 +37,7 @@ def frame(body: bytes) -> bytes:
 
 
 def scripted(
-    folder: Path, *messages: object, after: str = "start", hello: bytes = GOOD_HELLO
+    folder: Path, *messages: object, after: str = "StartOrder", hello: bytes = GOOD_HELLO
 ) -> Host:
     """A host whose agent says these messages (or bytes) after every order of one kind."""
     said = [each if isinstance(each, bytes) else encode_frame(each) for each in messages]

@@ -17,12 +17,8 @@ from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import WIRE_VERSION, encode_message
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.orders import RouteOrder
-from netprobe.agent.wire.stream_messages import (
-    StreamEvent,
-    StreamInfo,
-    StreamOpened,
-    StreamTimes,
-)
+from netprobe.agent.wire.parts import StreamTimes
+from netprobe.agent.wire.stream_messages import StreamEvent, StreamInfo, StreamOpened
 from netprobe.errors import AgentError
 from netprobe.vantage import stream as streams
 from netprobe.vantage.link import FIRST_REQUEST_ID, AgentLink
@@ -49,16 +45,16 @@ async def loss(link: AgentLink) -> str:
     [
         (frame(b"{}"), "a message must be a list that begins with its kind"),
         (frame(b'["nonsense",1]'), "there is no message 'nonsense'"),
-        (frame(b'["close",1]'), "there is no message 'close'"),
-        (frame(b'["done",1]'), "done: Done needs 2 values"),
-        (frame(b'["done","1",false]'), "done: id: expected a whole number, not '1'"),
-        (frame(b'["done",1,0]'), "done: cancelled: expected true or false, not 0"),
-        (frame(b'["seen",1,[[7,[[1]],[],null]],[],[]]'), "seen: orders: ports: expected 2 values"),
-        (frame(b'["stream-received",1,[1,null,null],"%",null]'), "data: expected base64"),
-        (frame(b'["stream-received",1,[NaN,null,null],"",null]'), "elapsed_ms: expected a number"),
-        (frame(b'["stream-received",1,[1%s,null,null],"",null]' % (b"0" * 400)), "elapsed_ms: "),
+        (frame(b'["CloseOrder",1]'), "there is no message 'CloseOrder'"),
+        (frame(b'["Done",1]'), "Done: Done needs 2 values"),
+        (frame(b'["Done","1",false]'), "Done: id: expected a whole number, not '1'"),
+        (frame(b'["Done",1,0]'), "Done: cancelled: expected true or false, not 0"),
+        (frame(b'["Seen",1,[[7,[[1]],[],null]],[],[]]'), "Seen: orders: ports: expected 2 values"),
+        (frame(b'["StreamReceived",1,[1,null,null],"%",null]'), "data: expected base64"),
+        (frame(b'["StreamReceived",1,[NaN,null,null],"",null]'), "elapsed_ms: expected a number"),
+        (frame(b'["StreamReceived",1,[1%s,null,null],"",null]' % (b"0" * 400)), "elapsed_ms: "),
         (frame(b"[" * 100_000), "lists are nested too deeply"),
-        (frame(b'["done",' + b"[" * 100_000 + b"]" * 100_000 + b",0]"), "nested too deeply"),
+        (frame(b'["Done",' + b"[" * 100_000 + b"]" * 100_000 + b",0]"), "nested too deeply"),
         (frame(b"\xff"), "can't decode"),
         (b"\xff\xff\xff\xff", "frame of 4294967295 bytes"),
     ],
@@ -81,24 +77,26 @@ async def test_what_is_no_message_loses_the_agent(
 def test_lists_of_any_depth_are_no_message() -> None:
     """At the interpreter's own limit too, where a value can be read but not be shown."""
     for depth in range(1, sys.getrecursionlimit() + 100):
-        body = b'["seen",1,[[7,[' + b"[" * depth + b"]" * depth + b"],[],null]],[],[]]"
-        with pytest.raises(ValueError, match=r"^seen: orders: ports: |^lists are nested too"):
+        body = b'["Seen",1,[[7,[' + b"[" * depth + b"]" * depth + b"],[],null]],[],[]]"
+        with pytest.raises(ValueError, match=r"^Seen: orders: ports: |^lists are nested too"):
             decode_message(body, ANSWERS)
 
 
-@pytest.mark.parametrize("sent", [RESOLVED, Done(FIRST_REQUEST_ID, False)], ids=lambda m: m[0])
+@pytest.mark.parametrize(
+    "sent", [RESOLVED, Done(FIRST_REQUEST_ID, False)], ids=lambda sent: type(sent).__name__
+)
 async def test_the_answer_to_another_order_loses_the_agent(
     tmp_path: Path, start: Start, sent: object
 ) -> None:
     """Where one answer is due, no other class will do; and nobody waits for the right one."""
-    link = await start(scripted(tmp_path, sent, after="route"))
+    link = await start(scripted(tmp_path, sent, after="RouteOrder"))
     told = await loss(link)
     assert told.endswith(f"was lost: it sent {type(sent).__name__} where Routed was due")
 
 
 async def test_another_answer_among_outcomes_loses_the_agent(tmp_path: Path, start: Start) -> None:
     """The same holds for an order that is answered bit by bit."""
-    link = await start(scripted(tmp_path, RESOLVED._replace(id=7), after="probe"))
+    link = await start(scripted(tmp_path, RESOLVED._replace(id=7), after="ProbeOrder"))
     with pytest.raises(AgentError, match="it sent Resolved where ProbeOutcomes was due"):
         await outcomes(link, probe(7, "tcp", "127.0.0.1", [(1, 1)]))
     assert "where ProbeOutcomes was due" in await loss(link)
@@ -128,7 +126,7 @@ async def test_another_answer_on_a_stream_loses_the_agent(
 ) -> None:
     """A stream opens once, and then has events; numbers of TCP_INFO come when they are asked."""
     monkeypatch.setattr(streams, "_IDS", itertools.count(STREAM))
-    link = await start(scripted(tmp_path, *sent, after="stream-open"))
+    link = await start(scripted(tmp_path, *sent, after="StreamOpenOrder"))
     with pytest.raises(AgentError, match=words):
         async with streams.open_stream(link, streams.Target("127.0.0.1", 1)) as stream:
             await asyncio.wait_for(stream.receive(5), 10)
@@ -142,11 +140,11 @@ async def test_another_answer_on_a_stream_loses_the_agent(
             encode_message(HELLO._replace(wire=7)),
             f"speaks version 7 of the wire, not {WIRE_VERSION}",
         ),
-        (b'["hello",7]', f"speaks version 7 of the wire, not {WIRE_VERSION}"),
-        (b'["hello", 7, {"python": "3.99"}]', f"version 7 of the wire, not {WIRE_VERSION}"),
+        (b'["HelloLine",7]', f"speaks version 7 of the wire, not {WIRE_VERSION}"),
+        (b'["hello", 1, {"python": "3.99"}]', f"version 1 of the wire, not {WIRE_VERSION}"),
         (b'{"wire": 1, "python": "3.6.8"}', "a message must be a list that begins with its kind"),
-        (b'["hello",%d]' % WIRE_VERSION, "hello: HelloLine needs 15 values"),
-        (encode_message(HELLO._replace(user=5)), "hello: user: expected a text, not 5"),  # type: ignore[arg-type]
+        (b'["HelloLine",%d]' % WIRE_VERSION, "HelloLine: HelloLine needs 15 values"),
+        (encode_message(HELLO._replace(user=5)), "HelloLine: user: expected a text, not 5"),  # type: ignore[arg-type]
         (b"[" * 100_000, "lists are nested too deeply"),
         (b"\xff", "can't decode"),
     ],

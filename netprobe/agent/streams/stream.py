@@ -14,14 +14,13 @@ from ..net.errqueue import QueuedError, about, drain
 from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
 from ..net.tcpinfo import ALIVE, tcp_facts
 from ..wire.failures import BROKEN_PIPE, IN_PROGRESS, NO_ANSWER, RESET, TIMED_OUT, name_of
-from ..wire.parts import IcmpFact
+from ..wire.parts import IcmpFact, StreamTimes
 from ..wire.stream_messages import (
     StreamCredit,
     StreamEvent,
     StreamOpened,
     StreamOpenOrder,
     StreamReceived,
-    StreamTimes,
 )
 
 CREDIT_BYTES = 64 * 1024

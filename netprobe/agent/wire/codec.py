@@ -9,24 +9,13 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Any, Callable, Dict, Tuple
 
-from .messages import ANSWERS, ORDERS
-
 Reader = Callable[[Any], Any]
 
 MOST_FLOAT = 1e300
 
 _NONE = type(None)
-_kinds: Dict[Any, str] = {}
 # One reader a record class, made when the first of its messages comes.
 _readers: Dict[Any, Reader] = {}
-
-
-def kinds_of() -> Dict[Any, str]:
-    """The kind of every message, by its class."""
-    if not _kinds:
-        for known in (ORDERS, ANSWERS):
-            _kinds.update((record, kind) for kind, record in known.items())
-    return _kinds
 
 
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:

@@ -1,123 +1,26 @@
-"""Every message between coordinator and agent, by its kind; docs/wire.md is printed from here.
+"""Every message between coordinator and agent, by its kind, which is the name of its class.
 
-Times are in the unit that ends their name, addresses are literals, ports count from 1.
+docs/wire.md is printed from here. Times are in the unit that ends their name, addresses are
+literals, ports count from 1.
 """
 
-from typing import Any, Dict, Type
+from typing import Any, Dict
 
-from .answers import (
-    Bye,
-    Captured,
-    Capturing,
-    Closed,
-    Done,
-    EchoOutcomes,
-    Egress,
-    Fault,
-    HelloLine,
-    Listening,
-    Nameservers,
-    ProbeOutcomes,
-    Resolved,
-    ReturnPath,
-    Routed,
-    Seen,
-    TxCounted,
-    Walked,
-)
-from .orders import (
-    Beat,
-    CancelOrder,
-    CaptureOrder,
-    CloseOrder,
-    EchoOrder,
-    EgressOrder,
-    HeldOrder,
-    ListenOrder,
-    NameserversOrder,
-    ProbeOrder,
-    RateOrder,
-    ResolveOrder,
-    ReturnPathOrder,
-    RouteOrder,
-    SeenOrder,
-    StartOrder,
-    StopCaptureOrder,
-    StopOrder,
-    TemplatesOrder,
-    TxCountOrder,
-    WalkOrder,
-)
-from .stream_messages import (
-    StreamAwaitOrder,
-    StreamCredit,
-    StreamDropOrder,
-    StreamEvent,
-    StreamInfo,
-    StreamInfoOrder,
-    StreamOpened,
-    StreamOpenOrder,
-    StreamReceived,
-    StreamSendOrder,
-    StreamShutOrder,
-)
+from . import answers, orders, parts, stream_messages
 
-# What the agent understands: every order by its kind on the wire.
-ORDERS: Dict[str, Type[Any]] = {
-    "start": StartOrder,
-    "beat": Beat,
-    "rate": RateOrder,
-    "templates": TemplatesOrder,
-    "listen": ListenOrder,
-    "held": HeldOrder,
-    "close": CloseOrder,
-    "ask-seen": SeenOrder,
-    "capture": CaptureOrder,
-    "stop-capture": StopCaptureOrder,
-    "probe": ProbeOrder,
-    "echo": EchoOrder,
-    "cancel": CancelOrder,
-    "walk": WalkOrder,
-    "resolve": ResolveOrder,
-    "route": RouteOrder,
-    "return-path": ReturnPathOrder,
-    "egress": EgressOrder,
-    "tx-count": TxCountOrder,
-    "nameservers": NameserversOrder,
-    "stream-open": StreamOpenOrder,
-    "stream-send": StreamSendOrder,
-    "credit": StreamCredit,
-    "stream-await": StreamAwaitOrder,
-    "stream-info": StreamInfoOrder,
-    "stream-shut": StreamShutOrder,
-    "stream-drop": StreamDropOrder,
-    "stop": StopOrder,
+# The messages that are the same both ways; of the others every order is named so.
+_BOTH_WAYS = ("Beat", "StreamCredit")
+_MESSAGES: Dict[str, Any] = {
+    name: record
+    for module in (orders, answers, stream_messages)
+    for name, record in vars(module).items()
+    if hasattr(record, "_fields") and not hasattr(parts, name)
 }
 
-# What the coordinator understands. ``beat`` and ``credit`` are the same both ways.
-ANSWERS: Dict[str, Type[Any]] = {
-    "hello": HelloLine,
-    "beat": Beat,
-    "listening": Listening,
-    "closed": Closed,
-    "seen": Seen,
-    "capturing": Capturing,
-    "captured": Captured,
-    "outcomes": ProbeOutcomes,
-    "echo-outcomes": EchoOutcomes,
-    "done": Done,
-    "walked": Walked,
-    "resolved": Resolved,
-    "routed": Routed,
-    "return-path-found": ReturnPath,
-    "egress-found": Egress,
-    "tx-counted": TxCounted,
-    "nameservers-found": Nameservers,
-    "stream-opened": StreamOpened,
-    "stream-received": StreamReceived,
-    "credit": StreamCredit,
-    "stream-event": StreamEvent,
-    "stream-tcp-info": StreamInfo,
-    "fault": Fault,
-    "bye": Bye,
+# What the agent understands, and what the coordinator does.
+ORDERS = {
+    name: record
+    for name, record in _MESSAGES.items()
+    if name.endswith("Order") or name in _BOTH_WAYS
 }
+ANSWERS = {name: record for name, record in _MESSAGES.items() if not name.endswith("Order")}

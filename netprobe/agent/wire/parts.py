@@ -192,3 +192,12 @@ class WalkHop(NamedTuple):
 
     ttl: int
     address: Optional[str]
+
+
+class StreamTimes(NamedTuple):
+    """The agent's own clock in ms: since the stream opened (or began to), since it last sent, and
+    since it last received (None: never). Decisions by time rest on these."""
+
+    elapsed_ms: float
+    since_sent_ms: Optional[float]
+    since_received_ms: Optional[float]

@@ -6,16 +6,7 @@ over is no error: the two crossed.
 
 from typing import Dict, NamedTuple, Optional
 
-from .parts import IcmpFact
-
-
-class StreamTimes(NamedTuple):
-    """The agent's own clock in ms: since the stream opened (or began to), since it last sent, and
-    since it last received (None: never). Decisions by time rest on these."""
-
-    elapsed_ms: float
-    since_sent_ms: Optional[float]
-    since_received_ms: Optional[float]
+from .parts import IcmpFact, StreamTimes
 
 
 class StreamOpenOrder(NamedTuple):
