@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from netprobe.model.evidence import Listener, Outcome
-from netprobe.model.inventory import Host
+from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Flow
 from netprobe.model.ports import Ports
@@ -23,6 +24,8 @@ from tests.probe.fakes import FakeAgent, FakeFleet, host
 
 SOURCE = host("a", "10.0.0.1")
 TARGET = host("b", "10.0.0.2")
+# The same host, which the inventory knows by its name.
+NAMED = replace(TARGET, addresses=(Address("b.example.com", None),))
 ROUTER = "10.0.9.1"
 ROUND = 1000
 

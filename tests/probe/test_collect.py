@@ -350,7 +350,7 @@ async def test_cancelled_at_any_moment_every_flow_is_emitted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is lost and nothing is told twice, whatever step is interrupted."""
-    for steps in range(0, 120, 3):
+    for steps in range(0, 120, 6):
         world = World(monkeypatch, plan_of("a", "b", "c"))
         running = asyncio.create_task(world._collect(None, None))
         for _ in range(steps):

@@ -260,6 +260,8 @@ async def test_an_agent_is_quiet_while_no_probe_is_out() -> None:
     assert not waiting.done()
     probes[0].cancel()
     await asyncio.gather(probes[0], return_exceptions=True)
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not waiting.done()
     held.end.set()
     async with asyncio.timeout(TIME_S):

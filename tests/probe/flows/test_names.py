@@ -13,11 +13,10 @@ from netprobe.model.evidence import Outcome
 from netprobe.model.inventory import Address, Host
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.work import Via, Want
-from tests.probe.builders import SOURCE, TARGET, make_want
+from tests.probe.builders import NAMED, SOURCE, TARGET, make_want
 from tests.probe.fakes import FakeAgent, FakeFleet, host
 
-NAME = "api.example.com"
-NAMED = replace(TARGET, addresses=(Address(NAME, None),))
+NAME = "b.example.com"
 BOTH = ["192.0.2.1", "2001:db8::1"]
 
 

@@ -1,0 +1,133 @@
+"""Ports that somebody holds, and addresses that the destination has, by its agent's word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.agent.wire.answers import (
+    Listening,
+)
+from netprobe.agent.wire.orders import (
+    HeldOrder,
+    ListenOrder,
+    RouteOrder,
+)
+from netprobe.agent.wire.parts import HeldPorts
+from netprobe.probe import destination as destination_module
+from netprobe.probe.settings import ProbeSettings
+from tests.probe.builders import (
+    ROUTER,
+    make_want,
+)
+from tests.probe.destination_world import (
+    SILENCE,
+    World,
+    answers,
+)
+from tests.probe.fakes import (
+    icmp,
+    kind,
+    listening_block,
+    routed,
+)
+
+
+def holder(port: int, pid: int = 8) -> HeldPorts:
+    return HeldPorts(port, port, "etcd", pid, "10.0.0.2", loopback=False)
+
+
+async def test_a_port_whose_holder_went_away_gets_a_listener_of_ours() -> None:
+    """Its refusal was that of a free port."""
+    world = World()
+    listen = world.target.scripts[ListenOrder]
+
+    def held_at_first(order: ListenOrder) -> Any:
+        if len(world.sent(ListenOrder)) == 0:
+            world.log.append(order)
+            return Listening(order.id, [listening_block(held=[holder(443)])])
+        return listen(order)
+
+    world.target.scripts[ListenOrder] = held_at_first
+
+    (found,) = await world.run(make_want())
+
+    assert (found.listener.state, answers([found])) == ("ours", {((443, 443),): "nonce"})
+    assert [type(order) for order in world.log if isinstance(order, ListenOrder | HeldOrder)] == [
+        ListenOrder, HeldOrder, ListenOrder,
+    ]  # fmt: skip
+
+
+async def test_a_port_whose_holder_changes_with_every_look_decides_nothing() -> None:
+    """Some rounds, and then the flow is untested."""
+    world = World()
+    pids = iter(range(100))
+
+    def restless(order: ListenOrder | HeldOrder) -> Any:
+        world.log.append(order)
+        return Listening(order.id, [listening_block(held=[holder(443, next(pids))])])
+
+    world.target.scripts |= {ListenOrder: restless, HeldOrder: restless}
+
+    (found,) = await world.run(make_want())
+
+    assert found.outcome is None
+    assert found.untested is not None
+    assert found.untested[0] == "holder-changed"
+    assert len(world.sent(ListenOrder)) == 1 + destination_module.HOLDER_LOOKS
+
+
+async def test_a_holder_that_comes_to_rest_decides_after_all() -> None:
+    """The last look counts, too."""
+    world = World()
+    # Of every round: who held the port at its begin, and after the refusal.
+    pids = iter([1, 2, 3, 4, 5, 6, 7, 7])
+
+    def restless(order: ListenOrder | HeldOrder) -> Any:
+        return Listening(order.id, [listening_block(held=[holder(443, next(pids))])])
+
+    world.target.scripts |= {ListenOrder: restless, HeldOrder: restless}
+
+    (found,) = await world.run(make_want())
+
+    assert (found.listener.owner, answers([found])) == (
+        "etcd (pid 7) on 10.0.0.2", {((443, 443),): "refused"},
+    )  # fmt: skip
+
+
+async def test_an_address_that_the_host_has_is_not_down() -> None:
+    """A late "host unreachable" may be a firewall's that waited for its turn."""
+    late = kind(failure="host-unreachable", icmp=icmp(3, 1, ROUTER), elapsed_ms=3100)
+    world = World(lambda mode, port: late, echo=kind(op="answer", failure="no-answer"))
+    world.held = [holder(443)]
+    settings = ProbeSettings(listen=False)
+
+    (found,) = await world.run(make_want(), settings=settings)
+    assert (found.has_address, found.host_down) == (True, False)
+
+    world.emitted, world.final = [], 0
+    world.target.scripts[RouteOrder] = routed(source="10.0.0.99")
+    world.target._routes = {}
+    (found,) = await world.run(make_want(), settings=settings)
+    assert (found.has_address, found.host_down) == (False, True)
+
+
+async def test_the_host_says_which_silent_addresses_are_its_own() -> None:
+    """Then it is up, and silence is no dead host's."""
+    world = World(lambda mode, port: SILENCE, echo=kind(op="answer", failure="no-answer"))
+    world.held = [holder(443)]
+
+    found = await world.run(make_want(), settings=ProbeSettings(listen=False))
+
+    assert {one.listener.state for one in found} == {"live"}
+    assert {(one.has_address, one.host_up) for one in found} == {(True, True)}
+
+
+async def test_an_address_that_the_host_does_not_have_is_translated_on_the_way() -> None:
+    """Its agent sends to it from another address."""
+    world = World(lambda mode, port: SILENCE, echo=kind(op="answer", failure="no-answer"))
+    world.held = [holder(443)]
+    world.target.scripts[RouteOrder] = routed(source="10.0.0.99")
+
+    found = await world.run(make_want(), settings=ProbeSettings(listen=False))
+
+    assert {(one.has_address, one.host_up) for one in found} == {(False, False)}

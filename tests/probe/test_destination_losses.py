@@ -1,0 +1,146 @@
+"""Agents that are lost or slow: every flow has evidence once, and nothing passes unmeasured."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import (
+    CloseOrder,
+    ListenOrder,
+    ProbeOrder,
+    SeenOrder,
+)
+from netprobe.errors import AgentError
+from netprobe.model.plan import PATH_MTU
+from netprobe.probe.flows.work import Want
+from netprobe.probe.settings import ProbeSettings
+from tests.probe.builders import (
+    NAMED,
+    make_want,
+)
+from tests.probe.destination_world import (
+    SILENCE,
+    UNASKED,
+    World,
+    answers,
+    assert_whole,
+    open_to_us,
+    verdicts,
+)
+from tests.probe.fakes import (
+    kind,
+)
+
+
+@pytest.mark.parametrize("order", [ListenOrder, SeenOrder])
+async def test_an_agent_that_is_lost_in_a_round_spoils_nothing(order: type[Any]) -> None:
+    """Its ports are probed again without listeners, and the flows say that it was lost.
+
+    The listeners are asked at the end: a nonce that came before does not count.
+    """
+    world = World(open_to_us)
+    world.lose_target_at(order)
+
+    found = await world.run(make_want("tcp", ((5, 9),)))
+
+    assert {one.listener.state for one in found} == {"lost"}
+    assert answers(found) == {((5, 9),): "no-answer"}
+    assert "pass" not in verdicts(found)
+    modes = [one.blocks[0].mode for one in world.sent(ProbeOrder)]
+    assert modes.count("nonce") == (0 if order is ListenOrder else 1)
+    assert_whole(world)
+
+
+async def test_an_agent_that_is_lost_during_the_probes_is_noticed() -> None:
+    """Whether the listeners were there to the end is always asked."""
+    world = World(open_to_us)
+    answer = world.source.scripts[ProbeOrder]
+
+    def lose(order: ProbeOrder) -> Any:
+        world.target.lost = True
+        return answer(order)
+
+    world.source.scripts[ProbeOrder] = lose
+
+    found = await world.run(make_want())
+
+    assert [one.listener.state for one in found] == ["lost"]
+    assert "pass" not in verdicts(found)
+
+
+async def test_a_slow_start_holds_nobody_up() -> None:
+    """A host that is not ready by then is probed without listeners."""
+    world = World(lambda mode, port: UNASKED)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    world.target.wait_ready = never  # type: ignore[method-assign]  # a script
+
+    (found,) = await world.run(make_want(), settings=ProbeSettings(ready_s=0.01))
+
+    assert found.listener.state == "unknown"
+
+
+@pytest.mark.parametrize("with_agent", [True, False])
+@pytest.mark.parametrize(
+    "want",
+    [
+        make_want("tcp", ((5, 9),)),
+        make_want("udp", ((8472, 8472),), probe="vxlan"),
+        make_want("icmp", ()),
+        make_want("ipproto/4", ()),
+        make_want("icmp", (), probe=PATH_MTU),
+        make_want("tcp", ((5, 9),), expect="denied"),
+        make_want(target=NAMED),
+    ],
+)
+async def test_what_nobody_measured_never_passes(want: Want, with_agent: bool) -> None:
+    """The source's agent is lost: its flows are not tested, whatever they are."""
+    world = World(with_agent=with_agent)
+    world.source.lost = True
+
+    found = await world.run(want)
+
+    assert [one.outcome for one in found] == [None] * len(found)
+    assert {one.untested for one in found} == {("agent-lost", "the agent of a was lost")}
+    assert verdicts(found) == {"not-tested"}
+    assert_whole(world)
+
+
+@pytest.mark.parametrize("order", [ListenOrder, SeenOrder, CloseOrder])
+@pytest.mark.parametrize(
+    "want",
+    [
+        make_want("udp", ((8472, 8472),), probe="vxlan"),
+        make_want("ipproto/4", ()),
+        make_want("tcp", ((5, 9),)),
+    ],
+)
+async def test_whatever_is_lost_every_flow_is_emitted_once(want: Want, order: type[Any]) -> None:
+    """And one-way packets, which nobody saw arrive, pass nothing."""
+    world = World(lambda mode, port: kind(op="send") if mode == "send" else SILENCE)
+    world.lose_target_at(order)
+
+    found = await world.run(want)
+
+    assert "pass" not in verdicts(found)
+    assert_whole(world)
+
+
+async def test_a_bug_of_the_destinations_agent_counts_as_its_loss() -> None:
+    """The listeners' word is missing, though the agent is there."""
+    world = World()
+
+    def fail(_: Any) -> Any:
+        raise AgentError("agent-fault", "a bug")
+
+    world.target.scripts[SeenOrder] = fail
+
+    found = await world.run(make_want())
+
+    assert [one.listener.state for one in found] == ["lost"]
+    assert world.sent(CloseOrder) != []
