@@ -12,8 +12,10 @@ from typing import Any, Union, get_args, get_origin
 from netprobe.agent.wire import frames
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.agent.wire.frames import encode_message
+from netprobe.agent.wire.host_messages import (
+    ResolveOrder,
+)
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
-from netprobe.agent.wire.orders import ResolveOrder
 from netprobe.vantage.script import SUDO_LINE, pythons
 
 MIB = 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional, Tuple
 from .core import loop as looping
 from .core.agent import AgentCore, PipeAgent, end_on_signals
 from .host.hello import make_hello
-from .wire import orders, stream_messages
+from .wire import host_messages, orders, stream_messages
 
 # Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
 # visit all of them again and again and take a tenth of the time.
@@ -40,12 +40,12 @@ HANDLERS: Dict[Any, Handler] = {
     orders.ProbeOrder: (".probers.registry", "submit_probe", None),
     orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),
-    orders.ResolveOrder: (".host.resolve", "Resolver", "submit"),
-    orders.RouteOrder: (".host.route", "tell_route", None),
-    orders.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
-    orders.EgressOrder: (".host.egress", "tell_egress", None),
-    orders.TxCountOrder: (".host.tx_counter", "count_sent", None),
-    orders.NameserversOrder: (".host.nameservers", "tell_nameservers", None),
+    host_messages.ResolveOrder: (".host.resolve", "Resolver", "submit"),
+    host_messages.RouteOrder: (".host.route", "tell_route", None),
+    host_messages.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
+    host_messages.EgressOrder: (".host.egress", "tell_egress", None),
+    host_messages.TxCountOrder: (".host.tx_counter", "count_sent", None),
+    host_messages.NameserversOrder: (".host.nameservers", "tell_nameservers", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),

@@ -12,7 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from netprobe.agent.wire.answers import Routed, Walked
+from netprobe.agent.wire.answers import (
+    Walked,
+)
+from netprobe.agent.wire.host_messages import (
+    Routed,
+)
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.plan import Plan

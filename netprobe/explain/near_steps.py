@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netprobe.agent.wire.answers import Resolved, Routed, TxCounted
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    Routed,
+    TxCounted,
+)
 from netprobe.explain.view import View
 from netprobe.explain.walks import distance, walk_facts, walk_words
 from netprobe.model.inventory import Host

@@ -7,11 +7,23 @@ row is reached. ``make docs`` prints docs/verdicts.md from here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from netprobe.model.decision import Patterns, patterns
 from netprobe.model.result import Place, Proof, State, Verdict
 
+Symptom = Literal[
+    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
+    "echo", "unasked", "intercepted", "sent",
+    "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
+    "port-unreach", "proto-unreach",
+    "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
+    "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
+    "stuck", "silence", "silence-maybe-stuck", "no-room",
+    "name-not-resolved", "no-permission", "no-address", "unknown-failure",
+    "tls", "plaintext", "tunnel",
+    "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
+]  # fmt: skip
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, cast
 
 from netprobe.agent.wire.failures import (
     ACCESS_DENIED,
@@ -14,20 +14,8 @@ from netprobe.agent.wire.failures import (
     NO_PERMISSION,
     NOT_PERMITTED,
 )
+from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import FlowFacts, Icmp, Outcome
-
-Symptom = Literal[
-    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
-    "echo", "unasked", "intercepted", "sent",
-    "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
-    "port-unreach", "proto-unreach",
-    "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
-    "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
-    "stuck", "silence", "silence-maybe-stuck", "no-room",
-    "name-not-resolved", "no-permission", "no-address", "unknown-failure",
-    "tls", "plaintext", "tunnel",
-    "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
-]  # fmt: skip
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -92,11 +80,6 @@ _REFUSED_BY: Final[dict[str, Symptom]] = {
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
-_CONCLUSIONS: Final[dict[str, Symptom]] = {
-    "dead-host": "host-down",
-    "intercepted": "intercepted",
-    "no-room": "no-room",
-}
 PROXY_ODD: Final = ("not-http", "closed", "silent")
 SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
@@ -127,7 +110,8 @@ def _read_conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
     """What checks concluded, where it says more than what was measured."""
     if facts.concluded == "refusing-host" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
-    return _CONCLUSIONS.get(facts.concluded or "")
+    # Every other conclusion is a symptom by its name.
+    return cast("Symptom | None", facts.concluded)
 
 
 def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from netprobe.judge import mtu
-from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
-from netprobe.judge.symptom import Symptom, symptom
+from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
+from netprobe.judge.symptom import symptom
 from netprobe.judge.words import fill, fill_reason
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness

@@ -162,15 +162,14 @@ class PathMtu:
 
 
 class CheckConclusion(NamedTuple):
-    """What a follow-up check found out beyond the measurement; the judge has a symptom for each.
+    """What a follow-up check found out beyond the measurement; ``said`` is the reason in words.
 
-    ``dead-host`` and ``refusing-host``: a router's "host unreachable" means that the host is down,
-    or refuses it, as a firewall does. ``intercepted``: something nearer than the destination opened
-    the connection. ``no-room``: the source's kernel had no room for the packets. ``said`` is the
-    reason, as a part of a sentence.
+    The judge has a symptom of the same ``name``, as ``host-down``, ``intercepted`` (something
+    nearer than the destination opened the connection) or ``no-room`` (in the source's kernel).
+    ``refusing-host``: a router's "host unreachable" refuses the flow, as a firewall does.
     """
 
-    name: Literal["dead-host", "refusing-host", "intercepted", "no-room"]
+    name: str
     said: str = ""
 
 

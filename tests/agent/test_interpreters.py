@@ -11,17 +11,19 @@ from netprobe.agent.wire.answers import (
     Capturing,
     Closed,
     Listening,
-    Resolved,
-    Routed,
     Seen,
+)
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+    Routed,
+    RouteOrder,
 )
 from netprobe.agent.wire.orders import (
     CaptureOrder,
     CloseOrder,
     HeldOrder,
     ListenOrder,
-    ResolveOrder,
-    RouteOrder,
     SeenOrder,
     StopCaptureOrder,
 )

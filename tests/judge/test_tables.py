@@ -7,8 +7,15 @@ from typing import get_args
 
 import pytest
 
-from netprobe.judge.rows import ALLOWED, DENIED, LISTENERS, PROTOCOLS, WITNESSES, VerdictRow
-from netprobe.judge.symptom import Symptom
+from netprobe.judge.rows import (
+    ALLOWED,
+    DENIED,
+    LISTENERS,
+    PROTOCOLS,
+    WITNESSES,
+    Symptom,
+    VerdictRow,
+)
 from netprobe.model.decision import first_match
 
 SYMPTOMS = get_args(Symptom)

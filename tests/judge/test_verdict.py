@@ -134,7 +134,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(OPEN, conclusion=CheckConclusion("intercepted", "x")),
          "inconclusive", "open", "false-open", ("path",)),
         # What a check concluded of a router's word counts, whenever the word came.
-        (evidence(icmp(3, 1, "router"), conclusion=CheckConclusion("dead-host")),
+        (evidence(icmp(3, 1, "router"), conclusion=CheckConclusion("host-down")),
          "blocked", "unreachable", "host-down", ("host",)),
         (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3000),
                   conclusion=CheckConclusion("refusing-host")),

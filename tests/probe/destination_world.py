@@ -9,25 +9,27 @@ from typing import Any
 from netprobe.agent.wire.answers import (
     Capturing,
     Closed,
-    Egress,
     Listening,
-    ReturnPath,
     Seen,
-    TxCounted,
     Walked,
+)
+from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
+    ReturnPath,
+    ReturnPathOrder,
+    RouteOrder,
+    TxCounted,
+    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
     CaptureOrder,
     CloseOrder,
     EchoOrder,
-    EgressOrder,
     HeldOrder,
     ListenOrder,
     ProbeOrder,
-    ReturnPathOrder,
-    RouteOrder,
     SeenOrder,
-    TxCountOrder,
     WalkOrder,
 )
 from netprobe.agent.wire.parts import HeldPorts, OrderArrivals, OutcomeKind

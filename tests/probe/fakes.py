@@ -12,8 +12,13 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
-from netprobe.agent.wire.answers import HelloLine, Routed
+from netprobe.agent.wire.answers import (
+    HelloLine,
+)
 from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.agent.wire.host_messages import (
+    Routed,
+)
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError

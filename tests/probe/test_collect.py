@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.answers import Closed, Listening, Seen, Walked
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
 from netprobe.agent.wire.orders import (
     CloseOrder,
     ListenOrder,
     ProbeOrder,
     RateOrder,
-    RouteOrder,
     SeenOrder,
     WalkOrder,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from netprobe.agent.wire.answers import (
+from netprobe.agent.wire.host_messages import (
     Resolved,
+    ResolveOrder,
+    RouteOrder,
 )
 from netprobe.agent.wire.orders import (
     CloseOrder,
@@ -11,8 +13,6 @@ from netprobe.agent.wire.orders import (
     HeldOrder,
     ListenOrder,
     ProbeOrder,
-    ResolveOrder,
-    RouteOrder,
     SeenOrder,
 )
 from netprobe.model.evidence import Outcome
@@ -165,7 +165,7 @@ async def test_a_dead_host_explains_the_silence_of_its_other_ports() -> None:
     found = await world.run(make_want("tcp", ((5, 6),)))
 
     by_ports = {one.ports: one for one in found}
-    assert by_ports[(5, 5),].concluded == "dead-host"
+    assert by_ports[(5, 5),].concluded == "host-down"
     assert by_ports[(6, 6),].conclusion is None
     assert {one.host_down for one in found} == {True}
     assert_whole(world)

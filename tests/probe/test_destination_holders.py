@@ -7,10 +7,12 @@ from typing import Any
 from netprobe.agent.wire.answers import (
     Listening,
 )
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
 from netprobe.agent.wire.orders import (
     HeldOrder,
     ListenOrder,
-    RouteOrder,
 )
 from netprobe.agent.wire.parts import HeldPorts
 from netprobe.probe import destination as destination_module

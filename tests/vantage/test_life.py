@@ -11,9 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.wire.answers import Done, Fault, Listening, Routed
+from netprobe.agent.wire.answers import (
+    Done,
+    Fault,
+    Listening,
+)
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.orders import CancelOrder, ListenOrder, RouteOrder
+from netprobe.agent.wire.host_messages import (
+    Routed,
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    CancelOrder,
+    ListenOrder,
+)
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Vantage
 from netprobe.vantage.launch import Launcher, start_agent

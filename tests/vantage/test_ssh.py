@@ -12,9 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.wire.answers import Routed, Seen
+from netprobe.agent.wire.answers import (
+    Seen,
+)
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.orders import RouteOrder, SeenOrder
+from netprobe.agent.wire.host_messages import (
+    Routed,
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    SeenOrder,
+)
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost

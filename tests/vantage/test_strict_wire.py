@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.wire.answers import Done, Resolved, Routed
+from netprobe.agent.wire.answers import (
+    Done,
+)
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import WIRE_VERSION, encode_message
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    Routed,
+    RouteOrder,
+)
 from netprobe.agent.wire.messages import ANSWERS
-from netprobe.agent.wire.orders import RouteOrder
 from netprobe.agent.wire.parts import StreamTimes
 from netprobe.agent.wire.stream_messages import StreamEvent, StreamInfo, StreamOpened
 from netprobe.errors import AgentError

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.wire.answers import Routed
-from netprobe.agent.wire.orders import RouteOrder
+from netprobe.agent.wire.host_messages import (
+    Routed,
+    RouteOrder,
+)
 from netprobe.model.inventory import Host
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink

@@ -9,9 +9,12 @@ from typing import Optional
 
 from ..core.agent import AgentCore
 from ..net.sockets import open_probe, target_of
-from ..wire.answers import Egress
 from ..wire.failures import name_of
-from ..wire.orders import EgressOrder, RouteOrder
+from ..wire.host_messages import (
+    Egress,
+    EgressOrder,
+    RouteOrder,
+)
 from .return_path import neighbour
 from .route import look_up_route
 

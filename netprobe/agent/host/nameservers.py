@@ -3,8 +3,10 @@
 from typing import List
 
 from ..core.agent import AgentCore
-from ..wire.answers import Nameservers
-from ..wire.orders import NameserversOrder
+from ..wire.host_messages import (
+    Nameservers,
+    NameserversOrder,
+)
 
 RESOLV_CONF = "/etc/resolv.conf"
 

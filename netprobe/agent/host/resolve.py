@@ -8,8 +8,10 @@ from typing import Deque, Dict, List, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
-from ..wire.answers import Resolved
-from ..wire.orders import ResolveOrder
+from ..wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+)
 
 # Not an errno, so wire/failures.py does not have it; the judge has a reason of this name.
 NAME_NOT_RESOLVED = "name-not-resolved"

@@ -12,9 +12,12 @@ from typing import List, Optional
 from ..core.agent import AgentCore
 from ..net.binding import family_of
 from ..net.netlink import attributes, dump
-from ..wire.answers import ReturnPath
 from ..wire.failures import name_of
-from ..wire.orders import ReturnPathOrder, RouteOrder
+from ..wire.host_messages import (
+    ReturnPath,
+    ReturnPathOrder,
+    RouteOrder,
+)
 from .hello import read_text
 from .route import look_up_route
 

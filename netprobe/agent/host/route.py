@@ -9,9 +9,11 @@ from typing import Dict, Optional
 from ..core.agent import AgentCore
 from ..net.binding import family_of
 from ..net.netlink import ask, attribute, attributes
-from ..wire.answers import Routed
 from ..wire.failures import name_of
-from ..wire.orders import RouteOrder
+from ..wire.host_messages import (
+    Routed,
+    RouteOrder,
+)
 
 RTM_GETROUTE = 26
 RTM_F_LOOKUP_TABLE = 0x1000

@@ -10,8 +10,11 @@ from typing import Any, Dict, List, Optional
 
 from ..core.agent import AgentCore
 from ..net.sockets import ProbeTarget, close_with_reset, open_probe, target_of
-from ..wire.answers import TxCounted
-from ..wire.orders import RouteOrder, TxCountOrder
+from ..wire.host_messages import (
+    RouteOrder,
+    TxCounted,
+    TxCountOrder,
+)
 from .route import look_up_route
 
 ANSWER_S = 1.0

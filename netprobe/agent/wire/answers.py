@@ -111,68 +111,6 @@ class Walked(NamedTuple):
     failure: Optional[str]
 
 
-class Resolved(NamedTuple):
-    """The addresses of a name in the resolver's order, or its own words."""
-
-    id: int
-    addresses: List[str]
-    failure: Optional[str]
-    words: str
-
-
-class Routed(NamedTuple):
-    """The route: the address that it sends from, the device, the MTU of the route and that of the
-    device, and the gateway (None: on the same network)."""
-
-    id: int
-    source: Optional[str]
-    dev: Optional[str]
-    mtu: Optional[int]
-    dev_mtu: Optional[int]
-    gateway: Optional[str]
-    failure: Optional[str]
-
-
-class ReturnPath(NamedTuple):
-    """The route back. ``neighbour``: ``failed`` or ``incomplete`` where nobody answers for the next
-    hop, ``known`` where somebody does, None: no entry. ``holder``: the device that has the
-    answering address. ``strict``: devices whose ``rp_filter`` is strict."""
-
-    id: int
-    dev: Optional[str]
-    next_hop: Optional[str]
-    neighbour: Optional[str]
-    holder: Optional[str]
-    strict: List[str]
-    failure: Optional[str]
-
-
-class Egress(NamedTuple):
-    """How a datagram's send ended (``failure``), and the next hop's neighbour entry as above."""
-
-    id: int
-    dev: Optional[str]
-    next_hop: Optional[str]
-    neighbour: Optional[str]
-    failure: Optional[str]
-
-
-class TxCounted(NamedTuple):
-    """How many connects were made, and how many packets the interface counted meanwhile."""
-
-    id: int
-    connects: int
-    packets: Optional[int]
-    dev: Optional[str]
-
-
-class Nameservers(NamedTuple):
-    """The addresses of resolv.conf, in its order."""
-
-    id: int
-    servers: List[str]
-
-
 class Fault(NamedTuple):
     """A bug of the agent, with its traceback's last lines; ``id`` is the order's, where known."""
 

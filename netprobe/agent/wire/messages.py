@@ -6,13 +6,13 @@ literals, ports count from 1.
 
 from typing import Any, Dict
 
-from . import answers, orders, parts, stream_messages
+from . import answers, host_messages, orders, parts, stream_messages
 
 # The messages that are the same both ways; of the others every order is named so.
 _BOTH_WAYS = ("Beat", "StreamCredit")
 _MESSAGES: Dict[str, Any] = {
     name: record
-    for module in (orders, answers, stream_messages)
+    for module in (orders, answers, host_messages, stream_messages)
     for name, record in vars(module).items()
     if hasattr(record, "_fields") and not hasattr(parts, name)
 }

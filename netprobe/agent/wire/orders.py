@@ -138,53 +138,5 @@ class WalkOrder(NamedTuple):
     template: int
 
 
-class ResolveOrder(NamedTuple):
-    """Resolve a name as programs on this host do."""
-
-    id: int
-    name: str
-
-
-class RouteOrder(NamedTuple):
-    """Look up the route to an address in this host's kernel."""
-
-    id: int
-    dst: str
-    src: Optional[str]
-
-
-class ReturnPathOrder(NamedTuple):
-    """Can this host answer from ``src`` to ``dst``, who asked?"""
-
-    id: int
-    dst: str
-    src: str
-
-
-class EgressOrder(NamedTuple):
-    """Has this host's kernel room for a packet? One datagram goes to this port."""
-
-    id: int
-    dst: str
-    src: Optional[str]
-    port: int
-
-
-class TxCountOrder(NamedTuple):
-    """Do connects leave this host? Makes some at once, and reads the interface's counter."""
-
-    id: int
-    dst: str
-    src: Optional[str]
-    port: int
-    connects: int
-
-
-class NameserversOrder(NamedTuple):
-    """Read the name servers of this host's resolv.conf."""
-
-    id: int
-
-
 class StopOrder(NamedTuple):
     """Say goodbye and end."""

@@ -48,7 +48,7 @@ class DeadHosts(Check):
             dead = await _is_dead(early[0].task, scene)
         else:
             dead = await _is_no_refusal(group[0], scene)
-        conclusion = CheckConclusion("dead-host" if dead else "refusing-host")
+        conclusion = CheckConclusion("host-down" if dead else "refusing-host")
         return [
             replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
             for seen in group

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netprobe.agent.wire.answers import Egress
+from netprobe.agent.wire.host_messages import (
+    Egress,
+)
 from netprobe.model.evidence import NO_BUFFERS, CheckConclusion
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address

@@ -316,7 +316,7 @@ def _is_refused(seen: Observation) -> bool:
         return False
     if outcome.icmp is not None:
         slow = (outcome.elapsed_ms or 0) >= REFUSED_MS
-        dead = slow if seen.conclusion is None else seen.concluded == "dead-host"
+        dead = slow if seen.conclusion is None else seen.concluded == "host-down"
         return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
     told = seen.listener.state in TELLING
     return outcome.failure == "refused" and (told or bool(outcome.forged))

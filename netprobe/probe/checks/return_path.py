@@ -11,7 +11,9 @@ import asyncio
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from netprobe.agent.wire.answers import ReturnPath
+from netprobe.agent.wire.host_messages import (
+    ReturnPath,
+)
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_NEIGHBOUR, Witness
 from netprobe.probe.agents.agent import AgentMethods

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from netprobe.agent.wire.answers import Resolved
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+)
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host

@@ -38,7 +38,7 @@ class Answered:
             self._answered.add(pair)
         elif is_host_unreachable(outcome):
             elapsed_ms = outcome.elapsed_ms or 0
-            if concluded == "dead-host" or (concluded is None and elapsed_ms >= DEAD_MS):
+            if concluded == "host-down" or (concluded is None and elapsed_ms >= DEAD_MS):
                 self._down.add(pair)
             elif concluded == "refusing-host" or elapsed_ms < REFUSED_MS:
                 self._refused.add(pair)

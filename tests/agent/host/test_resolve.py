@@ -9,8 +9,10 @@ import pytest
 
 from netprobe.agent.host import resolve
 from netprobe.agent.host.resolve import Resolver
-from netprobe.agent.wire.answers import Resolved
-from netprobe.agent.wire.orders import ResolveOrder
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+)
 from tests.agent.desk import Desk
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from netprobe.agent.host.return_path import holder, look_up_return_path, neighbour
 from netprobe.agent.net.netlink import attribute, attributes
-from netprobe.agent.wire.answers import ReturnPath
-from netprobe.agent.wire.orders import ReturnPathOrder
+from netprobe.agent.wire.host_messages import (
+    ReturnPath,
+    ReturnPathOrder,
+)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from netprobe.agent.host.route import tell_route
-from netprobe.agent.wire.answers import Routed
-from netprobe.agent.wire.orders import RouteOrder
+from netprobe.agent.wire.host_messages import (
+    Routed,
+    RouteOrder,
+)
 from tests.agent.rig import Agent
 
 

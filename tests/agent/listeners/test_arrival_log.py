@@ -16,13 +16,15 @@ from netprobe.agent.wire.answers import (
     Capturing,
     EchoOutcomes,
     Listening,
-    Routed,
     Seen,
+)
+from netprobe.agent.wire.host_messages import (
+    Routed,
+    RouteOrder,
 )
 from netprobe.agent.wire.orders import (
     CaptureOrder,
     ListenOrder,
-    RouteOrder,
     SeenOrder,
     StopCaptureOrder,
 )

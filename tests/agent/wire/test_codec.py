@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.agent.wire.answers import Routed
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import FrameReader, encode_frame, encode_message
+from netprobe.agent.wire.host_messages import (
+    Routed,
+)
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.orders import CloseOrder
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    ProbeOrder,
+)
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.probe.checks import dead_hosts
@@ -51,18 +57,18 @@ def agent(tcp: list[OutcomeKind] | OutcomeKind, echo: OutcomeKind = SILENT) -> F
     ("tcp", "echo", "said"),
     [
         # Somebody is there.
-        (SILENT, kind(op="answer", answer="echo"), "refusing"),
-        (kind(failure="refused"), SILENT, "refusing"),
-        (kind(failure="refused", icmp=icmp(3, 13, ROUTER)), SILENT, "refusing"),
-        (kind(answer="unasked"), word(3100, "answer"), "refusing"),
+        (SILENT, kind(op="answer", answer="echo"), "refusing-host"),
+        (kind(failure="refused"), SILENT, "refusing-host"),
+        (kind(failure="refused", icmp=icmp(3, 13, ROUTER)), SILENT, "refusing-host"),
+        (kind(answer="unasked"), word(3100, "answer"), "refusing-host"),
         # The router kept everybody waiting.
-        (word(3100), SILENT, "dead"),
-        (SILENT, word(600, "answer"), "dead"),
+        (word(3100), SILENT, "host-down"),
+        (SILENT, word(600, "answer"), "host-down"),
         # At once, each time.
-        (word(2), word(2, "answer"), "refusing"),
+        (word(2), word(2, "answer"), "refusing-host"),
         # A firewall's late prohibition, and silence, are no dead host's.
-        (word(3100, code=13), SILENT, "refusing"),
-        (SILENT, SILENT, "refusing"),
+        (word(3100, code=13), SILENT, "refusing-host"),
+        (SILENT, SILENT, "refusing-host"),
     ],
 )
 async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
@@ -71,22 +77,22 @@ async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
     """With a full bucket at the router a dead neighbour takes three seconds."""
     (found,) = await look(DeadHosts(), make_scene(agent(tcp, echo)), heard(200))
 
-    assert found.concluded == f"{said}-host"
+    assert found.concluded == said
     last = found.trail[-1]
-    assert (last.name, dict(last.facts)) == ("dead-host", {"concluded": f"{said}-host"})
+    assert (last.name, dict(last.facts)) == ("dead-host", {"concluded": said})
 
 
 @pytest.mark.parametrize(
     ("elapsed_ms", "said"),
     # The kernel repeats a SYN after one and two seconds: a refusal of that one is quick.
-    [(1000, "refusing"), (1200, "refusing"), (1201, "dead"), (2100, "refusing"), (2500, "dead"),
-     (3000, "dead"), (3100, "dead"), (499, "refusing"), (500, "dead")],
+    [(1000, "refusing-host"), (1200, "refusing-host"), (1201, "host-down"),
+     (2100, "refusing-host"), (2500, "host-down"), (3000, "host-down"), (3100, "host-down"), (499, "refusing-host"), (500, "host-down")],
 )  # fmt: skip
 async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, said: str) -> None:
     """The first SYN found no answer left in the firewall's bucket."""
     (found,) = await look(DeadHosts(), make_scene(agent(word(elapsed_ms))), heard(200))
 
-    assert found.concluded == f"{said}-host"
+    assert found.concluded == said
 
 
 async def test_what_tells_nothing_is_asked_some_times() -> None:
@@ -95,7 +101,7 @@ async def test_what_tells_nothing_is_asked_some_times() -> None:
 
     (found,) = await look(DeadHosts(), make_scene(source), heard(200))
 
-    assert found.concluded == "dead-host"
+    assert found.concluded == "host-down"
     assert len(source.orders(ProbeOrder)) == len(source.orders(EchoOrder)) == TRIES
     assert {order.blocks[0].ports[0][0] for order in source.orders(ProbeOrder)} == {
         CONTROL_PORTS[0]
@@ -107,10 +113,10 @@ async def test_what_tells_nothing_is_asked_some_times() -> None:
 @pytest.mark.parametrize(
     ("again", "said"),
     [
-        ([word(2), word(2), word(2)], "refusing"),
-        ([word(2), word(2), word(3100)], "dead"),
-        ([word(2), SILENT], "dead"),
-        ([word(500)], "dead"),
+        ([word(2), word(2), word(2)], "refusing-host"),
+        ([word(2), word(2), word(3100)], "host-down"),
+        ([word(2), SILENT], "host-down"),
+        ([word(500)], "host-down"),
     ],
 )
 async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(
@@ -121,7 +127,7 @@ async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(
 
     (found,) = await look(DeadHosts(), make_scene(source), heard(3100))
 
-    assert found.concluded == f"{said}-host"
+    assert found.concluded == said
     assert [order.blocks[0].ports for order in source.orders(ProbeOrder)] == (
         [[(443, 443)]] * len(again)
     )

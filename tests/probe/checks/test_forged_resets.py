@@ -7,8 +7,19 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import TxCounted, Walked
-from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder, TxCountOrder, WalkOrder
+from netprobe.agent.wire.answers import (
+    Walked,
+)
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+    TxCounted,
+    TxCountOrder,
+)
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    ProbeOrder,
+    WalkOrder,
+)
 from netprobe.agent.wire.parts import OutcomeKind, WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from netprobe.agent.wire.orders import ProbeOrder, RouteOrder
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    ProbeOrder,
+)
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.probe.checks import late_refusals

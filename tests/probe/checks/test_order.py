@@ -8,21 +8,23 @@ import pytest
 
 from netprobe.agent.wire.answers import (
     Capturing,
-    Egress,
-    ReturnPath,
     Seen,
-    TxCounted,
     Walked,
+)
+from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
+    ReturnPath,
+    ReturnPathOrder,
+    RouteOrder,
+    TxCounted,
+    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
     CaptureOrder,
     EchoOrder,
-    EgressOrder,
     ProbeOrder,
-    ReturnPathOrder,
-    RouteOrder,
     SeenOrder,
-    TxCountOrder,
     WalkOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind, WalkHop

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.answers import Seen
-from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder, SeenOrder
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    ProbeOrder,
+    SeenOrder,
+)
 from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu, Witness

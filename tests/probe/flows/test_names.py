@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import Resolved
-from netprobe.agent.wire.orders import ResolveOrder
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+)
 from netprobe.model.evidence import Outcome
 from netprobe.model.inventory import Address, Host
 from netprobe.probe.flows.names import ResolvedNames, resolve_names

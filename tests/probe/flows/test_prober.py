@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RouteOrder
+from netprobe.agent.wire.host_messages import (
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    ProbeOrder,
+)
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Icmp, Listener, Outcome

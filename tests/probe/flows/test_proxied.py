@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import Resolved
-from netprobe.agent.wire.orders import ResolveOrder
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+)
 from netprobe.agent.wire.templates import read_nonce
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Address, Proxy

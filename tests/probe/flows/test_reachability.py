@@ -61,8 +61,8 @@ def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
         (None, 1499, False, False),
         (None, 500, False, False),
         (None, 499, False, True),
-        ("dead-host", 2, True, False),
-        ("dead-host", 3100, True, False),
+        ("host-down", 2, True, False),
+        ("host-down", 3100, True, False),
         ("refusing-host", 2, False, True),
         ("refusing-host", 3100, False, True),
     ],
@@ -81,7 +81,7 @@ def test_what_a_check_concluded_counts_more_than_the_time(
 def test_a_conclusion_says_nothing_of_other_pairs() -> None:
     """Another source may have another way there."""
     answered = Answered()
-    answered.note("a", "10.0.0.2", unreachable(1, 2), "dead-host")
+    answered.note("a", "10.0.0.2", unreachable(1, 2), "host-down")
 
     assert not answered.is_down("c", "10.0.0.2")
     assert not answered.is_down("a", "10.0.0.3")

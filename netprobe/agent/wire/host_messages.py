@@ -1,0 +1,113 @@
+"""What a host is asked of itself, and its answers: one order and one answer for each fact."""
+
+from typing import List, NamedTuple, Optional
+
+
+class ResolveOrder(NamedTuple):
+    """Resolve a name as programs on this host do."""
+
+    id: int
+    name: str
+
+
+class Resolved(NamedTuple):
+    """The addresses of a name in the resolver's order, or its own words."""
+
+    id: int
+    addresses: List[str]
+    failure: Optional[str]
+    words: str
+
+
+class RouteOrder(NamedTuple):
+    """Look up the route to an address in this host's kernel."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+
+
+class Routed(NamedTuple):
+    """The route: the address that it sends from, the device, the MTU of the route and that of the
+    device, and the gateway (None: on the same network)."""
+
+    id: int
+    source: Optional[str]
+    dev: Optional[str]
+    mtu: Optional[int]
+    dev_mtu: Optional[int]
+    gateway: Optional[str]
+    failure: Optional[str]
+
+
+class ReturnPathOrder(NamedTuple):
+    """Can this host answer from ``src`` to ``dst``, who asked?"""
+
+    id: int
+    dst: str
+    src: str
+
+
+class ReturnPath(NamedTuple):
+    """The route back. ``neighbour``: ``failed`` or ``incomplete`` where nobody answers for the next
+    hop, ``known`` where somebody does, None: no entry. ``holder``: the device that has the
+    answering address. ``strict``: devices whose ``rp_filter`` is strict."""
+
+    id: int
+    dev: Optional[str]
+    next_hop: Optional[str]
+    neighbour: Optional[str]
+    holder: Optional[str]
+    strict: List[str]
+    failure: Optional[str]
+
+
+class EgressOrder(NamedTuple):
+    """Has this host's kernel room for a packet? One datagram goes to this port."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+    port: int
+
+
+class Egress(NamedTuple):
+    """How a datagram's send ended (``failure``), and the next hop's neighbour entry as above."""
+
+    id: int
+    dev: Optional[str]
+    next_hop: Optional[str]
+    neighbour: Optional[str]
+    failure: Optional[str]
+
+
+class TxCountOrder(NamedTuple):
+    """Do connects leave this host? Makes some at once, and reads the interface's counter."""
+
+    id: int
+    dst: str
+    src: Optional[str]
+    port: int
+    connects: int
+
+
+class TxCounted(NamedTuple):
+    """How many connects were made, and how many packets the interface counted meanwhile."""
+
+    id: int
+    connects: int
+    packets: Optional[int]
+    dev: Optional[str]
+
+
+class NameserversOrder(NamedTuple):
+    """Read the name servers of this host's resolv.conf."""
+
+    id: int
+
+
+class Nameservers(NamedTuple):
+    """The addresses of resolv.conf, in its order."""
+
+    id: int
+    servers: List[str]
