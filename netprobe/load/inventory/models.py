@@ -90,19 +90,18 @@ def _split_commas(value: object) -> object:
 
 _ADDRESS = WithJsonSchema({"type": "string", "minLength": 1})
 _ARGUMENT = WithJsonSchema({"type": ["string", "number"]})
-_VANTAGE: dict[str, Any] = {
+_COMMAND_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": ["string", "number"]},
+    "minItems": 1,
+    "description": "The words before the Python that netprobe starts.",
+}
+_VANTAGE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"enum": ["ssh", "local", "none"]},
         {
             "type": "object",
-            "properties": {
-                "command": {
-                    "type": "array",
-                    "items": {"type": ["string", "number"]},
-                    "minItems": 1,
-                    "description": "The words before the Python that netprobe starts.",
-                }
-            },
+            "properties": {"command": _COMMAND_SCHEMA},
             "required": ["command"],
             "additionalProperties": False,
         },
@@ -124,9 +123,7 @@ class VantageFile(FileModel):
     """Where a probe starts: a command, or one of the words ssh, local and none as ``kind``."""
 
     kind: Literal["ssh", "local", "none"] | None = None
-    command: list[Argument] | None = Field(
-        default=None, description="The words before the Python that netprobe starts."
-    )
+    command: list[Argument] | None = None
 
 
 def _check_command(vantage: VantageFile) -> VantageFile:
@@ -141,7 +138,7 @@ VantageField = Annotated[
     VantageFile,
     BeforeValidator(_one_vantage),
     AfterValidator(_check_command),
-    WithJsonSchema(_VANTAGE),
+    WithJsonSchema(_VANTAGE_SCHEMA),
 ]
 
 
