@@ -159,7 +159,6 @@ _EXPECTED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
     "list_type": "a list",
-    "tuple_type": "a list",
     "dict_type": "a mapping (keys and values)",
     "model_type": "a mapping (keys and values)",
 }
