@@ -41,14 +41,12 @@ class Cost:
 def estimate(plan: Plan) -> Cost:
     """Count without walking any flow."""
     flows = plan.flow_count()
-    packets = sum(block.flow_count() * _packets_per_flow(block.protocol) for block in plan.blocks)
+    packets = sum(
+        block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks
+    )
     paced = _paced_seconds(plan)
     seconds = START_S + _count_flows_of_busiest_host(plan) / FLOWS_PER_S + paced if flows else 0.0
     return Cost(flows, packets, _count_listeners(plan), round(seconds, 1), round(paced, 1))
-
-
-def _packets_per_flow(protocol: str) -> int:
-    return PACKETS.get(protocol, PACKETS_OTHER)
 
 
 def _count_listeners(plan: Plan) -> int:
@@ -89,8 +87,5 @@ def _pairs_of_unanswered_udp(block: Block) -> list[tuple[str, str]]:
     if block.protocol != "udp":
         return []
     denied = block.requirement.expect == "denied"
-    return [
-        (host.name, address.text)
-        for host, address in block.destinations
-        if denied or host.vantage.kind == "none"
-    ]
+    ends = block.destinations
+    return [(host.name, end.text) for host, end in ends if denied or host.vantage.kind == "none"]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Family, Host, Inventory
-from netprobe.model.matrix import DNS_NAME, ChosenMatrix, PortEntry, Requirement, SettingRef, Waiver
+from netprobe.model.matrix import (
+    DNS_NAME,
+    ChosenMatrix,
+    Matrix,
+    PortEntry,
+    Requirement,
+    SettingRef,
+    Waiver,
+)
 from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
-from netprobe.plan.roles import hosts_by_role, hosts_of
 
 FAMILIES: tuple[Family | None, ...] = (4, 6, None)
 NAMES_SHOWN = 5
@@ -35,18 +42,35 @@ def make_plan(
     all_notes = list(notes)
     for one in chosen:
         expansion = _Expansion(one, inventory, today)
-        mine: list[Block] = []
-        for requirement in one.matrix.requirements:
-            for item in expansion.expand(requirement):
-                if isinstance(item, Skipped):
-                    skipped.append(item)
-                else:
-                    mine.append(item)
+        items = [item for each in one.matrix.requirements for item in expansion.expand(each)]
+        mine = [item for item in items if isinstance(item, Block)]
+        skipped += [item for item in items if isinstance(item, Skipped)]
         blocks += [*mine, *path_mtu_blocks(mine)]
-        all_notes += expansion.notes
+        all_notes += expansion.expired_waivers()
     blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
     matrices = tuple(PlannedMatrix(one.matrix.name, one.settings) for one in chosen)
     return Plan(matrices, tuple(blocks), tuple(skipped), tuple(all_notes))
+
+
+def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:
+    """For every role of the matrix its hosts, in inventory order; roles may imply others."""
+    members: dict[str, list[Host]] = {name: [] for name in matrix.roles}
+    for host in inventory.hosts:
+        for role in _with_implied_roles(host.roles, matrix):
+            members[role].append(host)
+    return {role: tuple(hosts) for role, hosts in members.items()}
+
+
+def _with_implied_roles(roles: Iterable[str], matrix: Matrix) -> set[str]:
+    """These roles and everything they imply, transitively; unknown ones are left out."""
+    found: set[str] = set()
+    todo = list(roles)
+    while todo:
+        role = todo.pop()
+        if role in matrix.roles and role not in found:
+            found.add(role)
+            todo.extend(matrix.roles[role].implies)
+    return found
 
 
 class _Expansion:
@@ -57,9 +81,9 @@ class _Expansion:
         self._matrix = chosen.matrix
         self._members = hosts_by_role(chosen.matrix, inventory)
         self._today = today
-        self.notes: list[str] = self._expired_waivers()
 
-    def _expired_waivers(self) -> list[str]:
+    def expired_waivers(self) -> list[str]:
+        """A note for every waiver that holds no more."""
         return [
             f"{self._matrix.name}: the waiver of {waiver.requirement} expired on {waiver.until}; "
             f"it decides again ({waiver.reason})"
@@ -72,36 +96,41 @@ class _Expansion:
 
     def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
         """The blocks of one requirement, or why there are none."""
-        reason = why_not(requirement, self._chosen)
-        if reason is None:
-            reason = self._role_without_host(requirement)
+        reason = why_not(requirement, self._chosen) or self._role_without_host(requirement)
         if reason is not None:
             yield self._make_skipped(requirement, reason)
             return
-        sources = hosts_of(requirement.sources, self._members)
+        sources = self._hosts_with_roles(requirement.sources)
         for host in sources:
             if host.vantage.kind == "none":
-                yield self._make_skipped(
-                    requirement, "the source is declared vantage: none", source=host.name
-                )
+                reason = "the source is declared vantage: none"
+                yield self._make_skipped(requirement, reason, source=host.name)
         able = tuple(host for host in sources if host.vantage.kind != "none")
         if able:
             yield from self._blocks_between_hosts(requirement, able)
 
+    def _hosts_with_roles(self, roles: Iterable[str]) -> tuple[Host, ...]:
+        """The hosts that have any of the roles, each once, in the order of the first role's."""
+        unique = {host.name: host for role in roles for host in self._members[role]}
+        return tuple(unique.values())
+
     def _role_without_host(self, requirement: Requirement) -> str | None:
         for roles in (requirement.sources, requirement.destinations):
-            if not hosts_of(roles, self._members):
+            if not self._hosts_with_roles(roles):
                 return f"no host has the role {' or '.join(roles)}"
         return None
 
     def _blocks_between_hosts(
         self, requirement: Requirement, sources: tuple[Host, ...]
     ) -> Iterator[Block | Skipped]:
-        destinations = hosts_of(requirement.destinations, self._members)
+        destinations = self._hosts_with_roles(requirement.destinations)
         # A requirement with ``expect: denied`` is about other hosts, so a host never tests itself.
         local = self._matrix.local and requirement.expect == "allowed"
-        if not local:
-            yield from self._same_hosts(requirement, sources, destinations)
+        names = {host.name for host in destinations}
+        both = [host.name for host in sources if host.name in names]
+        if both and not local:
+            reason = f"source and destination are one host: {_list_some_names(both)}"
+            yield self._make_skipped(requirement, reason)
         yield from self._without_family(requirement, sources, destinations)
         for wire in self._ports_by_protocol(requirement):
             for family in FAMILIES:
@@ -111,17 +140,13 @@ class _Expansion:
                     yield block
 
     def _ports_by_protocol(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
-        if requirement.tcp:
-            yield "tcp", self._resolve_ports(requirement.tcp)
-        if requirement.udp:
-            yield "udp", self._resolve_ports(requirement.udp)
+        for protocol, entries in (("tcp", requirement.tcp), ("udp", requirement.udp)):
+            if entries:
+                yield protocol, tuple(sorted({self._port_range(entry) for entry in entries}))
         if requirement.icmp:
             yield "icmp", ()
         for number in requirement.ipproto:
             yield f"ipproto/{number}", ()
-
-    def _resolve_ports(self, entries: tuple[PortEntry, ...]) -> Ports:
-        return tuple(sorted({self._port_range(entry) for entry in entries}))
 
     def _port_range(self, entry: PortEntry) -> tuple[int, int]:
         if isinstance(entry, SettingRef):
@@ -170,18 +195,8 @@ class _Expansion:
     def _warnings_that_hold(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
         found = tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
         if nameless and isinstance(requirement.sni, SettingRef):
-            words = NAMELESS.format(setting=requirement.sni.setting)
-            return (*found, words)
+            return (*found, NAMELESS.format(setting=requirement.sni.setting))
         return found
-
-    def _same_hosts(
-        self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
-    ) -> Iterator[Skipped]:
-        names = {host.name for host in destinations}
-        both = [host.name for host in sources if host.name in names]
-        if both:
-            reason = f"source and destination are one host: {_list_some_names(both)}"
-            yield self._make_skipped(requirement, reason)
 
     def _without_family(
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]

@@ -11,8 +11,8 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import PATH_MTU, Block, Plan
+from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
-from netprobe.plan.roles import hosts_by_role
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
@@ -58,16 +58,12 @@ def select(
     problems = list(names.problems(selection))
     if problems:
         raise RequestError("\n".join(problems))
-    chosen_blocks = (
-        _select_requirements(plan.blocks, selection.only) if selection.only else plan.blocks
-    )
-    blocks = [
-        part for block in chosen_blocks for part in _select_parts_of_block(block, selection, names)
-    ]
-    numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
-    skipped = tuple(
-        item for item in plan.skipped if not selection.only or item.requirement in selection.only
-    )
+    blocks, skipped = plan.blocks, plan.skipped
+    if selection.only:
+        blocks = tuple(_select_requirements(blocks, selection.only))
+        skipped = tuple(item for item in skipped if item.requirement in selection.only)
+    parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
+    numbered = tuple(replace(part, index=index) for index, part in enumerate(parts))
     selected = replace(plan, blocks=numbered, skipped=skipped)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
@@ -121,7 +117,9 @@ def _word_unknown_names(
 
 
 def _select_parts_of_block(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:
-    if selection.protocol and not _is_wanted_protocol(block.protocol, selection.protocol):
+    # "ipproto" stands for "ipproto/4" too.
+    protocols = {block.protocol, block.protocol.partition("/")[0]}
+    if selection.protocol and not protocols & set(selection.protocol):
         return
     if selection.from_:
         block = replace(block, sources=_keep_hosts(block.sources, names.hosts(selection.from_)))
@@ -130,10 +128,6 @@ def _select_parts_of_block(block: Block, selection: Selection, names: _Names) ->
     for part in _limit_to_hosts(block, selection, names):
         if part.pair_count():
             yield part
-
-
-def _is_wanted_protocol(protocol: str, words: tuple[str, ...]) -> bool:
-    return protocol in words or protocol.partition("/")[0] in words
 
 
 def _limit_to_hosts(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:

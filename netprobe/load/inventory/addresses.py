@@ -22,13 +22,10 @@ def parse_address(raw: object) -> Address:
     if not isinstance(raw, str):
         raise ValueError(f"{what_it_is(raw)}, {_EXPECTED}")
     try:
-        return _of_one_host(ipaddress.ip_address(raw), raw)
-    except ipaddress.AddressValueError:
-        raise
-    except ValueError as error:
-        if isinstance(error, _NotOfAHost):
-            raise
-    return Address(_parse_name(raw), None)
+        address = ipaddress.ip_address(raw)
+    except ValueError:
+        return Address(_parse_name(raw), None)
+    return _of_one_host(address, raw)
 
 
 def parse_ip(raw: object) -> Address:
@@ -39,22 +36,19 @@ def parse_ip(raw: object) -> Address:
     return address
 
 
-class _NotOfAHost(ValueError):
-    """It is an address, but no host can be probed at it."""
-
-
 def _of_one_host(address: IPAddress, text: str) -> Address:
+    """The address, unless no host can be probed at it."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped:
-            raise _NotOfAHost(f"{quoted(text)} is IPv4 inside IPv6, expected {address.ipv4_mapped}")
+            raise ValueError(f"{quoted(text)} is IPv4 inside IPv6, expected {address.ipv4_mapped}")
         if address.scope_id is not None:
             words = "has a zone, which means another link on every host"
-            raise _NotOfAHost(f"{quoted(text)} {words}, expected an address without one")
+            raise ValueError(f"{quoted(text)} {words}, expected an address without one")
         if address.is_link_local:
             words = "is link-local, which means another link on every host"
-            raise _NotOfAHost(f"{quoted(text)} {words}, expected an address of a wider scope")
+            raise ValueError(f"{quoted(text)} {words}, expected an address of a wider scope")
     if address.is_unspecified or address.is_multicast or text == "255.255.255.255":
-        raise _NotOfAHost(f"{quoted(text)} is not the address of one host, {_EXPECTED}")
+        raise ValueError(f"{quoted(text)} is not the address of one host, {_EXPECTED}")
     return Address(str(address), 4 if address.version == 4 else 6)
 
 
@@ -69,11 +63,8 @@ def _parse_name(text: str) -> str:
 
 
 def _what_is_wrong(text: str) -> str:
-    for separator, what in (
-        ("://", "is a URL"),
-        ("/", "has a prefix length"),
-        ("[", "has brackets"),
-    ):
+    mistakes = {"://": "is a URL", "/": "has a prefix length", "[": "has brackets"}
+    for separator, what in mistakes.items():
         if separator in text:
             return what
     host, _, port = text.rpartition(":")

@@ -40,7 +40,8 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
     for name in _all_hosts(listing):
         reader = _HostReader(path, name, _as_mapping(every.get(name)), problems, notes)
         host = reader.host(roles.get(name, ()))
-        hosts.extend([host] if host else [])
+        if host is not None:
+            hosts.append(host)
     if not hosts and len(problems) == before:
         problems.append(Problem(path, 0, 0, "Ansible finds no host in it, expected at least one"))
     notes.extend(shared_addresses(hosts))

@@ -9,23 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import FileModel, NameField, Names, Value, check_name, refuse
+from netprobe.load.yaml.validation import FileModel, NameField, Names, Value, check_name
 from netprobe.load.yaml.wording import quoted, what_it_is
-from netprobe.model.inventory import Address
-
-
-def _check_address(raw: object) -> Address:
-    try:
-        return parse_address(raw)
-    except ValueError as error:
-        raise refuse(str(error)) from None
-
-
-def _check_ip(raw: object) -> Address:
-    try:
-        return parse_ip(raw)
-    except ValueError as error:
-        raise refuse(str(error)) from None
 
 
 def _check_argument(raw: object) -> str:
@@ -33,20 +18,20 @@ def _check_argument(raw: object) -> str:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = text_of(raw)
     if not isinstance(raw, str):
-        raise refuse(f"{what_it_is(raw)}, expected one word of the command in quotes")
+        raise ValueError(f"{what_it_is(raw)}, expected one word of the command in quotes")
     return raw
 
 
 def _check_ssh_word(text: str) -> str:
     # A leading "-" would be an option of ssh, and options can run commands.
     if not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        raise refuse(f"{quoted(text)} does not fit, expected a word that does not begin with -")
+        raise ValueError(f"{quoted(text)} does not fit, expected a word that does not begin with -")
     return text
 
 
 def _check_ssh_port(port: int) -> int:
     if not 1 <= port <= 65535:
-        raise refuse(f"{port} is no port, expected 1 to 65535")
+        raise ValueError(f"{port} is no port, expected 1 to 65535")
     return port
 
 
@@ -70,19 +55,19 @@ def split_ssh(value: object) -> object:
 def _one_vantage(value: object) -> object:
     if isinstance(value, dict):
         if set(value) != {"command"}:
-            raise refuse("this mapping is no vantage, expected {command: [WORD, ...]}")
+            raise ValueError("this mapping is no vantage, expected {command: [WORD, ...]}")
         return value
     if value in ("ssh", "local", "none") and isinstance(value, str):
         return {"kind": value}
     what = quoted(value) + " is no vantage" if isinstance(value, str) else what_it_is(value)
-    raise refuse(f"{what}, expected ssh, local, none or {{command: [WORD, ...]}}")
+    raise ValueError(f"{what}, expected ssh, local, none or {{command: [WORD, ...]}}")
 
 
 def _check_become(value: object) -> str:
     if value is False or value in ("none", "sudo"):
         return "none" if value is False else str(value)
     what = f"{quoted(value)} is not known" if isinstance(value, str) else what_it_is(value)
-    raise refuse(f"{what}, expected sudo or none")
+    raise ValueError(f"{what}, expected sudo or none")
 
 
 def _check_url(text: str) -> str:
@@ -93,7 +78,7 @@ def _check_url(text: str) -> str:
     except ValueError:
         fine = False
     if not fine:
-        raise refuse("this is no proxy URL, expected one such as http://proxy.example.com:3128")
+        raise ValueError("this is no proxy URL, expected one such as http://proxy.example.com:3128")
     return text
 
 
@@ -105,19 +90,18 @@ def _split_commas(value: object) -> object:
 
 _ADDRESS = WithJsonSchema({"type": "string", "minLength": 1})
 _ARGUMENT = WithJsonSchema({"type": ["string", "number"]})
-_VANTAGE: dict[str, Any] = {
+_COMMAND_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": ["string", "number"]},
+    "minItems": 1,
+    "description": "The words before the Python that netprobe starts.",
+}
+_VANTAGE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"enum": ["ssh", "local", "none"]},
         {
             "type": "object",
-            "properties": {
-                "command": {
-                    "type": "array",
-                    "items": {"type": ["string", "number"]},
-                    "minItems": 1,
-                    "description": "The words before the Python that netprobe starts.",
-                }
-            },
+            "properties": {"command": _COMMAND_SCHEMA},
             "required": ["command"],
             "additionalProperties": False,
         },
@@ -125,8 +109,8 @@ _VANTAGE: dict[str, Any] = {
 }
 
 # Any: the validators take whatever stands in the file.
-HostAddress = Annotated[Any, PlainValidator(_check_address), _ADDRESS]
-IpAddress = Annotated[Any, PlainValidator(_check_ip), _ADDRESS]
+HostAddress = Annotated[Any, PlainValidator(parse_address), _ADDRESS]
+IpAddress = Annotated[Any, PlainValidator(parse_ip), _ADDRESS]
 Argument = Annotated[Any, PlainValidator(_check_argument), _ARGUMENT]
 SshWord = Annotated[str, AfterValidator(_check_ssh_word)]
 Url = Annotated[str, AfterValidator(_check_url)]
@@ -139,14 +123,14 @@ class VantageFile(FileModel):
     """Where a probe starts: a command, or one of the words ssh, local and none as ``kind``."""
 
     kind: Literal["ssh", "local", "none"] | None = None
-    command: list[Argument] | None = Field(
-        default=None, description="The words before the Python that netprobe starts."
-    )
+    command: list[Argument] | None = None
 
 
 def _check_command(vantage: VantageFile) -> VantageFile:
     if vantage.command is not None and not any(vantage.command):
-        raise refuse("the command is empty, expected its words such as [docker, exec, -i, node-1]")
+        raise ValueError(
+            "the command is empty, expected its words such as [docker, exec, -i, node-1]"
+        )
     return vantage
 
 
@@ -154,7 +138,7 @@ VantageField = Annotated[
     VantageFile,
     BeforeValidator(_one_vantage),
     AfterValidator(_check_command),
-    WithJsonSchema(_VANTAGE),
+    WithJsonSchema(_VANTAGE_SCHEMA),
 ]
 
 

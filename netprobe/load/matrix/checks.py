@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import get_args
 
-from pydantic_core import PydanticCustomError
-
 from netprobe.load.matrix.fields import port_entry
 from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.load.matrix.setting_values import parse_term
@@ -136,7 +134,7 @@ class Checks:
         for place, raw in self._items(path):
             try:
                 entry = port_entry(raw)
-            except PydanticCustomError:
+            except ValueError:
                 continue
             if isinstance(entry, SettingRef):
                 self._check_reference(place, entry.setting, "port")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import SCALAR_SCHEMA, refuse
+from netprobe.load.yaml.validation import SCALAR_SCHEMA
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT
@@ -32,7 +32,7 @@ def port_entry(raw: object) -> PortEntry:
     if isinstance(raw, str):
         return _read_range(raw)
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise refuse(f'{what_it_is(raw)}, expected a port, "FIRST-LAST" or {{setting: NAME}}')
+        raise ValueError(f'{what_it_is(raw)}, expected a port, "FIRST-LAST" or {{setting: NAME}}')
     port = _check_port(raw, text_of(raw))
     return (port, port)
 
@@ -42,15 +42,17 @@ def ip_protocol(raw: object) -> int:
     if isinstance(raw, str):
         number = _PROTOCOLS.get(raw.lower())
         hint = f" ({raw.lower()} is {number})" if number else ""
-        raise refuse(f"{quoted(raw)} is text, expected the protocol's number{hint}")
+        raise ValueError(f"{quoted(raw)} is text, expected the protocol's number{hint}")
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise refuse(f"{what_it_is(raw)}, expected the number of an IP protocol (1 to 254)")
+        raise ValueError(f"{what_it_is(raw)}, expected the number of an IP protocol (1 to 254)")
     if not 0 <= raw <= 255:
-        raise refuse(f"{text_of(raw)} is no IP protocol, expected 1 to 254")
+        raise ValueError(f"{text_of(raw)} is no IP protocol, expected 1 to 254")
     if raw in _NO_PROTOCOLS:
-        raise refuse(f"{text_of(raw)} is {_NO_PROTOCOLS[raw]}, expected 1 to 254")
+        raise ValueError(f"{text_of(raw)} is {_NO_PROTOCOLS[raw]}, expected 1 to 254")
     if raw in _HAVE_KEYS:
-        raise refuse(f"protocol {text_of(raw)} has a key of its own, expected {_HAVE_KEYS[raw]}")
+        raise ValueError(
+            f"protocol {text_of(raw)} has a key of its own, expected {_HAVE_KEYS[raw]}"
+        )
     return int(raw)
 
 
@@ -59,16 +61,16 @@ def server_name(raw: object) -> str | SettingRef:
     if isinstance(raw, dict):
         return _read_reference(raw, "server name")
     if not isinstance(raw, str):
-        raise refuse(f"{what_it_is(raw)}, expected a DNS name or {{setting: NAME}}")
+        raise ValueError(f"{what_it_is(raw)}, expected a DNS name or {{setting: NAME}}")
     if not DNS_NAME.fullmatch(raw):
-        raise refuse(f"{quoted(raw)} is no DNS name, expected one such as api.example.com")
+        raise ValueError(f"{quoted(raw)} is no DNS name, expected one such as api.example.com")
     return raw
 
 
 def _read_reference(raw: dict[str, object], kind: str) -> SettingRef:
     name = raw.get("setting")
     if set(raw) != {"setting"} or not isinstance(name, str):
-        raise refuse(f"this mapping is no {kind}, expected {{setting: NAME}}")
+        raise ValueError(f"this mapping is no {kind}, expected {{setting: NAME}}")
     return SettingRef(name)
 
 
@@ -78,16 +80,16 @@ def _read_range(text: str) -> PortEntry:
         return (port, port)
     match = _RANGE.match(text)
     if match is None:
-        raise refuse(f'{quoted(text)} is no port, expected a number or "FIRST-LAST"')
+        raise ValueError(f'{quoted(text)} is no port, expected a number or "FIRST-LAST"')
     first, last = (_check_port(int(number), number) for number in match.groups())
     if first > last:
-        raise refuse(f'{quoted(text)} runs backwards, expected "{last}-{first}"')
+        raise ValueError(f'{quoted(text)} runs backwards, expected "{last}-{first}"')
     return (first, last)
 
 
 def _check_port(number: int, text: str) -> int:
     if not MIN_PORT <= number <= MAX_PORT:
-        raise refuse(f"{text} is no port, expected {MIN_PORT} to {MAX_PORT}")
+        raise ValueError(f"{text} is no port, expected {MIN_PORT} to {MAX_PORT}")
     return int(number)
 
 
@@ -98,7 +100,7 @@ def _list_number(value: object) -> object:
 
 def _check_not_empty(text: str) -> str:
     if not text.strip():
-        raise refuse("the text is empty, expected some words")
+        raise ValueError("the text is empty, expected some words")
     return text
 
 
@@ -109,13 +111,13 @@ def _check_date(text: str) -> str:
             raise ValueError(text)
         datetime.date.fromisoformat(text)
     except ValueError:
-        raise refuse(f"{quoted(text)} is no date, expected one such as 2027-01-31") from None
+        raise ValueError(f"{quoted(text)} is no date, expected one such as 2027-01-31") from None
     return text
 
 
 def _check_mapping(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise refuse(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
+        raise ValueError(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
     return value
 
 
@@ -137,13 +139,13 @@ def split_waiver(value: object) -> object:
     if isinstance(value, dict):
         return value
     if not isinstance(value, str):
-        raise refuse(f'{what_it_is(value)}, expected "REASON, until DATE"')
+        raise ValueError(f'{what_it_is(value)}, expected "REASON, until DATE"')
     match = _UNTIL.match(value)
     if match and (match["comma"] or any(letter.isdigit() for letter in match["until"])):
         return {"reason": match["reason"], "until": match["until"]}
     if _SOME_END.search(value):
         words = f"{quoted(value)} does not end with its last day"
-        raise refuse(f"{words}, expected {_WAIVER} or {{reason: ..., until: 2027-01-31}}")
+        raise ValueError(f"{words}, expected {_WAIVER} or {{reason: ..., until: 2027-01-31}}")
     return {"reason": value}
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -173,9 +172,8 @@ class _Parser:
             self._add_no_mapping(node)
             return None
         if node.size > MAX_VALUES:
-            self._add_problem(
-                node.mark, f"aliases make more than {MAX_VALUES} values of it, expected fewer"
-            )
+            words = f"aliases make more than {MAX_VALUES} values of it, expected fewer"
+            self._add_problem(node.mark, words)
             return None
         return Document(self.name, node, self.problems)
 
@@ -185,60 +183,61 @@ class _Parser:
         for event in yaml.parse(self.text, Loader=_Loader):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
-                if depth > MAX_DEPTH:
-                    self._add_problem(
-                        _mark_of(event), f"nested deeper than {MAX_DEPTH} levels, expected fewer"
-                    )
-                    return False
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
-                if documents > 1:
-                    words = "a second YAML document starts here, expected one document in a file"
-                    self._add_problem(_mark_of(event), words)
-                    return False
+            if depth > MAX_DEPTH:
+                words = f"nested deeper than {MAX_DEPTH} levels, expected fewer"
+            elif documents > 1:
+                words = "a second YAML document starts here, expected one document in a file"
+            else:
+                continue
+            self._add_problem(_mark_of(event), words)
+            return False
         return True
 
     def _make_node(self, node: yaml.Node) -> Node:
         key = id(node)
         if key in self.open:
-            self._add_problem(
-                _mark_of(node), "this anchor contains an alias of itself, expected no such circle"
-            )
+            words = "this anchor contains an alias of itself, expected no such circle"
+            self._add_problem(_mark_of(node), words)
             return Node(None, _mark_of(node))
         if key not in self.made:
             self.open.add(key)
-            self.made[key] = _BUILDERS[type(node)](self, node)
+            if isinstance(node, yaml.ScalarNode):
+                self.made[key] = self._make_scalar(node)
+            elif isinstance(node, yaml.SequenceNode):
+                self.made[key] = self._make_list(node)
+            else:
+                self.made[key] = self._make_mapping(node)
             self.open.discard(key)
         return self.made[key]
 
-    def scalar(self, node: yaml.ScalarNode) -> Node:
+    def _make_scalar(self, node: yaml.ScalarNode) -> Node:
         """A scalar's value by the rules of YAML 1.2."""
         mark = _mark_of(node)
         try:
             return Node(scalars.read(node.tag, node.value), mark)
         except StopIteration:
-            self._add_problem(
-                mark, f"the tag {quoted(node.tag)} means nothing here, expected no tag"
-            )
+            self._add_meaningless_tag(node)
         except ValueError as error:
-            self._add_problem(
-                mark, f"{quoted(node.value)} does not fit ({error}), expected a shorter value"
-            )
+            words = f"{quoted(node.value)} does not fit ({error}), expected a shorter value"
+            self._add_problem(mark, words)
         return Node(node.value, mark)
 
-    def sequence(self, node: yaml.SequenceNode) -> Node:
-        """A list with its items."""
-        self._check_no_tag(node, "seq")
+    def _make_list(self, node: yaml.SequenceNode) -> Node:
+        if node.tag != scalars.TAG + "seq":
+            self._add_meaningless_tag(node)
         items = [self._make_node(item) for item in node.value]
         made = Node([item.value for item in items], _mark_of(node), 1 + sum(i.size for i in items))
         made.children = dict(enumerate(items))
         return made
 
-    def mapping(self, node: yaml.MappingNode) -> Node:
+    def _make_mapping(self, node: yaml.Node) -> Node:
         """A mapping with text keys, each of them once."""
-        self._check_no_tag(node, "map")
+        if node.tag != scalars.TAG + "map":
+            self._add_meaningless_tag(node)
         made = Node({}, _mark_of(node))
         for key_node, value_node in node.value:
             key = self._check_key(key_node, made)
@@ -253,28 +252,22 @@ class _Parser:
     def _check_key(self, node: yaml.Node, mapping: Node) -> str | None:
         mark = _mark_of(node)
         if not isinstance(node, yaml.ScalarNode):
-            self._add_problem(mark, "a list or mapping is the key here, expected a name")
+            words = "a list or mapping is the key here, expected a name"
         elif node.value == "<<" and not node.style:
-            self._add_problem(
-                mark, 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out'
-            )
+            words = 'a merge key ("<<") is not part of YAML 1.2, expected the keys written out'
         elif not node.value:
-            self._add_problem(mark, "the key is empty, expected a name")
+            words = "the key is empty, expected a name"
         elif node.value in mapping.keys:
-            first = mapping.keys[node.value][0]
-            words = (
-                f"the key {quoted(node.value)} stands here a second time (first in line {first})"
-            )
-            self._add_problem(mark, f"{words}, expected every key once")
+            again = f"stands here a second time (first in line {mapping.keys[node.value][0]})"
+            words = f"the key {quoted(node.value)} {again}, expected every key once"
         else:
             return str(node.value)
+        self._add_problem(mark, words)
         return None
 
-    def _check_no_tag(self, node: yaml.Node, kind: str) -> None:
-        if node.tag != scalars.TAG + kind:
-            self._add_problem(
-                _mark_of(node), f"the tag {quoted(node.tag)} means nothing here, expected no tag"
-            )
+    def _add_meaningless_tag(self, node: yaml.Node) -> None:
+        words = f"the tag {quoted(node.tag)} means nothing here, expected no tag"
+        self._add_problem(_mark_of(node), words)
 
     def _add_no_mapping(self, node: Node | None) -> None:
         expected = 'expected a mapping that has the key "schema"'
@@ -289,7 +282,10 @@ class _Parser:
         line, column = (mark.line, mark.column) if mark else (0, 0)
         lines = self.text.split("\n")
         rest = lines[line][column:] if line < len(lines) else ""
-        self._add_problem((line + 1, column + 1), _AT.get(rest[:1], _in_own_words)(error))
+        words = f"not valid YAML: {error.problem}"
+        if error.context and error.context_mark:
+            words += f" ({error.context} that starts in line {error.context_mark.line + 1})"
+        self._add_problem((line + 1, column + 1), _AT.get(rest[:1], words))
 
     def _add_problem(self, mark: Mark, words: str) -> None:
         self.problems.append(Problem(self.name, mark[0], mark[1], words))
@@ -301,32 +297,11 @@ def _mark_of(thing: yaml.Node | yaml.Event) -> Mark:
     return mark.line + 1, mark.column + 1
 
 
-def _in_own_words(error: yaml.MarkedYAMLError) -> str:
-    words = f"not valid YAML: {error.problem}"
-    if error.context and error.context_mark:
-        words += f" ({error.context} that starts in line {error.context_mark.line + 1})"
-    return words
-
-
-def _word_reserved(error: yaml.MarkedYAMLError) -> str:
-    return "a value cannot begin with this character, expected it in quotes"
-
-
 # The character at the place of a syntax error decides its words: the messages of PyYAML's C and
 # Python parsers differ.
-_AT: dict[str, Callable[[yaml.MarkedYAMLError], str]] = {
-    "\t": lambda error: "a tab stands in the indentation, expected spaces",
-    ":": lambda error: (
-        'a ":" is not allowed at this place, expected quotes around a value that has one'
-    ),
-    "@": _word_reserved,
-    "`": _word_reserved,
-    "%": _word_reserved,
-}
-
-# Any: each function takes the node class that is its key.
-_BUILDERS: dict[type, Callable[[_Parser, Any], Node]] = {
-    yaml.ScalarNode: lambda parser, node: parser.scalar(node),
-    yaml.SequenceNode: lambda parser, node: parser.sequence(node),
-    yaml.MappingNode: lambda parser, node: parser.mapping(node),
+_RESERVED = "a value cannot begin with this character, expected it in quotes"
+_AT = {
+    "\t": "a tab stands in the indentation, expected spaces",
+    ":": 'a ":" is not allowed at this place, expected quotes around a value that has one',
+    **dict.fromkeys("@`%", _RESERVED),
 }

@@ -16,7 +16,7 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
 from netprobe.load.yaml.document import Document, Path
 from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
@@ -34,16 +34,11 @@ class FileModel(BaseModel):
 Model = TypeVar("Model", bound=FileModel)
 
 
-def refuse(text: str) -> PydanticCustomError:
-    """The error that validators raise; its text is the sentence that the user reads."""
-    return PydanticCustomError("netprobe", "{text}", {"text": text})
-
-
 def check_name(text: str) -> str:
     """A name that can be given on the command line as it is."""
     if not re.fullmatch(_NAME, text):
         expected = 'expected letters, digits, "-", "_" and "."'
-        raise refuse(f"{quoted(text)} is no name, {expected}")
+        raise ValueError(f"{quoted(text)} is no name, {expected}")
     return text
 
 
@@ -154,7 +149,8 @@ def _one_of(value: object, ctx: dict[str, Any]) -> str:
 
 
 _SENTENCES: dict[str, Callable[[object, dict[str, Any]], str]] = {
-    "netprobe": lambda value, ctx: str(ctx["text"]),
+    # A validator of ours raises ValueError with the sentence that the user reads.
+    "value_error": lambda value, ctx: str(ctx["error"]),
     "string_type": _text_expected,
     "literal_error": _one_of,
 }
@@ -163,7 +159,6 @@ _EXPECTED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
     "list_type": "a list",
-    "tuple_type": "a list",
     "dict_type": "a mapping (keys and values)",
     "model_type": "a mapping (keys and values)",
 }

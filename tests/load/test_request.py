@@ -13,7 +13,7 @@ from netprobe.load.request import check_roles, load_request
 from netprobe.model.inventory import Address, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix
 
-GOOD = Path(__file__).parents[1] / "good"
+GOOD = Path(__file__).parent / "good"
 BASE = str(GOOD / "base.yaml")
 
 
