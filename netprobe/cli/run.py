@@ -36,6 +36,7 @@ from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
+from netprobe.report.page import clean
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
@@ -48,7 +49,6 @@ from netprobe.report.record import (
     header_of,
     kept,
 )
-from netprobe.report.terminal_safe import clean
 from netprobe.vantage.launch import Launcher
 
 

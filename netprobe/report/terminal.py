@@ -8,8 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
-from netprobe.report.terminal_safe import clean
+from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, clean, encodable
 
 _STYLES: dict[Style, str] = {
     "plain": "",
