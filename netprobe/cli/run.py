@@ -42,7 +42,6 @@ from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import (
     Earlier,
-    Recorded,
     RecordWriter,
     ResultKey,
     done_ports,
@@ -93,7 +92,7 @@ def _check_record_path(path: str, earlier: Earlier | None) -> None:
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
     resumed = earlier is not None and os.path.samefile(path, earlier.path)
-    if resumed and isinstance(earlier, Recorded):
+    if resumed and earlier is not None and earlier.is_record:
         return
     words = "that is the JSON report of --resume" if resumed else "the file exists"
     way = "" if resumed else f"go on from it with --resume {path}, or "

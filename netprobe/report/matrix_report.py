@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from netprobe.model.matrix import (
@@ -15,11 +15,12 @@ from netprobe.model.matrix import (
     SettingRef,
     SettingValue,
 )
+from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
 from netprobe.report.wording import plural
-from netprobe.report.yaml_text import to_yaml
 
 SCHEMA = "netprobe.matrix/1"
+_SHORT_LIST = 90  # a list of scalars that fits on a line is written on one
 
 WhyNot = Callable[[Requirement], str | None]
 
@@ -215,3 +216,50 @@ def _condition_text(condition: Condition) -> str:
         f"{name} is {' or '.join(_value_text(value) for value in wanted)}"
         for name, wanted in condition.terms
     )
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """Plain data as YAML 1.2 for people to read and edit, mappings in their own order."""
+    return "".join(f"{line}\n" for line in _mapping_lines(data))
+
+
+def _mapping_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in data.items():
+        yield from _entry_lines(f"{yaml_scalar(key)}:", value)
+
+
+def _entry_lines(head: str, value: Any) -> Iterator[str]:
+    """A head (``key:`` or ``-``) and its value, on the same line where that is short."""
+    flow = _one_line(value)
+    scalar = not isinstance(value, Mapping | list | tuple)
+    if flow is not None and (scalar or len(flow) <= _SHORT_LIST):
+        yield f"{head} {flow}"
+        return
+    yield head
+    lines = _mapping_lines(value) if isinstance(value, Mapping) else _sequence_lines(value)
+    for line in lines:
+        yield f"  {line}"
+
+
+def _sequence_lines(items: Sequence[Any]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, Mapping) and item:
+            first, *rest = _mapping_lines(item)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+        else:
+            yield from _entry_lines("-", item)
+
+
+def _one_line(value: Any) -> str | None:
+    """The value on one line: scalars, and collections of nothing but scalars."""
+    if isinstance(value, Mapping):
+        parts = [(yaml_scalar(key), _one_line(item)) for key, item in value.items()]
+        if len(parts) > 1 or any(text is None for _, text in parts):
+            return None
+        return "{" + ", ".join(f"{key}: {text}" for key, text in parts) + "}"
+    if isinstance(value, list | tuple):
+        texts = [_one_line(item) for item in value]
+        known = [text for text in texts if text is not None]
+        return f"[{', '.join(known)}]" if len(known) == len(texts) else None
+    return yaml_scalar(value)
