@@ -14,12 +14,7 @@ from functools import partial
 import click
 
 from netprobe import pipeline
-from netprobe.cli.options import (
-    PAGE_FORMATS,
-    RUN_FORMATS,
-    VerbOptions,
-    require_matrix,
-)
+from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.report import finish
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
@@ -40,14 +35,7 @@ from netprobe.report.page import clean
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import (
-    Earlier,
-    RecordWriter,
-    ResultKey,
-    done_ports,
-    header_of,
-    kept,
-)
+from netprobe.report.record import Earlier, RecordWriter, ResultKey, done_ports, header_of, kept
 from netprobe.vantage.launch import Launcher
 
 
@@ -91,8 +79,8 @@ def _check_record_path(path: str, earlier: Earlier | None) -> None:
     check_file(f"--record {path}", path)
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
-    resumed = earlier is not None and os.path.samefile(path, earlier.path)
-    if resumed and earlier is not None and earlier.is_record:
+    resumed = earlier if earlier is not None and os.path.samefile(path, earlier.path) else None
+    if resumed is not None and resumed.is_record:
         return
     words = "that is the JSON report of --resume" if resumed else "the file exists"
     way = "" if resumed else f"go on from it with --resume {path}, or "
@@ -144,7 +132,6 @@ def plan_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     cost = estimate(plan)
-
     if options["count"]:
         _tell_notes(plan)
     writers = {

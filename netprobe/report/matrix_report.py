@@ -14,7 +14,7 @@ from netprobe.model.matrix import (
     Setting,
     SettingRef,
     SettingValue,
-)
+)  # fmt: skip
 from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
 from netprobe.report.wording import plural

@@ -35,6 +35,7 @@ from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.merge import Ranges, ranges_of
+from netprobe.report.wording import ports_of
 
 # The verdicts that --resume keeps; other flows are probed again.
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
@@ -236,9 +237,7 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
-            ranges = done.setdefault(key_of(result), [])
-            if result.port is not None and result.end_port is not None:
-                ranges.append((result.port, result.end_port))
+            done.setdefault(key_of(result), []).extend(ports_of(result))
     return {key: normalise(ranges) for key, ranges in done.items()}
 
 

@@ -11,13 +11,9 @@ from rich.text import Text
 from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, clean, encodable
 
 _STYLES: dict[Style, str] = {
-    "plain": "",
-    "good": "bold green",
-    "bad": "bold red",
-    "doubt": "bold yellow",
-    "quiet": "dim",
-    "strong": "bold",
-}
+    "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",
+    "quiet": "dim", "strong": "bold",
+}  # fmt: skip
 
 
 def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Place, Result
 
 _PLACES: dict[Place, str] = {
@@ -42,6 +43,13 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min"
+
+
+def ports_of(result: Result) -> Ports:
+    """Its range of ports, or nothing where the protocol has no ports."""
+    if result.port is None or result.end_port is None:
+        return ()
+    return ((result.port, result.end_port),)
 
 
 def port_text(result: Result) -> str:
