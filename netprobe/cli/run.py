@@ -195,19 +195,17 @@ def rules_of(options: VerbOptions) -> Rules:
 
 
 def make_launcher(options: VerbOptions) -> Launcher:
-    """What starts the agents, with the sudo password where one is given."""
-    return Launcher(become_password=_read_password(options))
+    """What starts the agents, with the sudo password where one is given.
 
-
-def _read_password(options: VerbOptions) -> str | None:
-    """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
-    given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
-    if not options["ask_become_pass"]:
-        return given or None
-    try:
-        # Without a terminal, getpass would read the password from an echoing standard input.
-        os.close(os.open("/dev/tty", os.O_RDWR))
-    except OSError as error:
-        words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
-        raise RequestError(words) from error
-    return getpass.getpass("sudo password: ")
+    The password leaves the environment, which ssh and all agents would inherit.
+    """
+    password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
+    if options["ask_become_pass"]:
+        try:
+            # Without a terminal, getpass would read the password from an echoing standard input.
+            os.close(os.open("/dev/tty", os.O_RDWR))
+        except OSError as error:
+            words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
+            raise RequestError(words) from error
+        password = getpass.getpass("sudo password: ")
+    return Launcher(become_password=password)

@@ -86,8 +86,8 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "id": requirement.id,
             "from": _one_or_many(requirement.sources),
             "to": _one_or_many(requirement.destinations),
-            "tcp": [_port_to_data(entry) for entry in requirement.tcp],
-            "udp": [_port_to_data(entry) for entry in requirement.udp],
+            "tcp": [_value_to_data(entry) for entry in requirement.tcp],
+            "udp": [_value_to_data(entry) for entry in requirement.udp],
             "icmp": "echo" if requirement.icmp else None,
             "ipproto": list(requirement.ipproto),
             "purpose": requirement.purpose,
@@ -97,7 +97,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "optional": requirement.optional,
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": requirement.probe,
-            "sni": _sni_to_data(requirement.sni),
+            "sni": _value_to_data(requirement.sni),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -110,14 +110,13 @@ def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def _sni_to_data(name: str | SettingRef | None) -> Any:
-    return {"setting": name.setting} if isinstance(name, SettingRef) else name
-
-
-def _port_to_data(entry: PortEntry) -> Any:
-    if isinstance(entry, SettingRef):
-        return {"setting": entry.setting}
-    first, last = entry
+def _value_to_data(value: PortEntry | str | None) -> Any:
+    """Ports or a server name as the file has them, or the setting that gives them."""
+    if isinstance(value, SettingRef):
+        return {"setting": value.setting}
+    if value is None or isinstance(value, str):
+        return value
+    first, last = value
     return first if first == last else f"{first}-{last}"
 
 
@@ -208,7 +207,7 @@ def _word_ports(requirement: Requirement, settings: Mapping[str, SettingValue]) 
 def _port_text(entry: PortEntry, settings: Mapping[str, SettingValue]) -> str:
     if isinstance(entry, SettingRef):
         return f"{settings[entry.setting]} (setting {entry.setting})"
-    return str(_port_to_data(entry))
+    return str(_value_to_data(entry))
 
 
 def _condition_text(condition: Condition) -> str:
