@@ -108,17 +108,12 @@ def _page_parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Pag
             yield Line(f"{title} ({plural(_count_flows(results), 'flow')})", style)
             yield from _list_results(results, addresses_of(old, new))
             yield Line()
+    worse, unknown, fixed, still = (number(_count_flows(results)) for _, results, _ in sections)
     yield Line(
-        f"{old.started_at} to {new.started_at}: "
-        f"{_count_text(changes.worse)} newly blocked or exposed, "
-        f"{_count_text(changes.unknown)} no longer known, {_count_text(changes.fixed)} fixed, "
-        f"{_count_text(changes.still)} still blocked or exposed, "
+        f"{old.started_at} to {new.started_at}: {worse} newly blocked or exposed, "
+        f"{unknown} no longer known, {fixed} fixed, {still} still blocked or exposed, "
         f"{number(changes.known)} newly known to pass, {number(changes.unchanged)} unchanged"
     )
-
-
-def _count_text(results: Sequence[Result]) -> str:
-    return number(_count_flows(results))
 
 
 def _count_flows(results: Sequence[Result]) -> int:

@@ -17,6 +17,7 @@ from netprobe.model.matrix import (
 )  # fmt: skip
 from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
+from netprobe.report.text_run import write_parts
 from netprobe.report.wording import plural
 
 SCHEMA = "netprobe.matrix/1"
@@ -126,8 +127,12 @@ def _condition_to_data(condition: Condition) -> dict[str, Any]:
     }
 
 
-def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
-    """The matrix for people; each requirement says whether these settings skip it."""
+def write_matrix_text(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+    """Write the matrix for people; each requirement says whether these settings skip it."""
+    write_parts(_page_parts(chosen, why_not), stream)
+
+
+def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     matrix = chosen.matrix
     yield Line(f"{matrix.name}: {matrix.title}", "strong")
     yield from field("document", [", ".join(map(str, matrix.document.values()))])

@@ -102,10 +102,10 @@ def _first_surveys(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _word_rest(surveys: Sized) -> Iterator[PagePart]:
-    rest = len(surveys) - MOST_BLOCKS
+def _word_rest(items: Sized, noun: str = "more groups") -> Iterator[PagePart]:
+    rest = len(items) - MOST_BLOCKS
     if rest > 0:
-        yield Line(f"   and {number(rest)} more groups, see -o wide", "quiet")
+        yield Line(f"   and {number(rest)} {noun}, see -o wide", "quiet")
 
 
 def refusal_parts(report: Report) -> Iterator[PagePart]:
@@ -155,8 +155,7 @@ def warning_parts(report: Report) -> Iterator[PagePart]:
         rest = about.flows - about.first.port_count
         more = f" and {plural(rest, 'more flow')}" if rest else ""
         yield Line(f"   {_name_flow(about.first)}{more}: {text}")
-    if len(order) > MOST_BLOCKS:
-        yield Line(f"   and {number(len(order) - MOST_BLOCKS)} more, see -o wide", "quiet")
+    yield from _word_rest(order, "more")
 
 
 def _name_flow(result: Result) -> str:

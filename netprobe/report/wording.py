@@ -72,23 +72,22 @@ def where_text(about: Finding | Result) -> str:
     return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
 
 
-def _reason_of(about: Finding | Result) -> str:
-    return about.members[0].reason if isinstance(about, Finding) else about.reason
-
-
 def _word_last_hop(about: Finding | Result) -> str:
     """The last hop, unless the evidence sentence names it already."""
-    said = about.members[0].because if isinstance(about, Finding) else about.because
-    if about.last_hop is None or about.last_hop in said:
+    if about.last_hop is None or about.last_hop in _first_result(about).because:
         return ""
     return f"; the last hop that answered is {about.last_hop}"
 
 
 def _word_place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        told = _REJECTED.get(_reason_of(about), "{router} refused it")
+        told = _REJECTED.get(_first_result(about).reason, "{router} refused it")
         return f"{_PLACES[place]}: {told.format(router=about.rejected_by)}"
     return _PLACES[place]
+
+
+def _first_result(about: Finding | Result) -> Result:
+    return about.members[0] if isinstance(about, Finding) else about
 
 
 def listed(items: Sequence[str], most: int) -> str:
