@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
@@ -151,22 +150,15 @@ async def _until_signal(work: Coroutine[None, None, None]) -> bool:
         stopped = True
         task.cancel()
 
-    with _signals(asyncio.get_running_loop(), stop):
-        try:
-            await task
-        except asyncio.CancelledError:
-            if not stopped:
-                raise
-    return stopped
-
-
-@contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
-    names = (signal.SIGINT, signal.SIGTERM)
-    for name in names:
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop)
     try:
-        yield
+        await task
+    except asyncio.CancelledError:
+        if not stopped:
+            raise
     finally:
-        for name in names:
+        for name in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(name)
+    return stopped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -29,21 +29,16 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
     from netprobe.model.inventory import Inventory
     from netprobe.plan.conditions import why_not
     from netprobe.report.matrix_report import (
-        matrix_parts,
         write_matrix_json,
+        write_matrix_text,
         write_matrix_yaml,
     )
-    from netprobe.report.outputs import Writer, parse_outputs, write_outputs
-    from netprobe.report.text_run import write_parts
+    from netprobe.report.outputs import parse_outputs, write_outputs
 
     wanted = parse_outputs(outputs, MATRIX_FORMATS)
     (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
-
-    def write_text(stream: TextIO) -> None:
-        write_parts(matrix_parts(chosen, lambda item: why_not(item, chosen)), stream)
-
-    writers: dict[str, Writer] = {
-        "text": write_text,
+    writers = {
+        "text": partial(write_matrix_text, chosen, lambda item: why_not(item, chosen)),
         "json": partial(write_matrix_json, chosen),
         "yaml": partial(write_matrix_yaml, chosen),
     }

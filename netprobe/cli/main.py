@@ -30,7 +30,6 @@ from netprobe.cli.options import (
 from netprobe.cli.streams import guard_streams
 from netprobe.errors import FAILED, INTERRUPTED, REQUEST, FileErrors, NetprobeError
 
-SHELLS = ("bash", "zsh", "fish")
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
 
@@ -224,7 +223,7 @@ def schema(kind: str) -> int:
 
 
 @cli.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(shell: str) -> int:
     """Print the completion script of a shell: eval "$(netprobe completion bash)"."""
     from click.shell_completion import get_completion_class

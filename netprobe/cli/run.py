@@ -14,12 +14,7 @@ from functools import partial
 import click
 
 from netprobe import pipeline
-from netprobe.cli.options import (
-    PAGE_FORMATS,
-    RUN_FORMATS,
-    VerbOptions,
-    require_matrix,
-)
+from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.report import finish
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
@@ -36,19 +31,11 @@ from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
+from netprobe.report.page import clean
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import (
-    Earlier,
-    Recorded,
-    RecordWriter,
-    ResultKey,
-    done_ports,
-    header_of,
-    kept,
-)
-from netprobe.report.terminal_safe import clean
+from netprobe.report.record import Earlier, RecordWriter, ResultKey, done_ports, header_of, kept
 from netprobe.vantage.launch import Launcher
 
 
@@ -92,8 +79,8 @@ def _check_record_path(path: str, earlier: Earlier | None) -> None:
     check_file(f"--record {path}", path)
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
-    resumed = earlier is not None and os.path.samefile(path, earlier.path)
-    if resumed and isinstance(earlier, Recorded):
+    resumed = earlier if earlier is not None and os.path.samefile(path, earlier.path) else None
+    if resumed is not None and resumed.is_record:
         return
     words = "that is the JSON report of --resume" if resumed else "the file exists"
     way = "" if resumed else f"go on from it with --resume {path}, or "
@@ -145,7 +132,6 @@ def plan_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     cost = estimate(plan)
-
     if options["count"]:
         _tell_notes(plan)
     writers = {
@@ -209,19 +195,17 @@ def rules_of(options: VerbOptions) -> Rules:
 
 
 def make_launcher(options: VerbOptions) -> Launcher:
-    """What starts the agents, with the sudo password where one is given."""
-    return Launcher(become_password=_read_password(options))
+    """What starts the agents, with the sudo password where one is given.
 
-
-def _read_password(options: VerbOptions) -> str | None:
-    """The sudo password; it leaves the environment, which ssh and all agents would inherit."""
-    given = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
-    if not options["ask_become_pass"]:
-        return given or None
-    try:
-        # Without a terminal, getpass would read the password from an echoing standard input.
-        os.close(os.open("/dev/tty", os.O_RDWR))
-    except OSError as error:
-        words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
-        raise RequestError(words) from error
-    return getpass.getpass("sudo password: ")
+    The password leaves the environment, which ssh and all agents would inherit.
+    """
+    password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
+    if options["ask_become_pass"]:
+        try:
+            # Without a terminal, getpass would read the password from an echoing standard input.
+            os.close(os.open("/dev/tty", os.O_RDWR))
+        except OSError as error:
+            words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
+            raise RequestError(words) from error
+        password = getpass.getpass("sudo password: ")
+    return Launcher(become_password=password)

@@ -54,16 +54,13 @@ class Collector:
                 self.refused.setdefault(end, Survey(result)).add(result)
             self._passes.add(result)
         else:
-            self._count_excused(result)
+            if result.waived is not None:
+                self._extra["waived"] += flows
+            elif result.optional:
+                self._extra["optional"] += flows
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
-
-    def _count_excused(self, result: Result) -> None:
-        if result.waived is not None:
-            self._extra["waived"] += result.port_count
-        elif result.optional:
-            self._extra["optional"] += result.port_count
 
     def results(self) -> Iterator[Result]:
         """Every result in plan order, neighbouring ports with one fate merged."""

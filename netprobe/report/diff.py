@@ -14,14 +14,14 @@ from netprobe.report.page import Line, PagePart, Style
 from netprobe.report.page import field as fields
 from netprobe.report.record import ResultKey, key_of
 from netprobe.report.text_run import write_parts
-from netprobe.report.wording import number, plural
+from netprobe.report.wording import number, plural, ports_of
 
 Class = Literal["good", "bad", "open"]
 
 _CLASSES: dict[str, Class] = {"pass": "good", "blocked": "bad", "exposed": "bad"}
 _MOST_LINES = 40
 # Stands for the one flow of a protocol that has no ports.
-_PORTLESS: PortRange = (0, 0)
+_PORTLESS: Ports = ((0, 0),)
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ def compare(old: Iterable[Result], new: Iterable[Result]) -> Changes:
     before: dict[ResultKey, dict[Class, list[PortRange]]] = {}
     for result in old:
         ranges = before.setdefault(key_of(result), {}).setdefault(_class_of(result), [])
-        ranges.append(_port_range(result))
+        ranges.extend(ports_of(result) or _PORTLESS)
     known = {
         key: {kind: normalise(ranges) for kind, ranges in classes.items()}
         for key, classes in before.items()
@@ -59,15 +59,9 @@ def _class_of(result: Result) -> Class:
     return _CLASSES.get(result.verdict, "open")
 
 
-def _port_range(result: Result) -> PortRange:
-    if result.port is None or result.end_port is None:
-        return _PORTLESS
-    return result.port, result.end_port
-
-
 def _sort_in(changes: Changes, result: Result, before: dict[Class, Ports]) -> None:
     """Cut one result where the ports' former fates differ."""
-    ports: Ports = (_port_range(result),)
+    ports = ports_of(result) or _PORTLESS
     seen: Ports = ()
     for kind, former in before.items():
         common = intersect(ports, former)
@@ -79,7 +73,7 @@ def _sort_in(changes: Changes, result: Result, before: dict[Class, Ports]) -> No
 
 
 def _cut_to_range(result: Result, part: PortRange) -> Result:
-    return result if part == _PORTLESS else replace(result, port=part[0], end_port=part[1])
+    return result if (part,) == _PORTLESS else replace(result, port=part[0], end_port=part[1])
 
 
 def _sort_into_changes(changes: Changes, result: Result, before: Class | None) -> None:
@@ -114,17 +108,12 @@ def _page_parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Pag
             yield Line(f"{title} ({plural(_count_flows(results), 'flow')})", style)
             yield from _list_results(results, addresses_of(old, new))
             yield Line()
+    worse, unknown, fixed, still = (number(_count_flows(results)) for _, results, _ in sections)
     yield Line(
-        f"{old.started_at} to {new.started_at}: "
-        f"{_count_text(changes.worse)} newly blocked or exposed, "
-        f"{_count_text(changes.unknown)} no longer known, {_count_text(changes.fixed)} fixed, "
-        f"{_count_text(changes.still)} still blocked or exposed, "
+        f"{old.started_at} to {new.started_at}: {worse} newly blocked or exposed, "
+        f"{unknown} no longer known, {fixed} fixed, {still} still blocked or exposed, "
         f"{number(changes.known)} newly known to pass, {number(changes.unchanged)} unchanged"
     )
-
-
-def _count_text(results: Sequence[Result]) -> str:
-    return number(_count_flows(results))
 
 
 def _count_flows(results: Sequence[Result]) -> int:

@@ -19,12 +19,9 @@ from netprobe.report.wording import duration, port_text, where_text
 EXPLAIN_SCHEMA = "netprobe.explain/1"
 
 _STYLES: dict[Verdict, Style] = {
-    "pass": "good",
-    "blocked": "bad",
-    "exposed": "bad",
-    "inconclusive": "doubt",
-    "not-tested": "doubt",
-}
+    "pass": "good", "blocked": "bad", "exposed": "bad",
+    "inconclusive": "doubt", "not-tested": "doubt",
+}  # fmt: skip
 
 
 def write_explain_text(explanation: Explanation, stream: TextIO) -> None:

@@ -10,7 +10,7 @@ from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
-from netprobe.report.wording import listed, plural
+from netprobe.report.wording import listed, plural, ports_of
 
 MOST_LINES = 6
 MOST_NAMES = 8
@@ -47,9 +47,7 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tu
     ranges: dict[tuple[str, End], dict[str, list[PortRange]]] = {}
     for member in members:
         pair = (member.source, (member.destination, member.address))
-        of_pair = ranges.setdefault(pair, {}).setdefault(member.protocol, [])
-        if member.port is not None and member.end_port is not None:
-            of_pair.append((member.port, member.end_port))
+        ranges.setdefault(pair, {}).setdefault(member.protocol, []).extend(ports_of(member))
     wires: dict[ProtocolPorts, list[tuple[str, End]]] = {}
     for pair, protocols in ranges.items():
         wire = tuple((name, normalise(parts)) for name, parts in protocols.items())
@@ -142,9 +140,7 @@ class Survey:
         self.sources[result.source] = None
         self.destinations[result.destination, result.address] = None
         self.requirements.setdefault((result.matrix, result.requirement), result)
-        ranges = self._ports.setdefault(result.protocol, set())
-        if result.port is not None and result.end_port is not None:
-            ranges.add((result.port, result.end_port))
+        self._ports.setdefault(result.protocol, set()).update(ports_of(result))
 
     def text(self, addresses: Addresses) -> str:
         """``worker-1 (10.0.0.21) → master-0 (10.0.0.10)  tcp 6443 (1 flow)``."""

@@ -8,9 +8,8 @@ from typing import TextIO
 
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.result import HostReport
-from netprobe.report.page import encodable
+from netprobe.report.page import clean, write_line
 from netprobe.report.progress import host_words
-from netprobe.report.terminal_safe import clean
 from netprobe.report.wording import plural
 
 _HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "KERNEL")
@@ -24,7 +23,7 @@ def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
     lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
     details = [line for host in hosts for line in _word_details(host)]
     for line in [*lines, *([""] if details else []), *details, "", _word_totals(hosts)]:
-        stream.write(f"{encodable(clean(line).rstrip(), stream)}\n")
+        write_line(line, stream)
 
 
 def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
@@ -61,12 +60,8 @@ def _word_details(host: HostReport) -> Iterator[str]:
     for cost in host.cost:
         yield f"{host.name}: {cost}"
     for held in host.facts.get("held", ()):
-        yield f"{host.name}: {_word_held_port(held)}"
-
-
-def _word_held_port(held: object) -> str:
-    """Word a required port that a process holds, so that no listener of netprobe can."""
-    return f"port held: {held}"
+        # A process holds a required port, so that no listener of netprobe can.
+        yield f"{host.name}: port held: {held}"
 
 
 def _word_totals(hosts: Sequence[HostReport]) -> str:

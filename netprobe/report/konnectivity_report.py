@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import netprobe
-from netprobe.model.dataclass_json import Json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
 from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
@@ -15,19 +15,18 @@ from netprobe.report.trail import stages_to_json, status_column, trail_lines
 from netprobe.report.wording import plural
 
 _STYLES: dict[str, Style] = {
-    "ok": "good",
-    "fault": "bad",
-    "unsure": "doubt",
-    "not-tested": "doubt",
-}
+    "ok": "good", "fault": "bad", "unsure": "doubt", "not-tested": "doubt",
+}  # fmt: skip
 _WORDS = {"ok": "OK", "fault": "FAULT", "unsure": "UNSURE", "not-tested": "NOT TESTED"}
 # Columns of the table; the stages' whole names would not fit on a line.
 _HEADS = {
-    "tls-small": "tls",
-    "tls-agent-size": "tls-big",
-    "control-sni": "sni",
-    "identity": "who",
+    "tls-small": "tls", "tls-agent-size": "tls-big", "control-sni": "sni", "identity": "who",
     "fan-out": "fan",
+}  # fmt: skip
+# Kinds of faults that no change of the network mends.
+_FOREIGN = {
+    "credentials": "not the network: the agent's credentials",
+    "certificate": "not the network: the server's certificate",
 }
 _MOST_NAMED = 8
 
@@ -49,7 +48,9 @@ def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
         yield from _write_cause(number, cause, report)
     yield Line()
     yield from _write_table(report.diagnoses)
-    yield from _write_ways(report.diagnoses)
+    yield Line()
+    tested = (one for one in report.diagnoses if one.stages and one.outcome != "not-tested")
+    yield from field("way", sorted({one.via for one in tested}))
     yield Line()
     yield Line(_word_totals(report))
 
@@ -68,7 +69,7 @@ def _write_one_worker(one: Diagnosis) -> Iterator[PagePart]:
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
     if one.outcome != "ok":
-        yield from field("stage", [f"{one.stage or 'none'} ({_word_kind(one)})"])
+        yield from field("stage", [f"{one.stage or 'none'} ({_FOREIGN.get(one.kind, one.kind)})"])
     yield from field("to do", [one.remedy])
     yield from field("agent log", [one.logs])
     yield from field("way", [one.via])
@@ -78,14 +79,6 @@ def _write_one_worker(one: Diagnosis) -> Iterator[PagePart]:
         yield Line()
         yield from field("proven", one.fine)
     yield from field("not seen", one.open)
-
-
-def _word_kind(one: Diagnosis) -> str:
-    foreign = {
-        "credentials": "not the network: the agent's credentials",
-        "certificate": "not the network: the server's certificate",
-    }
-    return foreign.get(one.kind, one.kind)
 
 
 def _write_cause(number: int, cause: CommonCause, report: TunnelReport) -> Iterator[PagePart]:
@@ -121,14 +114,6 @@ def _align_row(words: list[str], widths: list[int]) -> str:
     return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
 
 
-def _write_ways(diagnoses: tuple[Diagnosis, ...]) -> Iterator[PagePart]:
-    """The ways (direct or by proxy) of the tested workers."""
-    looked = [one for one in diagnoses if one.stages and one.outcome != "not-tested"]
-    ways = sorted({one.via for one in looked})
-    yield Line()
-    yield from field("way", ways)
-
-
 def _word_totals(report: TunnelReport) -> str:
     counts = {word: sum(1 for one in report.diagnoses if one.outcome == word) for word in _WORDS}
     parts = [f"{counts['ok']} ok", f"{counts['fault']} with a fault"]
@@ -138,14 +123,8 @@ def _word_totals(report: TunnelReport) -> str:
 
 
 def write_konnectivity_json(report: TunnelReport, stream: TextIO) -> None:
-    """Write the report as one JSON document."""
-    json.dump(_report_to_json(report), stream, indent=1, ensure_ascii=False)
-    stream.write("\n")
-
-
-def _report_to_json(report: TunnelReport) -> Json:
-    """The whole report, keys in a fixed order."""
-    return {
+    """Write the report as one JSON document, keys in a fixed order."""
+    document = {
         "schema": KONNECTIVITY_SCHEMA,
         "netprobe_version": netprobe.__version__,
         "started_at": report.started_at,
@@ -160,17 +139,14 @@ def _report_to_json(report: TunnelReport) -> Json:
         "findings": [_cause_to_json(one) for one in report.causes],
         "workers": [_diagnosis_to_json(one) for one in report.diagnoses],
     }
+    json.dump(document, stream, indent=1, ensure_ascii=False)
+    stream.write("\n")
 
 
 def _cause_to_json(cause: CommonCause) -> Json:
-    return {
-        "code": cause.code,
-        "outcome": cause.outcome,
-        "title": cause.title,
-        "remedy": cause.remedy,
-        "workers": list(cause.workers),
-        "of": cause.total,
-    }
+    data: Json = to_json(cause)
+    data["of"] = data.pop("total")
+    return data
 
 
 def _diagnosis_to_json(one: Diagnosis) -> Json:

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
-from netprobe.report.page import encodable
+from netprobe.report.page import clean, encodable
 from netprobe.report.progress import host_text, progress_text
-from netprobe.report.terminal_safe import clean
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from netprobe.model.matrix import (
@@ -14,12 +14,14 @@ from netprobe.model.matrix import (
     Setting,
     SettingRef,
     SettingValue,
-)
+)  # fmt: skip
+from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
+from netprobe.report.text_run import write_parts
 from netprobe.report.wording import plural
-from netprobe.report.yaml_text import to_yaml
 
 SCHEMA = "netprobe.matrix/1"
+_SHORT_LIST = 90  # a list of scalars that fits on a line is written on one
 
 WhyNot = Callable[[Requirement], str | None]
 
@@ -85,8 +87,8 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "id": requirement.id,
             "from": _one_or_many(requirement.sources),
             "to": _one_or_many(requirement.destinations),
-            "tcp": [_port_to_data(entry) for entry in requirement.tcp],
-            "udp": [_port_to_data(entry) for entry in requirement.udp],
+            "tcp": [_value_to_data(entry) for entry in requirement.tcp],
+            "udp": [_value_to_data(entry) for entry in requirement.udp],
             "icmp": "echo" if requirement.icmp else None,
             "ipproto": list(requirement.ipproto),
             "purpose": requirement.purpose,
@@ -96,7 +98,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "optional": requirement.optional,
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": requirement.probe,
-            "sni": _sni_to_data(requirement.sni),
+            "sni": _value_to_data(requirement.sni),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -109,14 +111,13 @@ def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def _sni_to_data(name: str | SettingRef | None) -> Any:
-    return {"setting": name.setting} if isinstance(name, SettingRef) else name
-
-
-def _port_to_data(entry: PortEntry) -> Any:
-    if isinstance(entry, SettingRef):
-        return {"setting": entry.setting}
-    first, last = entry
+def _value_to_data(value: PortEntry | str | None) -> Any:
+    """Ports or a server name as the file has them, or the setting that gives them."""
+    if isinstance(value, SettingRef):
+        return {"setting": value.setting}
+    if value is None or isinstance(value, str):
+        return value
+    first, last = value
     return first if first == last else f"{first}-{last}"
 
 
@@ -126,8 +127,12 @@ def _condition_to_data(condition: Condition) -> dict[str, Any]:
     }
 
 
-def matrix_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
-    """The matrix for people; each requirement says whether these settings skip it."""
+def write_matrix_text(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
+    """Write the matrix for people; each requirement says whether these settings skip it."""
+    write_parts(_page_parts(chosen, why_not), stream)
+
+
+def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     matrix = chosen.matrix
     yield Line(f"{matrix.name}: {matrix.title}", "strong")
     yield from field("document", [", ".join(map(str, matrix.document.values()))])
@@ -207,7 +212,7 @@ def _word_ports(requirement: Requirement, settings: Mapping[str, SettingValue]) 
 def _port_text(entry: PortEntry, settings: Mapping[str, SettingValue]) -> str:
     if isinstance(entry, SettingRef):
         return f"{settings[entry.setting]} (setting {entry.setting})"
-    return str(_port_to_data(entry))
+    return str(_value_to_data(entry))
 
 
 def _condition_text(condition: Condition) -> str:
@@ -215,3 +220,50 @@ def _condition_text(condition: Condition) -> str:
         f"{name} is {' or '.join(_value_text(value) for value in wanted)}"
         for name, wanted in condition.terms
     )
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """Plain data as YAML 1.2 for people to read and edit, mappings in their own order."""
+    return "".join(f"{line}\n" for line in _mapping_lines(data))
+
+
+def _mapping_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in data.items():
+        yield from _entry_lines(f"{yaml_scalar(key)}:", value)
+
+
+def _entry_lines(head: str, value: Any) -> Iterator[str]:
+    """A head (``key:`` or ``-``) and its value, on the same line where that is short."""
+    flow = _one_line(value)
+    scalar = not isinstance(value, Mapping | list | tuple)
+    if flow is not None and (scalar or len(flow) <= _SHORT_LIST):
+        yield f"{head} {flow}"
+        return
+    yield head
+    lines = _mapping_lines(value) if isinstance(value, Mapping) else _sequence_lines(value)
+    for line in lines:
+        yield f"  {line}"
+
+
+def _sequence_lines(items: Sequence[Any]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, Mapping) and item:
+            first, *rest = _mapping_lines(item)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+        else:
+            yield from _entry_lines("-", item)
+
+
+def _one_line(value: Any) -> str | None:
+    """The value on one line: scalars, and collections of nothing but scalars."""
+    if isinstance(value, Mapping):
+        parts = [(yaml_scalar(key), _one_line(item)) for key, item in value.items()]
+        if len(parts) > 1 or any(text is None for _, text in parts):
+            return None
+        return "{" + ", ".join(f"{key}: {text}" for key, text in parts) + "}"
+    if isinstance(value, list | tuple):
+        texts = [_one_line(item) for item in value]
+        known = [text for text in texts if text is not None]
+        return f"[{', '.join(known)}]" if len(known) == len(texts) else None
+    return yaml_scalar(value)

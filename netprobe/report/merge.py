@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 from netprobe.model.plan import Plan
 from netprobe.model.ports import PortRange, Ports
@@ -17,6 +18,13 @@ from netprobe.model.result import PROOFS, Result
 
 # The ranges of each matrix, requirement and protocol, as the requirement lists them.
 Ranges = Mapping[tuple[str, str, str], Ports]
+
+
+# Neighbours that are equal in these are merged.
+_merge_key = attrgetter(
+    "verdict", "state", "reason", "where", "rejected_by", "last_hop",
+    "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
+)  # fmt: skip
 
 
 def ranges_of(plan: Plan) -> Ranges:
@@ -43,8 +51,7 @@ def _can_be_merged(left: Result, right: Result, ranges: Ranges) -> bool:
         left.end_port is not None
         and right.port is not None
         and left.end_port + 1 == right.port
-        and _fate_key(left) == _fate_key(right)
-        and _flow_key(left) == _flow_key(right)
+        and _merge_key(left) == _merge_key(right)
         and _range_of(left, ranges) == _range_of(right, ranges) != (0, 0)
     )
 
@@ -54,29 +61,6 @@ def _range_of(result: Result, ranges: Ranges) -> PortRange:
     ports = ranges.get((result.matrix, result.requirement, result.protocol), ())
     index = bisect_right(ports, (result.port or 0, 65536))
     return ports[index - 1] if index else (0, 0)
-
-
-def _fate_key(result: Result) -> tuple[object, ...]:
-    return (
-        result.verdict,
-        result.state,
-        result.reason,
-        result.where,
-        result.rejected_by,
-        result.last_hop,
-    )
-
-
-def _flow_key(result: Result) -> tuple[object, ...]:
-    return (
-        result.matrix,
-        result.requirement,
-        result.source,
-        result.destination,
-        result.address,
-        result.protocol,
-        result.waived,
-    )
 
 
 def _merge_group(group: list[Result]) -> Result:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TextIO
-
-from netprobe.report.terminal_safe import clean
 
 Style = Literal["plain", "good", "bad", "doubt", "quiet", "strong"]
 
 LABEL_WIDTH = 9
 INDENT = "   "
+
+# Whole escape sequences first: without their ESC the rest would stay as litter ("[31m").
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+)
+_SPACES = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+# Control characters, the marks that turn the reading direction round, and what UTF-8 cannot carry.
+_CONTROLS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +53,24 @@ def field(label: str, lines: Iterable[str]) -> Iterator[Field]:
 def write_plain(parts: Iterable[PagePart], stream: TextIO) -> None:
     """Write for pipes and files: full width, no colour, one line each."""
     for part in parts:
-        for line in _plain_lines(part):
-            stream.write(f"{encodable(line.rstrip(), stream)}\n")
+        if isinstance(part, Line):
+            write_line(part.text, stream)
+            continue
+        for index, line in enumerate(part.lines):
+            label = part.label if index == 0 else ""
+            write_line(f"{INDENT}{label:<{LABEL_WIDTH}} {clean(line)}", stream)
 
 
-def _plain_lines(part: PagePart) -> Iterator[str]:
-    if isinstance(part, Line):
-        yield clean(part.text)
-        return
-    for index, line in enumerate(part.lines):
-        label = part.label if index == 0 else ""
-        yield f"{INDENT}{label:<{LABEL_WIDTH}} {clean(line)}"
+def write_line(text: str, stream: TextIO) -> None:
+    """Write one line that harms no terminal and fits the stream's encoding."""
+    stream.write(f"{encodable(clean(text).rstrip(), stream)}\n")
+
+
+def clean(text: str) -> str:
+    """Make one line without control characters; what a host said may hold anything."""
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub("", _SPACES.sub(" ", _ESCAPES.sub("", text)))
 
 
 def encodable(text: str, stream: TextIO) -> str:

@@ -11,8 +11,7 @@ from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.report.json_run import write_document
-from netprobe.report.page import encodable
-from netprobe.report.terminal_safe import clean
+from netprobe.report.page import clean, write_line
 from netprobe.report.wording import duration, listed, plural
 
 SCHEMA = "netprobe.plan/1"
@@ -41,9 +40,9 @@ def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     widths = _measure_widths(plan)
     for row in _make_rows(plan):
         cells = [clean(cell).ljust(width) for cell, width in zip(row, widths, strict=True)]
-        stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
+        write_line("  ".join(cells), stream)
     for line in _lines_after_table(plan):
-        stream.write(f"{encodable(clean(line), stream)}\n")
+        write_line(line, stream)
     write_plan_count(plan, cost, stream)
 
 

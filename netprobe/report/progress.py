@@ -10,8 +10,7 @@ from typing import TextIO
 
 from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
-from netprobe.report.page import encodable
-from netprobe.report.terminal_safe import clean
+from netprobe.report.page import clean, encodable
 from netprobe.report.wording import number
 
 # A log file wants to see that something goes on, not to fill up.
@@ -20,11 +19,9 @@ PLAIN_STEP_PERCENT = 10
 
 
 @contextmanager
-def progress(stream: TextIO, quiet: bool = False) -> Iterator[Events]:
+def progress(stream: TextIO) -> Iterator[Events]:
     """The events of one run, shown as the stream allows; on leaving, the live line is gone."""
-    if quiet:
-        yield QuietProgress()
-    elif stream.isatty() and os.environ.get("TERM") != "dumb":
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.live import live_progress  # noqa: PLC0415
 
@@ -32,19 +29,6 @@ def progress(stream: TextIO, quiet: bool = False) -> Iterator[Events]:
             yield events
     else:
         yield PlainProgress(stream)
-
-
-class QuietProgress:
-    """Shows nothing."""
-
-    def host(self, report: HostReport) -> None:
-        """Show nothing."""
-
-    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
-        """Show nothing."""
-
-    def note(self, text: str) -> None:
-        """Show nothing."""
 
 
 class PlainProgress:

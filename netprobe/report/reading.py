@@ -4,58 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.model.codec import (
-    RECORD_SCHEMA,
-    RUN_SCHEMA,
-    result_from_json,
-)
+from netprobe.model.codec import RECORD_SCHEMA, RUN_SCHEMA, result_from_json
 from netprobe.model.dataclass_json import Json
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
-from netprobe.report.merge import Ranges
-from netprobe.report.record import Earlier, read_info, read_record
-
-_FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
-
-
-@dataclass(frozen=True, slots=True)
-class JsonReport:
-    """A JSON report, whole in memory; its neighbours are merged already."""
-
-    path: str
-    data: Json
-
-    @property
-    def info(self) -> RunInfo:
-        """The run's own keys."""
-        return read_info(self.path, self.data)
-
-    @property
-    def results(self) -> Iterable[Result]:
-        """Its results, in the order of the file."""
-        return _read_results(self.path, self.data.get("results", ()))
-
-    @property
-    def ranges(self) -> Ranges:
-        """None: nothing is left to merge."""
-        return {}
+from netprobe.report.record import FLOW_KEYS, Earlier, read_info, read_record
 
 
 def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    return read_record(path) if _is_record(path) else JsonReport(path, _read_document(path))
+    if _is_record(path):
+        return read_record(path)
+    data = _read_document(path)
+    results = partial(_read_results, path, data.get("results", ()))
+    # Neighbours are merged already: there are no ranges to merge within.
+    return Earlier(path, False, read_info(path, data), {}, results)
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:
     """Read an earlier run for a report. Raises FileErrors where the file holds none."""
     earlier = read_earlier(path)
-    return earlier.info, collect(earlier.results, earlier.ranges)
+    return earlier.info, collect(earlier.read_results(), earlier.ranges)
 
 
 def _is_record(path: str) -> bool:
@@ -90,7 +65,7 @@ def _read_results(path: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Res
     places: dict[tuple[Any, ...], int] = {}
     for number, item in enumerate(items, 1):
         try:
-            key = tuple(item[name] for name in _FLOW_KEYS)
+            key = tuple(item[name] for name in FLOW_KEYS)
             place = places.setdefault(key, len(places))
             yield result_from_json(item, (place, 0, 0))
         except (KeyError, TypeError, AttributeError, ValueError) as error:

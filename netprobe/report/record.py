@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from io import FileIO
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
@@ -32,26 +35,19 @@ from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.merge import Ranges, ranges_of
+from netprobe.report.wording import ports_of
 
 # The verdicts that --resume keeps; other flows are probed again.
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
-# matrix, requirement, source, destination, address, protocol
 ResultKey = tuple[str, str, str, str, str, str]
 # The same of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
 
 
-def key_of(result: Result) -> ResultKey:
-    """The key that all results of one flow share, whatever their ports."""
-    return (
-        result.matrix,
-        result.requirement,
-        result.source,
-        result.destination,
-        result.address,
-        result.protocol,
-    )
+FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
+# The key that all results of one flow share, whatever their ports.
+key_of: Callable[[Result], ResultKey] = attrgetter(*FLOW_KEYS)
 
 
 class RecordWriter:
@@ -67,7 +63,7 @@ class RecordWriter:
         self.path = path
         self.problem: str | None = None
         try:
-            self._file = _create_file(path, _first_lines(header, kept))
+            self._file = _create_file(path, chain([_to_line(header)], map(_result_line, kept)))
         except OSError as error:
             raise NetprobeError(self._word_error(error)) from error
 
@@ -136,11 +132,6 @@ def _write_all(file: FileIO, line: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _first_lines(header: Json, kept: Iterable[Result]) -> Iterator[bytes]:
-    yield _to_line(header)
-    yield from map(_result_line, kept)
-
-
 def _to_line(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -149,64 +140,22 @@ def _result_line(result: Result) -> bytes:
     return _to_line({"order": list(result.order), **result_to_json(result)})
 
 
-class Earlier(Protocol):
+@dataclass(frozen=True, slots=True)
+class Earlier:
     """An earlier run, read from a record or from a JSON report.
 
-    ``results`` may be looped over more than once.
+    ``read_results`` reads them anew at every call, those of a record never all into memory.
+    ``info`` of a record is its last line, or its header where a crash left no last line.
     """
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def info(self) -> RunInfo: ...
-    @property
-    def results(self) -> Iterable[Result]: ...
-    @property
-    def ranges(self) -> Ranges: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedResults:
-    """The results of a record, read anew at every loop and never all in memory."""
 
     path: str
-
-    def __iter__(self) -> Iterator[Result]:
-        for number, line in _whole_lines(self.path):
-            if number == 1:
-                continue
-            data = _parse_line(self.path, number, line)
-            if data is not None and "end" not in data:
-                yield _read_result(self.path, number, data)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A record. ``info`` is its last line, or its header where a crash left no last line.
-
-    ``complete``: the run came to its own end.
-    """
-
-    header: Json
-    results: RecordedResults
-    complete: bool
+    is_record: bool
     info: RunInfo
-
-    @property
-    def path(self) -> str:
-        """The file that it was read from."""
-        return self.results.path
-
-    @property
-    def ranges(self) -> Ranges:
-        """Within which neighbouring ports may be merged."""
-        return {
-            (matrix, requirement, protocol): tuple((first, last) for first, last in ports)
-            for matrix, requirement, protocol, ports in self.header.get("ranges", ())
-        }
+    ranges: Ranges
+    read_results: Callable[[], Iterator[Result]]
 
 
-def read_record(path: str) -> Recorded:
+def read_record(path: str) -> Earlier:
     """Read header and end of a record. Raises FileErrors where it is none."""
     header: Json = {}
     last: Json | None = None
@@ -219,7 +168,18 @@ def read_record(path: str) -> Recorded:
         raise FileErrors([Problem(path, 0, 0, "is empty, expected a record of netprobe")])
     end = last.get("end") if last else None
     info = read_info(path, end if isinstance(end, dict) else header)
-    return Recorded(header, RecordedResults(path), end is not None, info)
+    ranges = {
+        (matrix, requirement, protocol): tuple((first, last) for first, last in ports)
+        for matrix, requirement, protocol, ports in header.get("ranges", ())
+    }
+    return Earlier(path, True, info, ranges, partial(_read_results, path))
+
+
+def _read_results(path: str) -> Iterator[Result]:
+    for number, line in _whole_lines(path):
+        data = None if number == 1 else _parse_line(path, number, line)
+        if data is not None and "end" not in data:
+            yield _read_result(path, number, data)
 
 
 def read_info(path: str, data: Json) -> RunInfo:
@@ -277,9 +237,7 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
-            ranges = done.setdefault(key_of(result), [])
-            if result.port is not None and result.end_port is not None:
-                ranges.append((result.port, result.end_port))
+            done.setdefault(key_of(result), []).extend(ports_of(result))
     return {key: normalise(ranges) for key, ranges in done.items()}
 
 
@@ -291,7 +249,7 @@ def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
     """
     _refuse_other_request(earlier, plan.matrices)
     places = _places_of_flows(plan)
-    for result in earlier.results:
+    for result in earlier.read_results():
         key = key_of(result)
         by_name = (*key[:4], None, key[5])  # the source resolved it: the address is not in the plan
         order = places.get(key) or places.get(by_name)

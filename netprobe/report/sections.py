@@ -38,38 +38,23 @@ def survey_rest(report: Report) -> Rest:
     told = {place(member) for one in report.findings for member in one.members}
     rest = Rest(addresses_of(report.info))
     for result in report.collector.failures():
-        if not result.decides:
-            _add_to_survey(
-                rest.excused, (result.verdict, *_need_key(result), result.waived), result
-            )
-        elif place(result) not in told:
-            _add_deciding(rest, result)
+        if not result.decides or place(result) not in told:
+            surveys, key = _choose_group(rest, result)
+            surveys.setdefault(key, Survey(result)).add(result)
     return rest
 
 
-def _add_deciding(rest: Rest, result: Result) -> None:
+def _choose_group(rest: Rest, result: Result) -> tuple[Surveys, tuple[object, ...]]:
+    requirement = (result.matrix, result.requirement)
+    if not result.decides:
+        return rest.excused, (result.verdict, *requirement, result.waived)
     if result.verdict == "not-tested":
         # Equal words for several sources make one block, whatever the sources are called.
-        words = result.because.removeprefix(result.source)
-        _add_to_survey(rest.not_tested, (result.reason, words), result)
-    elif result.verdict == "inconclusive":
-        _add_to_survey(rest.inconclusive, (result.protocol, *_likeness_key(result)), result)
-    else:
-        _add_to_survey(
-            rest.failed, (result.verdict, result.rejected_by, *_likeness_key(result)), result
-        )
-
-
-def _likeness_key(result: Result) -> tuple[object, ...]:
-    return (result.reason, result.where, *_need_key(result))
-
-
-def _need_key(result: Result) -> tuple[str, str]:
-    return result.matrix, result.requirement
-
-
-def _add_to_survey(surveys: Surveys, key: tuple[object, ...], result: Result) -> None:
-    surveys.setdefault(key, Survey(result)).add(result)
+        return rest.not_tested, (result.reason, result.because.removeprefix(result.source))
+    alike = (result.reason, result.where, *requirement)
+    if result.verdict == "inconclusive":
+        return rest.inconclusive, (result.protocol, *alike)
+    return rest.failed, (result.verdict, result.rejected_by, *alike)
 
 
 def failed_parts(rest: Rest) -> Iterator[PagePart]:
@@ -117,10 +102,10 @@ def _first_surveys(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _word_rest(surveys: Sized) -> Iterator[PagePart]:
-    rest = len(surveys) - MOST_BLOCKS
+def _word_rest(items: Sized, noun: str = "more groups") -> Iterator[PagePart]:
+    rest = len(items) - MOST_BLOCKS
     if rest > 0:
-        yield Line(f"   and {number(rest)} more groups, see -o wide", "quiet")
+        yield Line(f"   and {number(rest)} {noun}, see -o wide", "quiet")
 
 
 def refusal_parts(report: Report) -> Iterator[PagePart]:
@@ -170,8 +155,7 @@ def warning_parts(report: Report) -> Iterator[PagePart]:
         rest = about.flows - about.first.port_count
         more = f" and {plural(rest, 'more flow')}" if rest else ""
         yield Line(f"   {_name_flow(about.first)}{more}: {text}")
-    if len(order) > MOST_BLOCKS:
-        yield Line(f"   and {number(len(order) - MOST_BLOCKS)} more, see -o wide", "quiet")
+    yield from _word_rest(order, "more")
 
 
 def _name_flow(result: Result) -> str:

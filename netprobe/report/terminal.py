@@ -8,17 +8,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
-from netprobe.report.terminal_safe import clean
+from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, clean, encodable
 
 _STYLES: dict[Style, str] = {
-    "plain": "",
-    "good": "bold green",
-    "bad": "bold red",
-    "doubt": "bold yellow",
-    "quiet": "dim",
-    "strong": "bold",
-}
+    "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",
+    "quiet": "dim", "strong": "bold",
+}  # fmt: skip
 
 
 def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None = None) -> None:

@@ -6,21 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from netprobe.model.result import Finding, Result
+from netprobe.report import sections
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, PagePart, Style, field, write_plain
-from netprobe.report.sections import (
-    excused_parts,
-    failed_parts,
-    limit_parts,
-    note_parts,
-    open_parts,
-    refusal_parts,
-    skipped_parts,
-    survey_rest,
-    warning_parts,
-)
 from netprobe.report.wording import plural, where_text
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
@@ -45,22 +35,22 @@ def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
 
 def text_parts(report: Report) -> Iterator[PagePart]:
     """The whole report, from the headline to the line of totals."""
-    rest = survey_rest(report)
+    rest = sections.survey_rest(report)
     told = [finding for finding in report.findings if _decides_exit_status(finding)]
     failed = sum(1 for finding in told if _is_failure(finding)) + len(rest.failed)
     yield from headline(report, failed)
     yield from origin(report)
     addresses = addresses_of(report.info)
     yield from _write_findings([one for one in told if _is_failure(one)], addresses)
-    yield from failed_parts(rest)
-    yield from warning_parts(report)
+    yield from sections.failed_parts(rest)
+    yield from sections.warning_parts(report)
     yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
-    yield from open_parts(rest)
-    yield from refusal_parts(report)
-    yield from excused_parts(rest)
-    yield from limit_parts(report, rest)
-    yield from skipped_parts(report)
-    yield from note_parts(report)
+    yield from sections.open_parts(rest)
+    yield from sections.refusal_parts(report)
+    yield from sections.excused_parts(rest)
+    yield from sections.limit_parts(report, rest)
+    yield from sections.skipped_parts(report)
+    yield from sections.note_parts(report)
     yield Line()
     yield totals(report)
 

@@ -9,8 +9,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
-from netprobe.report.page import encodable
-from netprobe.report.terminal_safe import clean
+from netprobe.report.page import clean, write_line
 from netprobe.report.wording import port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.
@@ -32,10 +31,10 @@ def write_wide(report: Report, stream: TextIO) -> None:
     for row in _make_rows(report):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         cells += row[len(widths) :]
-        stream.write(f"{encodable('  '.join(cells).rstrip(), stream)}\n")
+        write_line("  ".join(cells), stream)
     stream.write("\n")
     for line in (*scope(report), totals(report)):
-        stream.write(f"{encodable(clean(line.text), stream)}\n")
+        write_line(line.text, stream)
 
 
 def _make_rows(report: Report) -> Iterator[Cells]:
@@ -48,30 +47,13 @@ def _make_rows(report: Report) -> Iterator[Cells]:
 
 def _make_cells(result: Result) -> Cells:
     return (
-        result.verdict,
-        result.state,
-        result.reason,
-        result.proof,
-        result.source,
-        result.destination,
-        result.address,
-        result.protocol,
-        port_text(result),
-        result.matrix,
-        result.requirement,
-        result.expect,
-        "optional" if result.optional else "",
-        ",".join(result.where),
-        result.rejected_by or "",
-        result.last_hop or "",
-        "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}",
-        str(result.attempts),
-        result.purpose,
-        result.row,
-        result.waived or "",
-        result.because,
-        "; ".join(result.warnings),
-    )
+        result.verdict, result.state, result.reason, result.proof, result.source,
+        result.destination, result.address, result.protocol, port_text(result), result.matrix,
+        result.requirement, result.expect, "optional" if result.optional else "",
+        ",".join(result.where), result.rejected_by or "", result.last_hop or "",
+        "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}", str(result.attempts),
+        result.purpose, result.row, result.waived or "", result.because, "; ".join(result.warnings),
+    )  # fmt: skip
 
 
 def _skipped_cells(skipped: Skipped) -> Cells:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Place, Result
 
 _PLACES: dict[Place, str] = {
@@ -44,6 +45,13 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min"
 
 
+def ports_of(result: Result) -> Ports:
+    """Its range of ports, or nothing where the protocol has no ports."""
+    if result.port is None or result.end_port is None:
+        return ()
+    return ((result.port, result.end_port),)
+
+
 def port_text(result: Result) -> str:
     """``6443``, ``7000-7999``, or nothing where the protocol has no ports."""
     if result.port is None:
@@ -64,23 +72,22 @@ def where_text(about: Finding | Result) -> str:
     return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
 
 
-def _reason_of(about: Finding | Result) -> str:
-    return about.members[0].reason if isinstance(about, Finding) else about.reason
-
-
 def _word_last_hop(about: Finding | Result) -> str:
     """The last hop, unless the evidence sentence names it already."""
-    said = about.members[0].because if isinstance(about, Finding) else about.because
-    if about.last_hop is None or about.last_hop in said:
+    if about.last_hop is None or about.last_hop in _first_result(about).because:
         return ""
     return f"; the last hop that answered is {about.last_hop}"
 
 
 def _word_place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        told = _REJECTED.get(_reason_of(about), "{router} refused it")
+        told = _REJECTED.get(_first_result(about).reason, "{router} refused it")
         return f"{_PLACES[place]}: {told.format(router=about.rejected_by)}"
     return _PLACES[place]
+
+
+def _first_result(about: Finding | Result) -> Result:
+    return about.members[0] if isinstance(about, Finding) else about
 
 
 def listed(items: Sequence[str], most: int) -> str:

@@ -15,8 +15,8 @@ from netprobe.load.yaml.source import parse
 from netprobe.model.result import HostReport
 from netprobe.report.diff import compare, write_diff
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
+from netprobe.report.matrix_report import to_yaml
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
-from netprobe.report.yaml_text import to_yaml
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, port

@@ -44,10 +44,9 @@ def test_round_trip(some: list[Result], tmp_path_factory: pytest.TempPathFactory
     path = written(tmp_path_factory.mktemp("record") / "r", *some)
     recorded = read_record(str(path))
 
-    assert list(recorded.results) == some
-    assert recorded.complete
+    assert list(recorded.read_results()) == some
     assert recorded.info == INFO
-    assert recorded.header["planned_flows"] == PLAN.flow_count()
+    assert recorded.info.complete
 
 
 def test_every_result_is_on_its_way_at_once(tmp_path: Path) -> None:
@@ -55,9 +54,9 @@ def test_every_result_is_on_its_way_at_once(tmp_path: Path) -> None:
     writer = RecordWriter(str(tmp_path / "r"), HEADER)
     writer.add(PASSED)
 
-    assert list(read_record(str(tmp_path / "r")).results) == [PASSED]
+    assert list(read_record(str(tmp_path / "r")).read_results()) == [PASSED]
     writer.close(None)
-    assert not read_record(str(tmp_path / "r")).complete
+    assert not read_record(str(tmp_path / "r")).info.complete
 
 
 def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
@@ -68,11 +67,11 @@ def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
     for length in (*range(header, len(whole), 13), len(whole) - 1):
         path.write_bytes(whole[:length])
         recorded = read_record(str(path))
-        found = list(recorded.results)
+        found = list(recorded.read_results())
 
         assert found == [PASSED, BLOCKED, port(PASSED, 2380)][: len(found)]
         assert len(found) == min(3, whole[:length].count(b"\n") - 1)
-        assert not recorded.complete
+        assert not recorded.info.complete
         assert recorded.info.planned_flows == PLAN.flow_count()
 
 
@@ -103,7 +102,7 @@ def test_garbage_in_the_middle_is_an_error(tmp_path: Path) -> None:
     path.write_text("\n".join([lines[0], '{"order": [1]}', *lines[1:]]) + "\n")
 
     with pytest.raises(FileErrors, match=r"r:2:1: is no result"):
-        list(read_record(str(path)).results)
+        list(read_record(str(path)).read_results())
 
 
 def test_missing_file_and_full_disk(tmp_path: Path) -> None:
@@ -199,7 +198,7 @@ def test_resume_into_the_same_file(tmp_path: Path) -> None:
     writer.close(INFO)
 
     moved = replace(PASSED, order=(0, 0, 1))
-    assert list(read_record(str(path)).results) == [moved, port(PASSED, 2380)]
+    assert list(read_record(str(path)).read_results()) == [moved, port(PASSED, 2380)]
     assert [one.name for one in tmp_path.iterdir()] == ["r"]
 
 
