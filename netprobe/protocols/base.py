@@ -46,15 +46,12 @@ class Protocol(typing.Protocol):
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give the request for our own listener, with holes for nonce and MAC, and its answer."""
-        ...
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give what to send to a live service; None: a bare connect or an empty datagram only."""
-        ...
 
     def read(self, transport: str, data: bytes) -> Reading:
         """Read an answer. Never raises, whatever the bytes are."""
-        ...
 
 
 def printable(text: str, limit: int = _SHOWN_TEXT) -> str:

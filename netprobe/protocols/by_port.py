@@ -9,7 +9,7 @@ from netprobe.protocols import Protocol, protocol_for
 
 
 def packets(protocol: str, probe: str | None, ports: Ports) -> Iterator[tuple[Ports, Protocol]]:
-    """The ports by packet. One name may mean another packet on another port (IKE: 500 and 4500).
+    """Group ports by packet. One name may mean another packet on another port (IKE: 500 and 4500).
 
     ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...); without ports there is one packet.
     """
@@ -17,9 +17,8 @@ def packets(protocol: str, probe: str | None, ports: Ports) -> Iterator[tuple[Po
     if not ports:
         yield (), protocol_for(probe, None, int(number) if number else None)
         return
-    by_name: dict[str, tuple[Protocol, list[tuple[int, int]]]] = {}
+    by_packet: dict[Protocol, list[tuple[int, int]]] = {}
     for entry in ports:
-        packet = protocol_for(probe, entry[0])
-        by_name.setdefault(packet.name, (packet, []))[1].append(entry)
-    for packet, entries in by_name.values():
+        by_packet.setdefault(protocol_for(probe, entry[0]), []).append(entry)
+    for packet, entries in by_packet.items():
         yield tuple(entries), packet

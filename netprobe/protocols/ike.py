@@ -87,8 +87,15 @@ class IkeNat(Ike):
 
 @functools.cache
 def _make_template(marker: bytes) -> wire.Template:
-    request = marker + _make_message(bytes(8), _INITIATOR, _request_payloads())
-    answer = marker + _make_message(_RESPONDER_SPI, _RESPONSE, _answer_payloads())
+    """Make an SA_INIT request with all that it must have, and a vendor id at the end of each."""
+    key = struct.pack(">HH", _GROUP_X25519, 0) + _PUBLIC_KEY
+    asked = ((_SA, _make_proposal()), (_KEY_EXCHANGE, key), (_NONCE, b"netprobe" * 4))
+    request = marker + _make_message(
+        bytes(8), _INITIATOR, (*asked, (_VENDOR_ID, bytes(wire.MAC_BYTES)))
+    )
+    notify = (_NOTIFY, struct.pack(">BBH", 0, 0, _NO_PROPOSAL_CHOSEN))
+    vendor = (_VENDOR_ID, bytes(wire.HOST_BYTES + wire.MAC_BYTES))
+    answer = marker + _make_message(_RESPONDER_SPI, _RESPONSE, (notify, vendor))
     nonce_at = len(marker)
     return with_answer(
         wire.Template(request, nonce_at, len(request) - wire.MAC_BYTES),
@@ -97,22 +104,6 @@ def _make_template(marker: bytes) -> wire.Template:
         host_at=len(answer) - wire.MAC_BYTES - wire.HOST_BYTES,
         mac_at=len(answer) - wire.MAC_BYTES,
     )
-
-
-def _request_payloads() -> tuple[tuple[int, bytes], ...]:
-    """Give everything that SA_INIT must have, and last a vendor id that is our MAC."""
-    key = struct.pack(">HH", _GROUP_X25519, 0) + _PUBLIC_KEY
-    return (
-        (_SA, _make_proposal()),
-        (_KEY_EXCHANGE, key),
-        (_NONCE, b"netprobe" * 4),
-        (_VENDOR_ID, bytes(wire.MAC_BYTES)),
-    )
-
-
-def _answer_payloads() -> tuple[tuple[int, bytes], ...]:
-    notify = struct.pack(">BBH", 0, 0, _NO_PROPOSAL_CHOSEN)
-    return ((_NOTIFY, notify), (_VENDOR_ID, bytes(wire.HOST_BYTES + wire.MAC_BYTES)))
 
 
 def _make_proposal() -> bytes:

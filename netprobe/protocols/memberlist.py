@@ -62,7 +62,8 @@ class Memberlist:
         if message.startswith(_COMPOUND) and len(message) > 1:
             # The number of parts, two bytes of length for each, the parts.
             first = message[2 + 2 * message[1] :]
-        if _is_ack(first):
+        # Old members send no payload, and the order of the fields varies.
+        if first.startswith((_ACK + _pack_map(1), _ACK + _pack_map(2))) and _SEQUENCE in first:
             return Reading(True, "memberlist ack")
         if message.startswith(_COMPRESSED + _pack_map(2) + _pack_raw(b"Algo")):
             return Reading(True, "memberlist, compressed")
@@ -73,11 +74,6 @@ class Memberlist:
 
 def _make_ping(node: bytes) -> bytes:
     return _PING + _pack_map(2) + _SEQUENCE + _pack_raw(b"Node") + _pack_raw(node)
-
-
-def _is_ack(message: bytes) -> bool:
-    """Whether it acknowledges our sequence number; old members send no payload, order varies."""
-    return message.startswith((_ACK + _pack_map(1), _ACK + _pack_map(2))) and _SEQUENCE in message
 
 
 def _is_encrypted(data: bytes) -> bool:

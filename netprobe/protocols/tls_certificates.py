@@ -18,13 +18,9 @@ MOST_NAMES = 20
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 # The object identifiers of a name's parts, in DER.
 _LABELS = {
-    b"\x55\x04\x03": "CN",
-    b"\x55\x04\x06": "C",
-    b"\x55\x04\x07": "L",
-    b"\x55\x04\x08": "ST",
-    b"\x55\x04\x0a": "O",
-    b"\x55\x04\x0b": "OU",
-}
+    b"\x55\x04\x03": "CN", b"\x55\x04\x06": "C", b"\x55\x04\x07": "L",
+    b"\x55\x04\x08": "ST", b"\x55\x04\x0a": "O", b"\x55\x04\x0b": "OU",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,6 @@ from netprobe.protocols.plain import MARK
 if typing.TYPE_CHECKING:
     from scapy.packet import Packet
 
-SOURCE_MAC = "02:4e:50:00:00:01"
-DESTINATION_MAC = "02:4e:50:00:00:02"
-SOURCE_ADDRESS = "192.0.2.1"
-DESTINATION_ADDRESS = "192.0.2.2"
-DISCARD_PORT = 9
-SOURCE_PORT = 20048
-
 # 24 bits. Neither flannel (1, 4096), Calico (4096) nor a hand-made network counts from the top;
 # the very last number is left out, because some switches reserve it.
 NETWORK_ID = 0xFFFFFE
@@ -122,12 +115,12 @@ def _make_request(name: str) -> bytes:
         from scapy.layers.vxlan import VXLAN
         from scapy.packet import Raw
 
-    ip = IP(src=SOURCE_ADDRESS, dst=DESTINATION_ADDRESS, ttl=1, id=0, flags="DF")
+    ip = IP(src="192.0.2.1", dst="192.0.2.2", ttl=1, id=0, flags="DF")
     # Checksum 0 means none: the holes are filled later.
-    inner: Packet = ip / UDP(sport=SOURCE_PORT, dport=DISCARD_PORT, chksum=0) / Raw(MARK)
+    inner: Packet = ip / UDP(sport=20048, dport=9, chksum=0) / Raw(MARK)
     if name == "ipip":
         return bytes(inner)
-    frame = Ether(src=SOURCE_MAC, dst=DESTINATION_MAC) / inner
+    frame = Ether(src="02:4e:50:00:00:01", dst="02:4e:50:00:00:02") / inner
     if name == "vxlan":
         return bytes(VXLAN(flags="Instance", vni=NETWORK_ID) / frame)
     # Neither the control nor the critical bit is set, since there are no options.

@@ -1,4 +1,8 @@
-"""What every vantage gives: an argv, the hop that its starts share, and words for its failures."""
+"""The form of every vantage, and the two that run the script here or behind a prefix.
+
+A prefix runs a command with stdin and stdout on the host: ``ip netns exec NAME``, ``docker exec -i
+NAME``, ``kubectl exec -i POD --``, ``podman run -i ...``. No shell reads it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from netprobe.model.inventory import Host
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a start failed: whether another try may help, and what to tell the user."""
+    """Why a start failed: whether another try may help, and the words for the user."""
 
     transient: bool
     words: str
@@ -22,23 +26,38 @@ class Way:
     """One kind of vantage.
 
     ``argv(host, script, folder)`` is the command that runs the shell script on the host; ``folder``
-    is private to this run, and None where the kind does not say ``needs_folder``. ``hop(host)``
-    names what its starts have in common (None: nothing). ``explain(host, status, said)`` reads the
-    exit status and the last lines of stderr.
+    is private to this run, and None where the kind does not say ``needs_folder``.
+    ``explain(host, status, said)`` reads the exit status and the last lines of stderr.
+    ``hop(host)`` names the hop that its starts share; None where they cross no network together.
     """
 
     argv: Callable[[Host, str, Path | None], list[str]]
-    hop: Callable[[Host], Awaitable[str | None]]
     explain: Callable[[Host, int, Sequence[str]], Trouble]
+    hop: Callable[[Host], Awaitable[str | None]] | None = None
     needs_folder: bool = False
 
 
-async def no_hop(_host: Host) -> str | None:
-    """For vantages that do not cross a network of their own."""
-    return None
-
-
 def ended_words(command: str, status: int, said: Sequence[str]) -> str:
-    """``command ended with status 1: its last words``."""
+    """Word an end: ``command ended with status 1: its last words``."""
     end = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return f"{command} {end}" + (": " + "; ".join(said) if said else "")
+
+
+def _make_argv(host: Host, script: str, _folder: Path | None) -> list[str]:
+    # This machine itself has no prefix.
+    return [*host.vantage.command, "sh", "-c", script]
+
+
+def _explain_local(_host: Host, status: int, said: Sequence[str]) -> Trouble:
+    # A local start that fails once fails again.
+    return Trouble(False, ended_words("the agent on this machine", status, said))
+
+
+def _explain_command(host: Host, status: int, said: Sequence[str]) -> Trouble:
+    command = " ".join(host.vantage.command)
+    words = ended_words(f"`{command}`", status, said)
+    return Trouble(False, f"{words} (try: {command} sh -c 'command -v python3')")
+
+
+LOCAL = Way(_make_argv, _explain_local)
+COMMAND = Way(_make_argv, _explain_command)

@@ -32,10 +32,10 @@ class PrivateFolder:
         self._path: Path | None = None
 
     async def path(self) -> Path:
-        """The folder, made when first asked for. Raises OSError where none can be made."""
+        """Give the folder, made at its first use. Raises OSError where none can be made."""
         async with self._lock:
             if self._path is None:
-                self._path = await self._make()
+                self._path = await self._make_folder()
             return self._path
 
     async def close(self) -> None:
@@ -48,10 +48,10 @@ class PrivateFolder:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(cleaner.wait(), CLOSE_S)
 
-    async def _make(self) -> Path:
+    async def _make_folder(self) -> Path:
         # A session of its own: Ctrl-C ends us, and then our end ends this.
         self._cleaner = await asyncio.create_subprocess_exec(
-            *("sh", "-c", _CLEANER, "netprobe-cleaner", _base()),
+            *("sh", "-c", _CLEANER, "netprobe-cleaner", _choose_base()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -60,11 +60,11 @@ class PrivateFolder:
         assert self._cleaner.stdout is not None
         line = await self._cleaner.stdout.readline()
         if not line:
-            raise OSError(f"no folder for ssh connections can be made in {_base()}")
+            raise OSError(f"no folder for ssh connections can be made in {_choose_base()}")
         return Path(os.fsdecode(line.rstrip(b"\n")))
 
 
-def _base() -> str:
-    """Where the folder goes; TMPDIR may be too long a path for a socket."""
+def _choose_base() -> str:
+    """Choose where the folder goes; TMPDIR may be too long a path for a socket."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     return base if len(base) <= LONGEST_BASE and os.access(base, os.W_OK) else "/tmp"

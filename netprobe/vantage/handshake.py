@@ -1,4 +1,4 @@
-"""From a started command to an agent that said hello: banners, sudo's question, the bundle."""
+"""Leads a started command to an agent's hello: past banners and sudo's question, by the bundle."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _HELLO_VERSION = re.compile(rb'\["(?:hello|HelloLine)", ?(\d{1,9})[],]')
 class StartFailed(Exception):
     """The command ended, or said the wrong thing, before the agent's hello.
 
-    ``stage`` tells who failed: the vantage itself, sudo, the search for a Python, or our own agent.
-    Of ``hello`` the text says why the agent's hello is not one; all others ended.
+    ``stage`` names the part that failed: the vantage itself, sudo, the search for a Python, or our
+    own agent. In stage ``hello`` the text says why the hello was refused; the others just ended.
     """
 
     def __init__(self, stage: StageName, text: str) -> None:
@@ -39,7 +39,7 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The hello of an agent, and what was read of its frames already."""
+    """The hello of an agent, and the bytes of its frames that were read with it."""
 
     hello: HelloLine
     rest: bytes
@@ -57,17 +57,17 @@ class Secret:
         return "Secret()"
 
     def line(self) -> bytes:
-        """What goes to sudo's stdin."""
+        """Give the line for sudo's stdin."""
         return self._text.encode("utf-8") + b"\n"
 
 
 def new_token() -> str:
-    """A prompt that nobody else prints; no space and no percent sign, which sudo would expand."""
+    """Make a prompt that nobody else prints, without space or percent sign: sudo expands those."""
     return f"netprobe-sudo-{secrets.token_hex(8)}:"
 
 
 def read_hello(line: bytes) -> HelloLine:
-    """The hello of a line. Raises StartFailed where it is of another version, or is not one."""
+    """Read a line's hello. Raises StartFailed where it is of another version, or is not one."""
     version = _HELLO_VERSION.match(line)
     if version is not None and int(version[1]) != WIRE_VERSION:
         words = f"the agent speaks version {int(version[1])} of the wire, not {WIRE_VERSION}"
@@ -95,7 +95,7 @@ class Handshake:
 
     @property
     def stage(self) -> StageName:
-        """Who is at work now, as far as the output tells."""
+        """The part of the start that is at work now, as far as the output tells."""
         if self._is_ready:
             return "agent"
         if NO_PYTHON_LINE in self._seen:
@@ -103,12 +103,12 @@ class Handshake:
         return "sudo" if SUDO_LINE in self._seen else "connect"
 
     def news(self, line: str) -> str:
-        """What a line of stderr says beside sudo's prompt; often nothing."""
+        """Give a line of stderr without sudo's prompt; often nothing is left."""
         return line.replace(self._token.decode("ascii"), "").strip()
 
     async def run(self) -> Greeting:
-        """Raises StartFailed when the command ends first or sudo refuses the password."""
-        hello = asyncio.ensure_future(self._run())
+        """Wait for the hello. Raises StartFailed when the command ends or sudo refuses."""
+        hello = asyncio.ensure_future(self._read_greeting())
         try:
             waited: set[asyncio.Future[Any]] = {hello, self._refused}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -120,7 +120,7 @@ class Handshake:
             self._refused.cancel()
             self._process.on_stderr = lambda _data: None
 
-    async def _run(self) -> Greeting:
+    async def _read_greeting(self) -> Greeting:
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
         self._process.stdin.write(bundle())
@@ -130,7 +130,7 @@ class Handshake:
         return Greeting(read_hello(line), bytes(self._seen))
 
     async def _read_past(self, marker: bytes) -> bytes:
-        """What stands before the marker; whatever a banner or a profile prints is skipped so."""
+        """Give the bytes before the marker; so the output of banners and profiles is skipped."""
         while (at := self._seen.find(marker)) < 0:
             data = await self._process.stdout.read(READ_BYTES)
             if not data or len(self._seen) > BANNER_LIMIT_BYTES:

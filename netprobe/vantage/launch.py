@@ -1,4 +1,4 @@
-"""Start an agent on a host: the way there, tries, sudo and its fallback, all within limits."""
+"""Starts an agent on a host: connection, tries, sudo and the start without it, within limits."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from netprobe.agent.wire.frames import SILENCE_S
 from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import Way
-from netprobe.vantage.command import COMMAND
+from netprobe.vantage.base import COMMAND, LOCAL, Way
 from netprobe.vantage.folder import PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
-from netprobe.vantage.local import LOCAL
 from netprobe.vantage.process import AgentProcess
-from netprobe.vantage.script import USELESS_LINE, agent_script, sudo_asking, sudo_silent
+from netprobe.vantage.script import USELESS_LINE, agent_script
 
 VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
 START_TIMEOUT_S = 30.0
 STARTS_PER_HOP = 8
-# Over all hops: the start's timeout is a host's own time, not that of waiting for our processor.
+# Over all hops: a host's timeout must not run out while its start waits for our processor.
 STARTS_AT_ONCE = 128
 TRIES = 3
 RETRY_S = 1.0
+# A command that is ending needs a moment before it is killed.
+FAILED_START_S = 0.2
 
 Password = str | Callable[[], str | None] | None
 
 
 class Launcher:
-    """What the starts of one run share: connection folder, limits, the become password.
+    """The starts of one run share this: connection folder, limits, the become password.
 
     ``become_password`` is a password, or a function that asks for it when sudo is first used.
     """
@@ -63,27 +62,22 @@ class Launcher:
     async def __aenter__(self) -> Launcher:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.folder.close()
 
     async def hop(self, host: Host, way: Way) -> str | None:
         """The first hop of a host, looked up once. Raises FileNotFoundError without ssh."""
         if host.name not in self._hops:
             async with self.starts:
-                self._hops[host.name] = await way.hop(host)
+                self._hops[host.name] = await way.hop(host) if way.hop is not None else None
         return self._hops[host.name]
 
     def slot(self, hop: str | None, host: str) -> asyncio.Semaphore:
-        """What limits the starts in progress through one first hop."""
+        """Give the limit of the starts in progress through one first hop."""
         return self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
 
     async def password(self) -> Secret | None:
-        """The become password; a function is asked once, in a thread: it may wait for a user."""
+        """Give the become password; a function is called once, in a thread: it may ask a user."""
         async with self._password_lock:
             if self._ask is not None:
                 text = await asyncio.to_thread(self._ask)
@@ -93,7 +87,7 @@ class Launcher:
 
 
 async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
-    """An agent that runs on the host and has had its ``start`` frame.
+    """Start an agent on the host and send it its ``start`` frame.
 
     Raises AgentError with reason ``no-vantage``, ``no-python`` or ``start-timeout``; the text has
     the words of ssh or of the host, and the fix.
@@ -101,23 +95,9 @@ async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher)
     way = VANTAGES.get(host.vantage.kind)
     if way is None:
         raise AgentError("no-vantage", f"{host.name}: the inventory says `vantage: none`")
-    link = await _start_with_sudo(host, way, launcher)
-    silence_s = launcher.beats.silence_s
-    link.send(StartOrder(key, index, silence_s))
+    link = await _Start(host, way, launcher).start_with_sudo()
+    link.send(StartOrder(key, index, launcher.beats.silence_s))
     return link
-
-
-async def _start_with_sudo(host: Host, way: Way, launcher: Launcher) -> AgentLink:
-    if host.become is None:
-        return await _start_in_turn(host, way, launcher, None)
-    try:
-        return await _start_in_turn(host, way, launcher, await launcher.password(), sudo=True)
-    except _SudoFailed as failed:
-        cost = (
-            f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
-            "no ports below 1024, no owners of other users' ports"
-        )
-        return await _start_in_turn(host, way, launcher, None, cost=cost)
 
 
 class _SudoFailed(Exception):
@@ -128,97 +108,100 @@ class _TryAgain(Exception):
     """The connection failed in a way that may pass; the text is for the user."""
 
 
-async def _start_in_turn(
-    host: Host,
-    way: Way,
-    launcher: Launcher,
-    password: Secret | None,
-    *,
-    sudo: bool = False,
-    cost: str | None = None,
-) -> AgentLink:
-    """Start, at most 8 at once per first hop, again where the connection itself failed."""
-    try:
-        slot = launcher.slot(await launcher.hop(host, way), host.name)
-    except FileNotFoundError as error:
-        raise AgentError(
-            "no-vantage", f"{host.name}: {error.filename} is not installed here"
-        ) from None
-    for attempt in range(TRIES):
+class _Start:
+    """The start of one host's agent, by its vantage."""
+
+    def __init__(self, host: Host, way: Way, launcher: Launcher) -> None:
+        self._host = host
+        self._way = way
+        self._launcher = launcher
+
+    async def start_with_sudo(self) -> AgentLink:
+        """Start with sudo where the host wants it, and without it where sudo fails."""
+        if self._host.become is None:
+            return await self._start_in_turn(None)
         try:
-            async with slot, launcher.starts:
-                # ssh hides what a jump host says while it keeps a connection for later starts.
-                folder = await launcher.folder.path() if way.needs_folder and not attempt else None
-                process, greeting = await _start_once(
-                    host, way, launcher, password, folder=folder, sudo=sudo
-                )
-                return AgentLink(host.name, process, greeting, launcher.beats, cost)
-        except _TryAgain as again:
-            if attempt == TRIES - 1:
-                words = f"{host.name}: {again} (tried {TRIES} times)"
-                raise AgentError("no-vantage", words) from None
-        # All hosts behind one hop fail together; they should not come back together.
-        await asyncio.sleep(launcher.retry_s * (attempt + random.uniform(0.5, 1.0)))
-    raise AssertionError("unreachable")
+            return await self._start_in_turn(await self._launcher.password(), sudo=True)
+        except _SudoFailed as failed:
+            cost = (
+                f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
+                "no ports below 1024, no owners of other users' ports"
+            )
+            return await self._start_in_turn(None, cost=cost)
+
+    async def _start_in_turn(
+        self, password: Secret | None, *, sudo: bool = False, cost: str | None = None
+    ) -> AgentLink:
+        """Start, at most 8 at once per first hop, again where the connection itself failed."""
+        host, way, launcher = self._host, self._way, self._launcher
+        try:
+            slot = launcher.slot(await launcher.hop(host, way), host.name)
+        except FileNotFoundError as error:
+            raise self._make_error(f"{error.filename} is not installed here") from None
+        for attempt in range(TRIES):
+            try:
+                async with slot, launcher.starts:
+                    # ssh hides a jump host's words while it keeps a connection for later starts.
+                    shared = way.needs_folder and not attempt
+                    folder = await launcher.folder.path() if shared else None
+                    process, greeting = await self._start_once(password, folder, sudo=sudo)
+                    return AgentLink(host.name, process, greeting, launcher.beats, cost)
+            except _TryAgain as again:
+                if attempt == TRIES - 1:
+                    raise self._make_error(f"{again} (tried {TRIES} times)") from None
+            # All hosts behind one hop fail together; they should not come back together.
+            await asyncio.sleep(launcher.retry_s * (attempt + random.uniform(0.5, 1.0)))
+        raise AssertionError("unreachable")
+
+    async def _start_once(
+        self, password: Secret | None, folder: Path | None, *, sudo: bool
+    ) -> tuple[AgentProcess, Greeting]:
+        token = new_token()
+        # With -S sudo prints the token and reads the password; with -n it fails at once.
+        become = "sudo -n --" if password is None else f"sudo -S -p {token} --"
+        argv = self._way.argv(self._host, agent_script(become if sudo else ""), folder)
+        try:
+            process = await AgentProcess.spawn(argv)
+        except OSError as error:
+            raise self._make_error(f"{argv[0]} cannot be run here: {error.strerror}") from None
+        handshake = Handshake(process, token, password)
+        try:
+            greeting = await asyncio.wait_for(handshake.run(), self._launcher.start_timeout_s)
+        except BaseException as error:
+            await process.end(FAILED_START_S)
+            raise self._translate_error(error, handshake, process) from None
+        return process, greeting
+
+    def _translate_error(
+        self, error: BaseException, handshake: Handshake, process: AgentProcess
+    ) -> BaseException:
+        """Give the exception that tells the meaning of a failed start."""
+        said = [news for line in process.last_words() if (news := handshake.news(line))]
+        if isinstance(error, TimeoutError):
+            limit = f"{self._launcher.start_timeout_s:g} s"
+            if handshake.stage == "sudo":
+                return _SudoFailed(f"no answer in {limit}")
+            words = f"{self._host.name}: no agent after {limit}"
+            return AgentError("start-timeout", "; ".join([words, *said]))
+        if not isinstance(error, StartFailed):
+            return error
+        if error.stage == "sudo":
+            return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
+        if error.stage == "no-python":
+            return AgentError("no-python", f"{self._host.name}: {_word_useless_pythons(said)}")
+        if error.stage == "hello":
+            return self._make_error("; ".join([str(error), *said]))
+        trouble = self._way.explain(self._host, process.status, said)
+        if trouble.transient and error.stage == "connect":
+            return _TryAgain(trouble.words)
+        return self._make_error(trouble.words)
+
+    def _make_error(self, words: str) -> AgentError:
+        return AgentError("no-vantage", f"{self._host.name}: {words}")
 
 
-async def _start_once(
-    host: Host,
-    way: Way,
-    launcher: Launcher,
-    password: Secret | None,
-    *,
-    folder: Path | None,
-    sudo: bool,
-) -> tuple[AgentProcess, Greeting]:
-    token = new_token()
-    become = "" if not sudo else sudo_asking(token) if password is not None else sudo_silent()
-    argv = way.argv(host, agent_script(become), folder)
-    try:
-        process = await AgentProcess.spawn(argv)
-    except OSError as error:
-        words = f"{host.name}: {argv[0]} cannot be run here: {error.strerror}"
-        raise AgentError("no-vantage", words) from None
-    handshake = Handshake(process, token, password)
-    try:
-        greeting = await asyncio.wait_for(handshake.run(), launcher.start_timeout_s)
-    except BaseException as error:
-        await process.kill()
-        raise _translated(error, host, way, handshake, process, launcher) from None
-    return process, greeting
-
-
-def _translated(
-    error: BaseException,
-    host: Host,
-    way: Way,
-    handshake: Handshake,
-    process: AgentProcess,
-    launcher: Launcher,
-) -> BaseException:
-    """The exception that tells what a failed start means."""
-    said = [news for line in process.last_words() if (news := handshake.news(line))]
-    if isinstance(error, TimeoutError) and handshake.stage != "sudo":
-        words = f"{host.name}: no agent after {launcher.start_timeout_s:g} s"
-        return AgentError("start-timeout", "; ".join([words, *said]))
-    if isinstance(error, TimeoutError):
-        return _SudoFailed(f"no answer in {launcher.start_timeout_s:g} s")
-    if not isinstance(error, StartFailed):
-        return error
-    if error.stage == "sudo":
-        return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
-    if error.stage == "no-python":
-        return AgentError("no-python", f"{host.name}: {_no_python(said)}")
-    if error.stage == "hello":
-        return AgentError("no-vantage", "; ".join([f"{host.name}: {error}", *said]))
-    trouble = way.explain(host, process.status, said)
-    if trouble.transient and error.stage == "connect":
-        return _TryAgain(trouble.words)
-    return AgentError("no-vantage", f"{host.name}: {trouble.words}")
-
-
-def _no_python(said: Sequence[str]) -> str:
-    """What is wrong with the Pythons of a host; one that does not start says why itself."""
+def _word_useless_pythons(said: Sequence[str]) -> str:
+    """Say why no Python of a host is of use; one that does not start says why itself."""
     useless = [line.partition(USELESS_LINE)[2].strip() for line in said if USELESS_LINE in line]
     for found in filter(None, useless):
         path, _, printed = found.partition(":")

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 QUEUE_FRAMES = 256
 READ_BYTES = 256 * 1024
 CLOSE_S = 3.0
-# Requests and orders share the wire's ``id``; ours count from where no order id of a run gets to.
+# Requests and orders share the wire's ``id``; requests count from a number that no order reaches.
 FIRST_REQUEST_ID = 1 << 32
 
 # Answers of an order that runs for a while; all others answer one request (a fault may be either).
@@ -45,14 +45,14 @@ class LinkLost:
 
 @dataclass(frozen=True, slots=True)
 class Beats:
-    """How often we speak, and how long silence may be, both ways. Seconds."""
+    """How often we send a beat, and how long the other end may be silent. Seconds."""
 
     interval_s: float = BEAT_S
     silence_s: float = SILENCE_S
 
 
 class AgentLink:
-    """One agent. ``lost`` ends with an AgentError, for everybody who waits, when the agent is gone.
+    """One agent. ``lost`` ends with an AgentError, for every waiter, when the agent is gone.
 
     ``cost`` is a sentence about what this agent cannot do because sudo failed, or None.
     """
@@ -63,7 +63,8 @@ class AgentLink:
         self.host = host
         self.hello = greeting.hello
         self.cost = cost
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[None] = loop.create_future()
         # Mark the exception as retrieved, so that asyncio does not log that it never was.
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._process = process
@@ -73,12 +74,10 @@ class AgentLink:
         self._replies: dict[int, asyncio.Future[Any]] = {}
         self._streams: dict[int, asyncio.Queue[Any]] = {}
         self._farewells: set[asyncio.Task[None]] = set()
+        self._now = loop.time
         self._heard_at = self._now()
-        self._closing = False
-        self._tasks = [
-            asyncio.create_task(self._read(greeting.rest)),
-            asyncio.create_task(self._beat()),
-        ]
+        reading = loop.create_task(self._read_frames(greeting.rest))
+        self._tasks = [reading, loop.create_task(self._send_beats())]
 
     @property
     def pid(self) -> int:
@@ -91,7 +90,7 @@ class AgentLink:
         return self._process.status
 
     def send(self, message: Any) -> None:
-        """Queue one frame; whoever needs to know that it arrived asks for a reply instead."""
+        """Queue one frame; a caller that needs to know that it arrived uses ``request``."""
         if not self.lost.done():
             self._process.stdin.write(encode_frame(message))
 
@@ -107,7 +106,7 @@ class AgentLink:
         self._replies[identity] = reply
         try:
             self.send(order._replace(id=identity))
-            await self._drain()
+            await self._drain_input()
             waited: set[asyncio.Future[Any]] = {reply, self.lost}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
@@ -117,8 +116,10 @@ class AgentLink:
             del self._replies[identity]
 
     def subscribe(self, order_id: int) -> asyncio.Queue[Any]:
-        """The answers of an order: outcomes, then ``Done`` or ``Fault``; a lost agent adds a last
-        ``LinkLost``. Read the queue to its end or ``unsubscribe``: it is bounded."""
+        """Give the queue of an order's answers: outcomes, then ``Done`` or ``Fault``.
+
+        A lost agent adds a last ``LinkLost``. Read it to its end or ``unsubscribe``: it is bounded.
+        """
         return self._streams.setdefault(order_id, asyncio.Queue(QUEUE_FRAMES))
 
     def unsubscribe(self, order_id: int) -> None:
@@ -135,7 +136,7 @@ class AgentLink:
         queue = self.subscribe(order.id)
         try:
             self.send(order)
-            await self._drain()
+            await self._drain_input()
             while True:
                 message = await queue.get()
                 if isinstance(message, Done):
@@ -146,17 +147,16 @@ class AgentLink:
 
     async def close(self) -> None:
         """Stop the agent, wait up to 3 s for its goodbye, then end its processes. Never raises."""
-        self._closing = True
         self.send(StopOrder())
         try:
             await self._process.end(CLOSE_S)
         finally:
-            self._lose("the agent was stopped")
+            self._end_link("the agent was stopped")
             for task in (*self._tasks, *self._farewells):
                 task.cancel()
 
     def check_answer(self, message: Any, answer: type[Answer]) -> Answer:
-        """The message, which must be an ``answer``: an agent that sends another one is lost.
+        """Give the message, which must be an ``answer``: an agent that sends another one is lost.
 
         Raises AgentError where it is another one, the agent's own bug, or the end of the link.
         """
@@ -166,21 +166,21 @@ class AgentLink:
             raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {message.words}")
         if not isinstance(message, answer):
             words = f"{type(message).__name__} where {answer.__name__} was due"
-            self._lose(f"it sent {words}")
+            self._end_link(f"it sent {words}")
             raise AgentError("agent-lost", f"the agent of {self.host} was lost: it sent {words}")
         return message
 
-    async def _drain(self) -> None:
+    async def _drain_input(self) -> None:
         with contextlib.suppress(ConnectionError):
             await self._process.stdin.drain()
 
-    async def _read(self, rest: bytes) -> None:
+    async def _read_frames(self, rest: bytes) -> None:
         words = "its output could not be read"
         try:
             data = rest
             while True:
                 for message in self._reader.feed(data):
-                    await self._deliver(message)
+                    await self._deliver_message(message)
                 self._heard_at = self._now()
                 data = await self._process.stdout.read(READ_BYTES)
                 if not data:
@@ -190,9 +190,9 @@ class AgentLink:
         except ValueError as error:
             words = f"it sent something else than messages of this version ({error})"
         finally:
-            self._lose(words)
+            self._end_link(words)
 
-    async def _deliver(self, message: Any) -> None:
+    async def _deliver_message(self, message: Any) -> None:
         identity = getattr(message, "id", 0)
         queue, reply = self._streams.get(identity), self._replies.get(identity)
         # A round and an order may have the same id, as far as the wire is concerned.
@@ -207,28 +207,28 @@ class AgentLink:
                 await self._fail_all(message)
 
     async def _fail_all(self, fault: Fault) -> None:
-        """Tell everybody who waits: a bug that names no order may have ended any of them."""
+        """Pass the fault to every waiter: a bug that names no order may have ended any of them."""
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_result(fault)
         for queue in list(self._streams.values()):
             await queue.put(fault)
 
-    async def _beat(self) -> None:
+    async def _send_beats(self) -> None:
         while not self.lost.done():
             self.send(Beat())
             await asyncio.sleep(self._beats.interval_s)
             if self._is_silent():
-                self._lose(f"it was silent for {self._beats.silence_s:g} s")
+                self._end_link(f"it was silent for {self._beats.silence_s:g} s")
                 self._process.signal(signal.SIGKILL)
 
     def _is_silent(self) -> bool:
-        # While a consumer lags we do not read: what we do not hear then is our own doing.
+        # While a consumer lags we do not read, so silence says nothing about the agent.
         if any(queue.full() for queue in self._streams.values()):
             self._heard_at = self._now()
         return self._now() - self._heard_at > self._beats.silence_s
 
-    def _lose(self, words: str) -> None:
+    def _end_link(self, words: str) -> None:
         if self.lost.done():
             return
         error = AgentError("agent-lost", f"the agent of {self.host} was lost: {words}")
@@ -236,7 +236,3 @@ class AgentLink:
         for queue in self._streams.values():
             farewell = asyncio.create_task(queue.put(LinkLost(str(error))))
             self._farewells.add(farewell)
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()

@@ -34,23 +34,25 @@ _TYPING = ("\nfrom typing import ", "\nfrom netprobe_agent.untyped import ")
 
 
 def sources() -> dict[str, str]:
-    """Every module of the agent by its dotted name, sorted; also from an installed wheel or a zip
-    file. A package's own module is called ``__init__``."""
-    texts = dict(_modules(resources.files("netprobe.agent"), ""))
+    """Read every module of the agent, sorted by its dotted name; a package's own is ``__init__``.
+
+    This works from an installed wheel and from a zip file too.
+    """
+    texts = dict(_read_modules(resources.files("netprobe.agent"), ""))
     return {name: strip(texts[name]).replace(*_TYPING) for name in sorted(texts)}
 
 
-def _modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
+def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
     for item in folder.iterdir():
         if item.is_dir() and item.name != "__pycache__":
-            yield from _modules(item, f"{package}{item.name}.")
+            yield from _read_modules(item, f"{package}{item.name}.")
         elif item.name.endswith(".py"):
             yield package + item.name.removesuffix(".py"), item.read_text(encoding="utf-8")
 
 
 @cache
 def bundle() -> bytes:
-    """What is written to the bootstrap: the bundle's length as a line, then the bundle.
+    """Pack what the bootstrap reads: the bundle's length as a line, then the bundle.
 
     Names and sources by turns with a NUL between them, which is read faster than JSON.
     """

@@ -52,13 +52,13 @@ class AgentProcess:
         return self._process.pid
 
     def last_words(self) -> list[str]:
-        """The last lines that it wrote to stderr, without control characters."""
+        """Give the last lines that it wrote to stderr, without control characters."""
         text = bytes(self._tail).decode("utf-8", "replace")
         lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
         return [line for line in lines if line][-LAST_LINES:]
 
     async def wait(self) -> int:
-        """Its exit status, once stderr was read to the end (or nobody closes it)."""
+        """Wait for its exit status, and for the end of stderr as long as that may still come."""
         status = await self._process.wait()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._drain), KILL_WAIT_S)
@@ -70,20 +70,16 @@ class AgentProcess:
         status = self._process.returncode
         return -signal.SIGKILL if status is None else status
 
-    async def kill(self) -> None:
-        """End a start that failed: give a command that is ending the moment it needs, then kill."""
-        await self.end(0.2)
-
     async def end(self, patience_s: float) -> None:
         """Close its stdin, wait, then terminate, then kill its group; leaves no zombie."""
         self.stdin.close()
         try:
             for patience, number in ((patience_s, signal.SIGTERM), (KILL_WAIT_S, signal.SIGKILL)):
-                if await self._ended_within(patience):
+                if await self._wait_for_end(patience):
                     return
                 self.signal(number)
             # A root process under sudo cannot be killed by us; it ends by the end of its stdin.
-            await self._ended_within(KILL_WAIT_S)
+            await self._wait_for_end(KILL_WAIT_S)
         except asyncio.CancelledError:
             self.signal(signal.SIGKILL)
             raise
@@ -96,7 +92,7 @@ class AgentProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
-    async def _ended_within(self, seconds: float) -> bool:
+    async def _wait_for_end(self, seconds: float) -> bool:
         try:
             await asyncio.wait_for(self._process.wait(), seconds)
         except TimeoutError:

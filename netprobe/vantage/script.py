@@ -9,10 +9,10 @@ from __future__ import annotations
 from netprobe.agent.wire.frames import NO_PYTHON_LINE, NO_PYTHON_STATUS
 from netprobe.vantage.pack import BOOTSTRAP
 
-# Printed before sudo starts: what ends after this line and before READY, sudo ended.
+# Printed before sudo starts: what ends between this line and READY was ended by sudo.
 SUDO_LINE = b"NETPROBE-SUDO"
 
-# Stands on stderr before the path of a Python that does not do, and what it printed.
+# Stands on stderr before the path of a Python that is of no use, and before its own output.
 USELESS_LINE = "NETPROBE-USELESS"
 
 _NEWEST_MINOR = 15
@@ -23,13 +23,13 @@ _NEW_ENOUGH = f"Python?3.[{_OLDEST_MINOR}-9]*|Python?3.[1-9][0-9]*"
 
 
 def pythons() -> tuple[str, ...]:
-    """Where a Python may be, in the order in which they are tried."""
+    """List where a Python may be, in the order in which they are tried."""
     numbered = (f"python3.{minor}" for minor in range(_NEWEST_MINOR, _OLDEST_MINOR - 1, -1))
     return ("python3", "/usr/libexec/platform-python", *numbered)
 
 
 def agent_script(sudo: str = "") -> str:
-    """The script; ``sudo`` is the command that makes it root, used where it is not root already."""
+    """Make the script; ``sudo`` is the command that makes it root where it is not root already."""
     become = "s=; b=; "
     if sudo:
         become += f'[ $(id -u) -eq 0 ] || {{ s="{sudo}"; echo {SUDO_LINE.decode()}; }}; '
@@ -39,19 +39,9 @@ def agent_script(sudo: str = "") -> str:
         "p=$(command -v $p) || continue; v=$($p -I -S -V </dev/null 2>&1); case $v in "
         f"{_NEW_ENOUGH}) "
         'exec $s $p -I -S -c "' + BOOTSTRAP + '";; '
-        # Of those that do not do, the first is the one that people mean.
+        # Of several useless Pythons the first is the one that people mean.
         "*) b=${b:-$p: $v};; esac; done; "
         # Unquoted: what it printed becomes one line.
         f"set -f; echo {USELESS_LINE} $b >&2; "
         f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
     )
-
-
-def sudo_asking(token: str) -> str:
-    """sudo that prints ``token`` (no spaces, no percent sign) and reads the password from stdin."""
-    return f"sudo -S -p {token} --"
-
-
-def sudo_silent() -> str:
-    """sudo that fails at once where it would need a password."""
-    return "sudo -n --"

@@ -39,14 +39,11 @@ _FIXES = (
      "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
     ("Permission denied", False,
      "ssh cannot ask for a password here: give it a key (ssh-agent, IdentityFile)"),
-    ("Bad configuration option", False,
-     "correct the ssh options of this host or ~/.ssh/config"),
-    ("Bad owner or permissions", False,
-     "correct the owner and mode of that file"),
+    ("Bad configuration option", False, "correct the ssh options of this host or ~/.ssh/config"),
+    ("Bad owner or permissions", False, "correct the owner and mode of that file"),
     ("Could not resolve hostname", False,
      "correct `ssh: {host: ...}` or the address in the inventory"),
-    ("Unable to negotiate", False,
-     "client and server share no algorithm: see ssh_config(5)"),
+    ("Unable to negotiate", False, "client and server share no algorithm: see ssh_config(5)"),
     # The words of a jump host: what it could not reach, it could not reach from where it is.
     ("open failed: administratively prohibited", False,
      "the jump host forbids forwarding: AllowTcpForwarding or PermitOpen in its sshd_config"),
@@ -60,31 +57,29 @@ _FIXES = (
      "the jump host has no route to that address"),
     ("open failed: connect failed: ", False,
      "the jump host could not connect to it: does it know that name or address?"),
-    ("stdio forwarding failed", True,
-     "the jump host could not connect to it"),
+    ("stdio forwarding failed", True, "the jump host could not connect to it"),
     ("Connection refused", True,
      "nothing listens on that port: is sshd running, and is the port right?"),
     ("timed out", True,
      "nothing answered: the host is down, the address is wrong, or a firewall drops ssh"),
-    ("No route to host", True,
-     "the host is down, or the address is wrong"),
-    ("Network is unreachable", True,
-     "this machine has no route to that address"),
+    ("No route to host", True, "the host is down, or the address is wrong"),
+    ("Network is unreachable", True, "this machine has no route to that address"),
     ("kex_exchange_identification", True,
      "sshd hung up at once: MaxStartups, or it refuses this address"),
 )  # fmt: skip
 
 
 def argv(host: Host, script: str, folder: Path | None) -> list[str]:
-    """ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged.
+    """Call ssh with the script as one word that sh, bash, zsh, csh and fish hand on unchanged.
 
     Without a folder the connection is for this start alone, and jump hosts are heard.
     """
-    return [*_client(host, folder), "--", _target(host).host, f"exec sh -c {shlex.quote(script)}"]
+    run = f"exec sh -c {shlex.quote(script)}"
+    return [*_make_client(host, folder), "--", _find_target(host).host, run]
 
 
-def _client(host: Host, folder: Path | None) -> list[str]:
-    target = _target(host)
+def _make_client(host: Host, folder: Path | None) -> list[str]:
+    target = _find_target(host)
     words = ["ssh", "-T", "-a", "-x", *target.options]
     shared = (*SHARED, ("ControlPath", f"{folder}/%C")) if folder else (("ControlPath", "none"),)
     for name, value in (*OPTIONS, *shared):
@@ -96,13 +91,13 @@ def _client(host: Host, folder: Path | None) -> list[str]:
     return words
 
 
-def _target(host: Host) -> Ssh:
+def _find_target(host: Host) -> Ssh:
     return host.vantage.ssh or Ssh(host.addresses[0].text)
 
 
 async def first_hop(host: Host) -> str | None:
-    """The first machine that ssh goes through, as the whole configuration says (``ssh -G``)."""
-    words = [*_client(host, None), "-G", "--", _target(host).host]
+    """Find the first machine that ssh goes through, by the whole configuration (``ssh -G``)."""
+    words = [*_make_client(host, None), "-G", "--", _find_target(host).host]
     process = await asyncio.create_subprocess_exec(
         *words,
         stdin=asyncio.subprocess.DEVNULL,
@@ -119,7 +114,7 @@ async def first_hop(host: Host) -> str | None:
 
 
 def read_hop(configuration: str) -> str | None:
-    """The first hop in the output of ``ssh -G``: jump host, proxy command, or the host itself."""
+    """Read the first hop in the output of ``ssh -G``: jump host, proxy command, or the host."""
     values = dict(line.split(" ", 1) for line in configuration.splitlines() if " " in line)
     jump = values.get("proxyjump", "none")
     if jump != "none":
@@ -129,8 +124,8 @@ def read_hop(configuration: str) -> str | None:
 
 
 def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
-    """ssh's own words and the fix; a try is repeated only where the connection itself failed."""
-    words = ended_words(f"ssh {_target(host).host}", status, said)
+    """Give ssh's own words and the fix; only a failed connection is worth another try."""
+    words = ended_words(f"ssh {_find_target(host).host}", status, said)
     if status != SSH_FAILED:
         return Trouble(False, words)
     text = "\n".join(said)
@@ -140,4 +135,4 @@ def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
     return Trouble(True, words)
 
 
-SSH = Way(argv, first_hop, explain, needs_folder=True)
+SSH = Way(argv, explain, first_hop, needs_folder=True)

@@ -11,20 +11,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from netprobe.agent.wire import stream_messages as wire
 from netprobe.agent.wire.answers import Fault
-from netprobe.agent.wire.stream_messages import (
-    StreamAwaitOrder,
-    StreamCredit,
-    StreamDropOrder,
-    StreamEvent,
-    StreamInfo,
-    StreamInfoOrder,
-    StreamOpened,
-    StreamOpenOrder,
-    StreamReceived,
-    StreamSendOrder,
-    StreamShutOrder,
-)
 from netprobe.model.stream import Event, EventKind, Opened
 from netprobe.vantage.link import AgentLink, LinkLost
 
@@ -72,20 +60,17 @@ class Stream:
         self._credited = asyncio.Event()
         self._messages: deque[Any] = deque()
         self._arrived = asyncio.Event()
-        self._infos: deque[asyncio.Future[StreamInfo]] = deque()
+        self._infos: deque[asyncio.Future[wire.StreamInfo]] = deque()
         self._over = False
-        self._pump = asyncio.create_task(self._read(link.subscribe(self._id)))
-        link.lost.add_done_callback(self._lose)
+        self._pump = asyncio.create_task(self._read_queue(link.subscribe(self._id)))
+        link.lost.add_done_callback(self._end_waits)
 
     async def open(self, target: Target) -> None:
         """Connect and wait for the outcome, a refusal and silence included."""
         timeout_ms = round(target.timeout_s * 1000)
-        self._link.send(
-            StreamOpenOrder(
-                self._id, target.address, target.port, target.source, target.mss, timeout_ms
-            )
-        )
-        opened = self._link.check_answer(await self._next(), StreamOpened)
+        place = target.address, target.port, target.source, target.mss
+        self._link.send(wire.StreamOpenOrder(self._id, *place, timeout_ms))
+        opened = self._link.check_answer(await self._take_message(), wire.StreamOpened)
         self.opened = _read_opened(opened)
         self._over = self.opened.failure is not None
 
@@ -97,66 +82,59 @@ class Stream:
                 self._credited.clear()
                 await self._credited.wait()
             self._credit -= len(piece)
-            self._link.send(StreamSendOrder(self._id, piece))
+            self._link.send(wire.StreamSendOrder(self._id, piece))
 
     async def receive(self, limit_s: float) -> Event:
         """Give the next event; ``timeout`` where the agent heard nothing for so long."""
         if not self._messages and not self._over:
-            self._link.send(StreamAwaitOrder(self._id, round(limit_s * 1000)))
-        event = self._read_event(await self._next())
+            self._link.send(wire.StreamAwaitOrder(self._id, round(limit_s * 1000)))
+        event = self._read_event(await self._take_message())
         if event.kind == "data":
-            self._link.send(StreamCredit(self._id, len(event.data)))
+            self._link.send(wire.StreamCredit(self._id, len(event.data)))
         self._over = self._over or event.over
         return event
 
     async def info(self) -> Mapping[str, int]:
         """Give the numbers of TCP_INFO as they are now; empty where the connection is gone."""
-        answer: asyncio.Future[StreamInfo] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[wire.StreamInfo] = asyncio.get_running_loop().create_future()
         self._infos.append(answer)
-        self._link.send(StreamInfoOrder(self._id))
+        self._link.send(wire.StreamInfoOrder(self._id))
         return (await answer).tcp or {}
 
     def shut(self) -> None:
         """Send a FIN; the other direction stays open."""
-        self._link.send(StreamShutOrder(self._id))
+        self._link.send(wire.StreamShutOrder(self._id))
 
     async def close(self, reset: bool = False) -> None:
         """Close the connection; harmless when it is over."""
         if not self._link.lost.done():
-            self._link.send(StreamDropOrder(self._id, reset))
-        self._link.lost.remove_done_callback(self._lose)
+            self._link.send(wire.StreamDropOrder(self._id, reset))
+        self._link.lost.remove_done_callback(self._end_waits)
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
         self._link.unsubscribe(self._id)
 
-    async def _next(self) -> Any:
+    async def _take_message(self) -> Any:
         while not self._messages:
             self._arrived.clear()
             await self._arrived.wait()
         return self._messages.popleft()
 
     def _read_event(self, message: Any) -> Event:
-        if isinstance(message, StreamReceived):
+        if isinstance(message, wire.StreamReceived):
             return Event("data", message.data, *message.times, tcp=message.tcp or {})
-        event = self._link.check_answer(message, StreamEvent)
-        return Event(
-            cast(EventKind, event.kind),
-            b"",
-            *event.times,
-            failure=event.failure,
-            icmp=event.icmp,
-            soft=event.soft,
-            tcp=event.tcp,
-        )
+        event = self._link.check_answer(message, wire.StreamEvent)
+        kind = cast(EventKind, event.kind)
+        return Event(kind, b"", *event.times, event.failure, event.icmp, event.soft, event.tcp)
 
-    async def _read(self, queue: asyncio.Queue[Any]) -> None:
+    async def _read_queue(self, queue: asyncio.Queue[Any]) -> None:
         """Empty the link's queue at once: a full one would stop every other stream of the agent."""
         while True:
             message = await queue.get()
-            if isinstance(message, StreamCredit):
+            if isinstance(message, wire.StreamCredit):
                 self._credit += message.bytes
                 self._credited.set()
-            elif isinstance(message, StreamInfo) and self._infos:
+            elif isinstance(message, wire.StreamInfo) and self._infos:
                 self._answer_info(message)
             elif not isinstance(message, LinkLost):
                 self._messages.append(message)
@@ -164,7 +142,7 @@ class Stream:
                 if isinstance(message, Fault):
                     self._answer_all_infos()
 
-    def _lose(self, _lost: asyncio.Future[None]) -> None:
+    def _end_waits(self, _lost: asyncio.Future[None]) -> None:
         """End every wait for what cannot come. The link may end before it tells its streams."""
         self._messages.append(LinkLost("the link is over"))
         self._arrived.set()
@@ -174,15 +152,15 @@ class Stream:
 
     def _answer_all_infos(self) -> None:
         while self._infos:
-            self._answer_info(StreamInfo(self._id, None))
+            self._answer_info(wire.StreamInfo(self._id, None))
 
-    def _answer_info(self, info: StreamInfo) -> None:
+    def _answer_info(self, info: wire.StreamInfo) -> None:
         answer = self._infos.popleft()
         if not answer.done():
             answer.set_result(info)
 
 
-def _read_opened(message: StreamOpened) -> Opened:
+def _read_opened(message: wire.StreamOpened) -> Opened:
     return Opened(
         failure=message.failure,
         icmp=message.icmp,

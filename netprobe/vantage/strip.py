@@ -1,4 +1,4 @@
-"""Python source without what only readers and type checkers need, its lines where they were.
+"""Strips what only readers and type checkers need from Python source; lines keep their numbers.
 
 Comments, docstrings and the annotations of functions and variables go; the fields of a
 ``NamedTuple`` stay, because they are code. Tracebacks of the stripped source name the same lines.
@@ -11,14 +11,14 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-# Where something is cut: first line, column in bytes, last line, column, and what takes its place.
+# Where something is cut: first line, column in bytes, last line, column, and the replacement.
 Cut = tuple[int, int, int, int, bytes]
 
 
 def strip(source: str) -> str:
-    """The source without comments, docstrings and annotations; every line keeps its number."""
+    """Give the source without comments, docstrings and annotations; lines keep their numbers."""
     lines = [line.encode("utf-8") for line in source.split("\n")]
-    cuts = [*_comments(source, lines), *_syntax(ast.parse(source), lines)]
+    cuts = [*_cut_comments(source, lines), *_cut_syntax(ast.parse(source), lines)]
     for first, start, last, end, instead in sorted(cuts, reverse=True):
         kept = lines[first - 1][:start] + instead, lines[last - 1][end:]
         if first == last:
@@ -28,7 +28,7 @@ def strip(source: str) -> str:
     return "\n".join(line.rstrip().decode("utf-8") for line in lines)
 
 
-def _comments(source: str, lines: list[bytes]) -> Iterator[Cut]:
+def _cut_comments(source: str, lines: list[bytes]) -> Iterator[Cut]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             line, column = token.start
@@ -36,37 +36,40 @@ def _comments(source: str, lines: list[bytes]) -> Iterator[Cut]:
             yield line, start, line, len(lines[line - 1]), b""
 
 
-def _syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
+def _cut_syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            yield from _docstring(node)
+            yield from _cut_docstring(node)
         if isinstance(node, ast.FunctionDef):
-            yield from _signature(node, lines)
+            yield from _cut_signature(node, lines)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             # "name: int = 1" becomes "name = 1"; the value may stand in parentheses.
-            yield _from_end_to_end(node.target, node.annotation)
+            yield _cut_between_ends(node.target, node.annotation)
         elif isinstance(node, ast.ClassDef) and not _is_record(node):
-            yield from (_whole(field) for field in node.body if _is_bare(field))
+            bare = (n for n in node.body if isinstance(n, ast.AnnAssign) and n.value is None)
+            yield from map(_cut_whole, bare)
 
 
-def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> Iterator[Cut]:
+def _cut_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> Iterator[Cut]:
     if ast.get_docstring(node, clean=False) is None:
         return
-    # What has nothing but a docstring needs a statement in its place.
-    yield _whole(node.body[0], b"" if len(node.body) > 1 or isinstance(node, ast.Module) else b"0")
+    # A body that is nothing but a docstring needs a statement in its place.
+    yield _cut_whole(
+        node.body[0], b"" if len(node.body) > 1 or isinstance(node, ast.Module) else b"0"
+    )
 
 
-def _signature(node: ast.FunctionDef, lines: list[bytes]) -> Iterator[Cut]:
+def _cut_signature(node: ast.FunctionDef, lines: list[bytes]) -> Iterator[Cut]:
     named = node.args
     for argument in (*named.args, named.vararg, *named.kwonlyargs, named.kwarg):
         if argument is not None and argument.annotation is not None:
             start = argument.col_offset + len(argument.arg.encode("utf-8"))
-            _, _, last, end, _ = _whole(argument.annotation)
+            _, _, last, end, _ = _cut_whole(argument.annotation)
             yield argument.lineno, start, last, end, b""
     if node.returns is not None:
         line, column = node.returns.lineno, node.returns.col_offset
         arrow = lines[line - 1].rindex(b"->", 0, column)
-        _, _, last, end, _ = _whole(node.returns)
+        _, _, last, end, _ = _cut_whole(node.returns)
         yield line, arrow, last, end, b""
 
 
@@ -74,17 +77,13 @@ def _is_record(node: ast.ClassDef) -> bool:
     return any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
 
 
-def _is_bare(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AnnAssign) and node.value is None
-
-
-def _whole(node: ast.stmt | ast.expr, instead: bytes = b"") -> Cut:
+def _cut_whole(node: ast.stmt | ast.expr, instead: bytes = b"") -> Cut:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, instead
 
 
-def _from_end_to_end(left: ast.expr, right: ast.expr) -> Cut:
-    _, _, first, start, _ = _whole(left)
-    _, _, last, end, _ = _whole(right)
+def _cut_between_ends(left: ast.expr, right: ast.expr) -> Cut:
+    _, _, first, start, _ = _cut_whole(left)
+    _, _, last, end, _ = _cut_whole(right)
     return first, start, last, end, b""
