@@ -45,7 +45,7 @@ HANDLERS: Dict[Any, Handler] = {
     orders.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
     orders.EgressOrder: (".host.egress", "tell_egress", None),
     orders.TxCountOrder: (".host.tx_counter", "count_sent", None),
-    orders.NameserversOrder: (".host.nameservers", "tell_nameservers", None),
+    orders.NameserversOrder: (".host.resolve", "tell_nameservers", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),
