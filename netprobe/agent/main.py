@@ -45,7 +45,7 @@ HANDLERS: Dict[Any, Handler] = {
     host_messages.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
     host_messages.EgressOrder: (".host.egress", "tell_egress", None),
     host_messages.TxCountOrder: (".host.tx_counter", "count_sent", None),
-    host_messages.NameserversOrder: (".host.nameservers", "tell_nameservers", None),
+    host_messages.NameserversOrder: (".host.resolve", "tell_nameservers", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),

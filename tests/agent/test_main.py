@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.core.agent import PipeAgent
-from netprobe.agent.core.deadman import DeadMan
+from netprobe.agent.core.agent import DeadMan, PipeAgent
 from netprobe.agent.core.loop import READ, Loop
 from netprobe.agent.core.output import FrameQueue
 from netprobe.agent.main import HANDLERS, carry_out

@@ -11,7 +11,6 @@ from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, encode_message
 from ..wire.messages import ORDERS
 from ..wire.templates import Template
 from . import loop as looping
-from .deadman import DeadMan
 from .output import FrameQueue
 from .pace import Answers, Bucket
 
@@ -54,6 +53,38 @@ class AgentCore:
         if make not in self.parts:
             self.parts[make] = make(self)
         return self.parts[make]
+
+
+class DeadMan:
+    """The dead man's switch: call ``expired`` once nothing was heard for ``silence_s`` seconds.
+
+    ``hear`` only notes the time, so it costs nothing per frame. The loop reads its input before it
+    runs timers, so an agent that was itself stopped for a while does not end.
+    """
+
+    def __init__(self, loop: looping.Loop, silence_s: float, expired: Callable[[], None]) -> None:
+        self._loop = loop
+        self._expired = expired
+        self._heard_at = loop.now()
+        self._silence_s = silence_s
+        self._timer = loop.call_later(silence_s, self._end_if_silent)
+
+    def allow(self, silence_s: float) -> None:
+        """Change how long the silence may be."""
+        self._silence_s = silence_s
+        self._timer.cancel()
+        self._end_if_silent()
+
+    def hear(self) -> None:
+        """Something arrived from the coordinator."""
+        self._heard_at = self._loop.now()
+
+    def _end_if_silent(self) -> None:
+        left_s = self._heard_at + self._silence_s - self._loop.now()
+        if left_s <= 0:
+            self._expired()
+        else:
+            self._timer = self._loop.call_later(left_s, self._end_if_silent)
 
 
 class PipeAgent(AgentCore):

@@ -14,82 +14,47 @@ BURST_S = 0.05
 
 
 class Bucket:
-    """Probes per second that this agent may start; ``None`` is unlimited."""
+    """Packets that may start: ``burst`` at once, then ``per_s`` a second; None is unlimited.
 
-    def __init__(self, per_s: Optional[float] = None) -> None:
-        self._per_s: Optional[float] = None
-        self._tokens = 0.0
+    One limits the probes of an agent. Others are what an ICMP rate limit answers: such a bucket is
+    that of the answering host, per prober, so one serves all orders from one source address to one
+    destination.
+    """
+
+    def __init__(self, per_s: Optional[float] = None, burst: float = 0.0) -> None:
         self._at = 0.0
-        self.limit(per_s)
+        self._tokens = max(1.0, burst)
+        self.limit(per_s, burst)
 
-    def limit(self, per_s: Optional[float]) -> None:
-        """Change the rate; it holds from now on."""
-        self._per_s = None if not per_s else float(per_s)
-        self._tokens = min(self._tokens, self._find_depth()) if self._per_s else 0.0
+    def limit(self, per_s: Optional[float], burst: float = 0.0) -> None:
+        """Change the rate; it holds from now on. ``burst`` 0: what goes in BURST_S."""
+        self._per_s = per_s or None
+        self._burst = max(1.0, burst or (per_s or 0.0) * BURST_S)
+        self._tokens = min(self._tokens, self._burst)
 
     def take(self, wanted: int, now: float) -> int:
-        """How many of ``wanted`` probes may start now; they are paid for."""
+        """How many of ``wanted`` packets may start now; they are paid for."""
         if self._per_s is None:
             return wanted
-        self._fill_bucket(now)
+        self._fill_bucket(now, self._per_s)
         granted = min(wanted, int(self._tokens))
         self._tokens -= granted
         return granted
 
     def give_back(self, count: int) -> None:
         """Return what was taken and not used."""
-        if self._per_s is not None:
-            self._tokens = min(self._find_depth(), self._tokens + count)
+        self._tokens = min(self._burst, self._tokens + count)
 
     def wait_s(self, now: float) -> float:
-        """Seconds until one more probe may start; 0 where one may now."""
+        """Seconds until one more packet may start; 0 where one may now."""
         if self._per_s is None:
             return 0.0
-        self._fill_bucket(now)
+        self._fill_bucket(now, self._per_s)
         return max(0.0, (1.0 - self._tokens) / self._per_s)
 
-    def _find_depth(self) -> float:
-        assert self._per_s is not None
-        return max(1.0, self._per_s * BURST_S)
-
-    def _fill_bucket(self, now: float) -> None:
-        assert self._per_s is not None
+    def _fill_bucket(self, now: float, per_s: float) -> None:
         if now > self._at:
-            self._tokens = min(self._find_depth(), self._tokens + (now - self._at) * self._per_s)
-        self._at = now
-
-
-class Pacer:
-    """``burst`` packets at once, then one per ``interval_s``: what an ICMP rate limit answers.
-
-    The bucket is that of the answering host, per prober, so one pacer serves all orders from one
-    source address to one destination.
-    """
-
-    def __init__(self, burst: int, interval_s: float) -> None:
-        self.burst = max(1, burst)
-        self.interval_s = interval_s
-        self._tokens = float(self.burst)
-        self._at = 0.0
-
-    def take(self, now: float) -> bool:
-        """Whether one more packet may go now; it is paid for."""
-        self._fill_bucket(now)
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
-
-    def wait_s(self, now: float) -> float:
-        """Seconds until the next packet may go."""
-        self._fill_bucket(now)
-        return max(0.0, (1.0 - self._tokens) * self.interval_s)
-
-    def _fill_bucket(self, now: float) -> None:
-        if self._at and self.interval_s > 0:
-            self._tokens = min(self.burst, self._tokens + (now - self._at) / self.interval_s)
-        elif self.interval_s <= 0:
-            self._tokens = float(self.burst)
+            self._tokens = min(self._burst, self._tokens + (now - self._at) * per_s)
         self._at = now
 
 
@@ -101,7 +66,7 @@ class Answers:
 
     def __init__(self) -> None:
         self._rtt_s: Dict[str, float] = {}
-        self._pacers: Dict[Tuple[str, Optional[str]], Pacer] = {}
+        self._pacers: Dict[Tuple[str, Optional[str]], Tuple[Pace, Bucket]] = {}
 
     def learn(self, address: str, rtt_s: float) -> None:
         """The destination itself answered after ``rtt_s``; slow answers weigh more."""
@@ -125,11 +90,10 @@ class Answers:
             return look_ms / 1000.0
         return min(look_ms / 1000.0, SECOND_SYN_S + max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
 
-    def pacer(self, address: str, source: Optional[str], pace: Pace) -> Pacer:
+    def pacer(self, address: str, source: Optional[str], pace: Pace) -> Bucket:
         """The pacer of this (source, destination)."""
-        key = (address, source)
-        burst, interval_s = pace.burst, pace.interval_ms / 1000.0
-        known = self._pacers.get(key)
-        if known is None or known.burst != burst or known.interval_s != interval_s:
-            known = self._pacers[key] = Pacer(burst, interval_s)
-        return known
+        known = self._pacers.get((address, source))
+        if known is None or known[0] != pace:
+            per_s = 1000.0 / pace.interval_ms if pace.interval_ms > 0 else None
+            known = self._pacers[address, source] = pace, Bucket(per_s, max(1, pace.burst))
+        return known[1]

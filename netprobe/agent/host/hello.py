@@ -18,7 +18,7 @@ LISTEN = "0A"
 FIRST_PID_NAMESPACE = 0xEFFFFFFC
 NODE_PORTS = (30000, 32767)
 NODE_PORT_FLAG = "--service-node-port-range"
-PING_DIRS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
+PROGRAM_FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 
 
 def make_hello() -> HelloLine:
@@ -75,8 +75,15 @@ def echo_way() -> Optional[str]:
         return "datagram"
     if can_open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP):
         return "raw"
-    if any(os.access(os.path.join(folder, "ping"), os.X_OK) for folder in PING_DIRS):
-        return "program"
+    return None if find_program("ping") is None else "program"
+
+
+def find_program(name: str) -> Optional[str]:
+    """The program's path, wherever a distribution puts it."""
+    for folder in PROGRAM_FOLDERS:
+        path = os.path.join(folder, name)
+        if os.access(path, os.X_OK):
+            return path
     return None
 
 

@@ -1,4 +1,5 @@
-"""Names to addresses, as programs on this host get them; in threads, because getaddrinfo blocks."""
+"""Names to addresses, as programs on this host get them, in threads, because getaddrinfo blocks;
+and the name servers of this host, so that each can be asked by itself."""
 
 import os
 import socket
@@ -8,13 +9,11 @@ from typing import Deque, Dict, List, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
-from ..wire.host_messages import (
-    Resolved,
-    ResolveOrder,
-)
+from ..wire.host_messages import Nameservers, NameserversOrder, Resolved, ResolveOrder
 
 # Not an errno, so wire/failures.py does not have it; the judge has a reason of this name.
 NAME_NOT_RESOLVED = "name-not-resolved"
+RESOLV_CONF = "/etc/resolv.conf"
 TIMEOUT_S = 10.0
 # A resolver that does not answer makes every thread wait; further names wait in a queue.
 MAX_THREADS = 32
@@ -93,3 +92,22 @@ class Resolver:
         addresses, words = result
         failure = None if addresses else NAME_NOT_RESOLVED
         self._agent.send(Resolved(identity, addresses, failure, words))
+
+
+def tell_nameservers(agent: AgentCore, order: NameserversOrder) -> None:
+    """Answer with the addresses of the host's resolv.conf."""
+    agent.send(Nameservers(order.id, read_servers(RESOLV_CONF)))
+
+
+def read_servers(path: str) -> List[str]:
+    """The ``nameserver`` lines of a resolv.conf in their order; a missing file has none."""
+    servers: List[str] = []
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                words = line.split()
+                if len(words) > 1 and words[0] == "nameserver" and words[1] not in servers:
+                    servers.append(words[1])
+    except OSError:
+        return []
+    return servers

@@ -3,7 +3,7 @@ that was asked, and note the errno of the answer."""
 
 import select
 import socket
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ..core import loop as looping
 from ..net.binding import IP_PKTINFO, peer
@@ -24,18 +24,12 @@ class DatagramServer:
     def __init__(self, loop: looping.Loop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._ports: Dict[int, Tuple[ListenerPort, Callable[[ListenerPort], None]]] = {}
+        self._ports: Dict[int, ListenerPort] = {}
         loop.watch(self._epoll.fileno(), looping.READ, self._serve_ports)
 
     def add(self, port: ListenerPort) -> None:
         """Serve a bound socket."""
-        if port.block.proto == "ipproto":
-            receive = self._receive_protocol
-        elif port.block.nat:
-            receive = self._receive_anywhere
-        else:
-            receive = self._receive_datagram
-        self._ports[port.sock.fileno()] = (port, receive)
+        self._ports[port.sock.fileno()] = port
         self._epoll.register(port.sock.fileno(), select.EPOLLIN)
 
     def remove(self, port: ListenerPort) -> None:
@@ -45,52 +39,38 @@ class DatagramServer:
 
     def close(self) -> None:
         """Close everything."""
-        for port, _receive in list(self._ports.values()):
+        for port in list(self._ports.values()):
             self.remove(port)
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
     def _serve_ports(self, _events: int) -> None:
         for fd, _event in self._epoll.poll(0, EVENT_BATCH):
-            port, receive = self._ports.get(fd, (None, None))
-            if port is not None and receive is not None:
-                self._drain_port(port, receive)
+            if fd in self._ports:
+                self._drain_port(self._ports[fd])
 
-    def _drain_port(self, port: ListenerPort, receive: Callable[[ListenerPort], None]) -> None:
+    def _drain_port(self, port: ListenerPort) -> None:
+        has_header = port.block.proto == "ipproto" and port.sock.family == socket.AF_INET
         try:
             for _ in range(READ_BATCH):
-                receive(port)
+                data, ancillary, _, address = port.sock.recvmsg(MAX_DATAGRAM, ANCILLARY_BYTES)
+                if has_header and data:
+                    # IPv4 raw sockets are given the IP header too, IPv6 ones are not.
+                    data = data[(data[0] & 15) * 4 :]
+                _send_answer(port, data, address, _keep_asked_address(ancillary))
         except OSError:
             return  # nothing more to read; an ICMP error of an earlier answer is no arrival
 
-    def _receive_datagram(self, port: ListenerPort) -> None:
-        data, address = port.sock.recvfrom(MAX_DATAGRAM)
-        _send_answer(port, data, address, None)
-
-    def _receive_anywhere(self, port: ListenerPort) -> None:
-        data, ancillary, _flags, address = port.sock.recvmsg(MAX_DATAGRAM, ANCILLARY_BYTES)
-        _send_answer(port, data, address, _keep_asked_address(ancillary))
-
-    def _receive_protocol(self, port: ListenerPort) -> None:
-        data, address = port.sock.recvfrom(MAX_DATAGRAM)
-        if port.sock.family == socket.AF_INET and data:
-            # IPv4 raw sockets are given the IP header too, IPv6 ones are not.
-            data = data[(data[0] & 15) * 4 :]
-        _send_answer(port, data, address, None)
-
 
 def _send_answer(
-    port: ListenerPort, data: bytes, address: Tuple[Any, ...], ancillary: Optional[Ancillary]
+    port: ListenerPort, data: bytes, address: Tuple[Any, ...], ancillary: Ancillary
 ) -> None:
     answer = port.round.arrived(port, data, peer(address))
     if answer is None:
         return
     reply, log = answer
     try:
-        if ancillary is None:
-            port.sock.sendto(reply, address)
-        else:
-            port.sock.sendmsg([reply], ancillary, 0, address)
+        port.sock.sendmsg([reply], ancillary, 0, address)
     except OSError as error:
         log.reply = name_of(error.errno)
 

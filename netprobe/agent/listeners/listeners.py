@@ -1,12 +1,12 @@
 """The listening side of the agent: rounds of listeners, what they saw, and which ports are held."""
 
 import os
-import resource
 from typing import Dict, Iterable, List, Union
 
 from ..core.agent import AgentCore
 from ..core.ranges import each
 from ..host.port_owners import PortHolders, held_ports
+from ..net.sockets import file_limit
 from ..wire.answers import Closed, Listening, Seen
 from ..wire.orders import CloseOrder, HeldOrder, ListenOrder, SeenOrder
 from ..wire.parts import HeldPorts, ListenBlock
@@ -45,7 +45,7 @@ class AgentListeners:
         self._busy[order.id] = Opening(
             self._agent.loop,
             opened,
-            self._count_spare_files(),
+            self._count_free_files() - min(RESERVED_FILES, file_limit() // 2),
             lambda port: self._server_of(port).add(port),
             lambda: self._dial_round(order.id, opened),
         )
@@ -85,13 +85,9 @@ class AgentListeners:
         self._tcp.close()
         self._datagrams.close()
 
-    def _count_spare_files(self) -> int:
-        """How many listeners a new round may open."""
-        return self._count_free_files() - min(RESERVED_FILES, _read_file_limit() // 2)
-
     def _count_free_files(self) -> int:
         """Descriptors that no listener has."""
-        return _read_file_limit() - sum(
+        return file_limit() - sum(
             len(known.ports()) for known in self._rounds.values() if known.is_open
         )
 
@@ -137,10 +133,6 @@ class AgentListeners:
         closed = [number for number, known in self._rounds.items() if not known.is_open]
         for number in closed[: max(0, len(closed) - KEPT_ROUNDS)]:
             del self._rounds[number]
-
-
-def _read_file_limit() -> int:
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _find_holders(block: ListenerBlock, table: PortHolders) -> None:

@@ -51,9 +51,12 @@ class Opening:
 
     def _open_ports(self, of_round: ListenerRound) -> Iterator[bool]:
         for block in of_round.blocks:
-            block.nat = not _is_here(block)
+            try:
+                block.nat = not has_address(block.address)
+            except OSError:
+                pass  # no such family here ...: binding says what is wrong
             if block.proto == "ipproto":
-                self._open_socket(block, 0, lambda b: bind_raw(_choose_address(b), b.number or 0))
+                self._open_socket(block, 0, bind_raw)
                 yield True
                 continue
             for number in each(block.ranges):
@@ -61,31 +64,33 @@ class Opening:
                 yield True
 
     def _open_port(self, block: ListenerBlock, number: int) -> None:
-        if self._is_reserved(number):
+        if self._reserved is not None and self._reserved[0] <= number <= self._reserved[1]:
             block.skipped.add(number)
             return
         entry = self._find_holder(block, number, ("exact", "loopback"))
         if entry is not None:
             block.held.append((number, entry))
         elif block.proto == "udp":
-            self._open_socket(block, number, lambda b: bind_udp(_choose_address(b), number))
+            self._open_socket(block, number, bind_udp)
         else:
             # SO_REUSEADDR only where TIME_WAIT alone is in the way: it would also let us take a
             # port that a service has bound and not yet put into listening.
             reuse = self._read_holders(block.proto).is_closing(number)
-            self._open_socket(block, number, lambda b: bind_tcp(_choose_address(b), number, reuse))
+            self._open_socket(block, number, lambda address, port: bind_tcp(address, port, reuse))
 
     def _open_socket(
-        self, block: ListenerBlock, number: int, bind: Callable[[ListenerBlock], socket.socket]
+        self, block: ListenerBlock, number: int, bind: Callable[[str, int], socket.socket]
     ) -> None:
         if self._files_left <= 0:
             block.fail(number, TOO_MANY_FILES)
             return
         try:
-            port = ListenerPort(block, number, bind(block))
+            address = wildcard(block.address) if block.nat else block.address
+            sock = bind(address, number or block.number or 0)
         except OSError as error:
             self._note_failure(block, number, error)
             return
+        port = ListenerPort(block, number, sock)
         self._files_left -= 1
         beside = self._find_holder(block, number, ("elsewhere",)) if number else None
         if beside is not None:
@@ -118,17 +123,3 @@ class Opening:
         if proto not in self._holders:
             self._holders[proto] = PortHolders(proto)
         return self._holders[proto]
-
-    def _is_reserved(self, number: int) -> bool:
-        return self._reserved is not None and self._reserved[0] <= number <= self._reserved[1]
-
-
-def _choose_address(block: ListenerBlock) -> str:
-    return wildcard(block.address) if block.nat else block.address
-
-
-def _is_here(block: ListenerBlock) -> bool:
-    try:
-        return has_address(block.address)
-    except OSError:
-        return True  # no such family here ...: binding says what is wrong

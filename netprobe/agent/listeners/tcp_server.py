@@ -7,7 +7,7 @@ silent peer takes one of ``MAX_OPEN`` places, and the oldest is dropped first.
 import errno
 import select
 import socket
-from typing import Dict, List, Optional
+from typing import Dict, Optional
 
 from ..core import loop as looping
 from ..net.binding import peer
@@ -155,10 +155,7 @@ class TcpServer:
 
     def _end_late(self) -> None:
         now = self._loop.now()
-        late: List[Connection] = []
-        for connection in self._open.values():
+        for connection in list(self._open.values()):
             if connection.deadline < now:
-                late.append(connection)
-        for connection in late:
-            self._end_connection(connection)
+                self._end_connection(connection)
         self._sweeper = self._loop.call_later(SWEEP_S, self._end_late) if self._open else None

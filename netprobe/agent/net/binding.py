@@ -5,13 +5,15 @@ Never SO_REUSEPORT, and never SO_REUSEADDR on UDP: both would take packets from 
 
 import errno
 import socket
-from typing import Any, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 IP_PKTINFO = getattr(socket, "IP_PKTINFO", 8)
 BACKLOG = 1024
 # Closing first must leave no TIME_WAIT on a port that a service of the platform will want. Accepted
 # connections inherit this from their listener.
 LINGER_RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+
+SocketOption = Tuple[int, int, Union[int, bytes]]
 
 
 def family_of(address: str) -> int:
@@ -40,51 +42,45 @@ def has_address(address: str) -> bool:
 
 def bind_tcp(address: str, port: int, reuse: bool) -> socket.socket:
     """A TCP listener. ``reuse`` only where nothing but old connections keeps the port."""
-    sock = socket.socket(family_of(address), socket.SOCK_STREAM)
-    try:
-        if reuse:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
-        _bind_socket(sock, address, port)
-        sock.listen(BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+    options: List[SocketOption] = [(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)]
+    if reuse:
+        options.append((socket.SOL_SOCKET, socket.SO_REUSEADDR, 1))
+    return _bind_socket(address, port, socket.SOCK_STREAM, 0, options)
 
 
 def bind_udp(address: str, port: int) -> socket.socket:
     """A UDP listener; on a wildcard it learns which address was asked."""
-    sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
-    try:
-        if address == "0.0.0.0":
-            sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
-        elif address == "::":
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
-        _bind_socket(sock, address, port)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+    asked: Dict[str, SocketOption] = {
+        "0.0.0.0": (socket.IPPROTO_IP, IP_PKTINFO, 1),
+        "::": (socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1),
+    }
+    options = [asked[address]] if address in asked else []
+    return _bind_socket(address, port, socket.SOCK_DGRAM, 0, options)
 
 
 def bind_raw(address: str, number: int) -> socket.socket:
     """A raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
-    sock = socket.socket(family_of(address), socket.SOCK_RAW, number)
+    return _bind_socket(address, 0, socket.SOCK_RAW, number, [])
+
+
+def _bind_socket(
+    address: str, port: int, kind: int, protocol: int, options: List[SocketOption]
+) -> socket.socket:
+    sock = socket.socket(family_of(address), kind, protocol)
     try:
-        _bind_socket(sock, address, 0)
+        for option in options:
+            sock.setsockopt(*option)
+        # A raw socket has its "port" from birth, and then the kernel refuses V6ONLY with EINVAL.
+        if sock.family == socket.AF_INET6 and kind != socket.SOCK_RAW:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((address, port))
+        sock.setblocking(False)
+        if kind == socket.SOCK_STREAM:
+            sock.listen(BACKLOG)
     except OSError:
         sock.close()
         raise
     return sock
-
-
-def _bind_socket(sock: socket.socket, address: str, port: int) -> None:
-    # A raw socket has its "port" from birth, and then the kernel refuses V6ONLY with EINVAL.
-    if sock.family == socket.AF_INET6 and sock.type != socket.SOCK_RAW:
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    sock.bind((address, port))
-    sock.setblocking(False)
 
 
 def peer(address: Tuple[Any, ...]) -> str:

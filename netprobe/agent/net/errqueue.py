@@ -23,6 +23,9 @@ IPV6_RECVERR = 25
 IPV6_RECVHOPLIMIT = 51
 IPV6_HOPLIMIT = 52
 MSG_ERRQUEUE = 0x2000
+# Level and kind of the control messages beside a packet or an error.
+_TTL = ((socket.IPPROTO_IP, IP_TTL), (socket.IPPROTO_IPV6, IPV6_HOPLIMIT))
+_ERROR = ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR))
 
 # struct sock_extended_err of linux/errqueue.h: errno, origin, type, code, pad, info, data.
 _EXTENDED = struct.Struct("=IBBBBII")
@@ -69,12 +72,16 @@ class QueuedError(NamedTuple):
 
 def listen_for_errors(sock: socket.socket) -> None:
     """Ask the kernel to keep ICMP errors of this socket, and the TTL of what arrives."""
+    set_ip_option(sock, IP_RECVERR, IPV6_RECVERR, 1)
+    set_ip_option(sock, IP_RECVTTL, IPV6_RECVHOPLIMIT, 1)
+
+
+def set_ip_option(sock: socket.socket, option: int, option_v6: int, value: int) -> None:
+    """Set an option that IPv4 and IPv6 have under different numbers."""
     if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
-        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1)
+        sock.setsockopt(socket.IPPROTO_IPV6, option_v6, value)
     else:
-        sock.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
-        sock.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
+        sock.setsockopt(socket.IPPROTO_IP, option, value)
 
 
 def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
@@ -174,9 +181,7 @@ def _read_cause(ancillary: Tuple[Tuple[int, int, bytes], ...]) -> Optional[Conne
 def ttl_of(ancillary: Sequence[Tuple[int, int, bytes]]) -> Optional[int]:
     """The TTL or hop limit that the kernel put beside a received packet."""
     for level, kind, data in ancillary:
-        if (level == socket.IPPROTO_IP and kind == IP_TTL) or (
-            level == socket.IPPROTO_IPV6 and kind == IPV6_HOPLIMIT
-        ):
+        if (level, kind) in _TTL:
             return int(_INT.unpack_from(data)[0])
     return None
 
@@ -185,9 +190,7 @@ def _read_error(
     data: bytes, ancillary: Sequence[Tuple[int, int, bytes]], name: Optional[Tuple[str, int]]
 ) -> Optional[QueuedError]:
     for level, kind, body in ancillary:
-        if (level == socket.IPPROTO_IP and kind == IP_RECVERR) or (
-            level == socket.IPPROTO_IPV6 and kind == IPV6_RECVERR
-        ):
+        if (level, kind) in _ERROR:
             number, origin, type_, code, _, info, _ = _EXTENDED.unpack_from(body)
             offender = _read_offender(body[_EXTENDED.size :])
             to = name[0].partition("%")[0] if name else ""

@@ -39,15 +39,13 @@ def open_echo(target: ProbeTarget) -> EchoSocket:
     Datagram sockets need net.ipv4.ping_group_range, which Debian closes; raw ones CAP_NET_RAW. IPv6
     tries raw first: its datagram sockets do not say that our own firewall dropped a packet.
     """
+    first, second = _open_datagram, _open_raw
     if target.family == socket.AF_INET6:
-        try:
-            return _open_raw(target)
-        except OSError:
-            return _open_datagram(target)
+        first, second = second, first
     try:
-        return _open_datagram(target)
+        return first(target)
     except OSError:
-        return _open_raw(target)
+        return second(target)
 
 
 def _open_datagram(target: ProbeTarget) -> EchoSocket:

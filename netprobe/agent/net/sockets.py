@@ -5,10 +5,12 @@ import os
 import resource
 import socket
 import struct
+import sys
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .errqueue import listen_for_errors
+from .errqueue import listen_for_errors, set_ip_option
 
 # linux/in.h, linux/in6.h: numbers that the socket module of Python 3.6 does not name.
 IP_MINTTL = 21
@@ -29,6 +31,8 @@ RECEIVE_BYTES = 1024 * 1024
 
 _LINGER_RESET = struct.pack("=ii", 1, 0)
 _U32 = struct.Struct("=I")
+# struct sockaddr with family 0 (AF_UNSPEC), at least as long as a sockaddr_in.
+_NOWHERE = bytes(16)
 
 
 class ProbeTarget(NamedTuple):
@@ -83,7 +87,8 @@ def open_probe(
     try:
         listen_for_errors(sock)
         if min_ttl is not None:
-            set_min_ttl(sock, min_ttl)
+            # The kernel ignores segments that arrive with a lower TTL: a reset from farther away.
+            set_ip_option(sock, IP_MINTTL, IPV6_MINHOPCOUNT, min_ttl)
         if target.source is not None:
             bind_source(sock, target, port)
     except OSError:
@@ -117,21 +122,10 @@ def bind_source(sock: socket.socket, target: ProbeTarget, port: int = 0) -> None
     sock.bind(target.source_sockaddr(port))
 
 
-def set_min_ttl(sock: socket.socket, min_ttl: int) -> None:
-    """Let the kernel ignore segments that arrive with a lower TTL (a reset from farther away)."""
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MINHOPCOUNT, min_ttl)
-    else:
-        sock.setsockopt(socket.IPPROTO_IP, IP_MINTTL, min_ttl)
-
-
 def forbid_fragments(sock: socket.socket) -> None:
     """Set DF, and ignore what the kernel believes of the path's MTU (docs/network-facts.md, section
     8)."""
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
-    else:
-        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
+    set_ip_option(sock, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_PROBE)
 
 
 def padded(request: bytes, family: int, size: int, header: int) -> bytes:
@@ -141,10 +135,7 @@ def padded(request: bytes, family: int, size: int, header: int) -> bytes:
 
 def set_ttl(sock: socket.socket, ttl: int) -> None:
     """How many routers the packets of this socket may pass."""
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, ttl)
-    else:
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+    set_ip_option(sock, socket.IP_TTL, socket.IPV6_UNICAST_HOPS, ttl)
 
 
 def close_with_reset(sock: socket.socket) -> None:
@@ -158,10 +149,13 @@ def close_with_reset(sock: socket.socket) -> None:
 
 def tcp_socket_limit() -> int:
     """How many sockets the TCP engine may hold, out of the soft limit as it is now."""
+    return max(LEAST_FILES, min(MOST_FILES, int((file_limit() - RESERVED_FILES) * TCP_SHARE)))
+
+
+def file_limit() -> int:
+    """The soft limit of open files as it is now."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return MOST_FILES
-    return max(LEAST_FILES, min(MOST_FILES, int((soft - RESERVED_FILES) * TCP_SHARE)))
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 class SynState(NamedTuple):
@@ -191,54 +185,34 @@ def syn_state(sock: socket.socket) -> SynState:
     return SynState(timeouts, 1 + total, left)
 
 
-class Disconnect:
-    """Reset a connection by connect(AF_UNSPEC), which leaves a socket that can connect again.
+def disconnect(fds: List[int]) -> List[int]:
+    """Reset connections by connect(AF_UNSPEC): 0 for each socket that can then connect again.
 
     The socket module cannot say AF_UNSPEC, so this needs ctypes; where that is missing (some
-    distributions split it off) the caller closes the socket instead.
+    distributions split it off) no socket can, and the caller closes it instead.
     """
-
-    def __init__(self) -> None:
-        self._connect: Any = None
-        self._loaded = False
-        self._thorough: Optional[bool] = None
-        # struct sockaddr with family 0, at least as long as a sockaddr_in.
-        self._nowhere = bytes(16)
-
-    def __call__(self, sock: socket.socket) -> bool:
-        """Whether the socket is as good as new; if not, it must be closed."""
-        return self.many([sock.fileno()]) == [0]
-
-    def many(self, fds: List[int]) -> List[int]:
-        """For each of these sockets: 0 where it is as good as new."""
-        if not self._loaded:
-            self._load_connect()
-        if self._connect is None:
-            return [-1] * len(fds)
-        # A live connection leaves ECONNRESET pending on the socket; the next connect() clears it.
-        return list(map(self._connect, fds, repeat(self._nowhere), repeat(16)))
-
-    @property
-    def is_thorough(self) -> bool:
-        """Whether the socket also forgets its retransmissions: since Linux 5.6."""
-        if self._thorough is None:
-            self._thorough = _read_kernel_version() >= (5, 6)
-        return self._thorough
-
-    def _load_connect(self) -> None:
-        self._loaded = True
-        try:
-            import ctypes
-
-            self._connect = ctypes.CDLL(None).connect
-        except (ImportError, OSError, AttributeError):
-            pass  # then every connection ends by closing its socket
+    connect = _load_connect()
+    if connect is None:
+        return [-1] * len(fds)
+    # A live connection leaves ECONNRESET pending on the socket; the next connect() clears it.
+    return list(map(connect, fds, repeat(_NOWHERE), repeat(len(_NOWHERE))))
 
 
-def _read_kernel_version() -> Tuple[int, ...]:
-    """The first two numbers of the kernel's version."""
+@lru_cache(maxsize=None)
+def _load_connect() -> Any:
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).connect
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+@lru_cache(maxsize=None)
+def disconnect_is_thorough() -> bool:
+    """Whether ``disconnect`` makes a socket forget its retransmissions too: since Linux 5.6."""
     numbers = os.uname().release.split("-")[0].split(".")[:2]
-    return tuple(int(number) if number.isdigit() else 0 for number in numbers)
+    return [int(number) if number.isdigit() else 0 for number in numbers] >= [5, 6]
 
 
 def widen(sock: socket.socket) -> None:

@@ -12,23 +12,12 @@ ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT = 1, 4, 5, 8
 ALIVE = frozenset((ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT))
 
 _FIELDS = (
-    ("state", 0, "=B"),
-    ("retransmits", 2, "=B"),
-    ("snd_mss", 16, "=I"),
-    ("rcv_mss", 20, "=I"),
-    ("unacked", 24, "=I"),
-    ("lost", 32, "=I"),
-    ("retrans", 36, "=I"),
-    ("pmtu", 60, "=I"),
-    ("rtt_us", 68, "=I"),
-    ("advmss", 84, "=I"),
-    ("total_retrans", 100, "=I"),
-    ("bytes_acked", 120, "=Q"),
-    ("bytes_received", 128, "=Q"),
-    ("segs_out", 136, "=I"),
-    ("segs_in", 140, "=I"),
-    ("rcv_ooopack", 224, "=I"),
-)
+    ("state", 0, "=B"), ("retransmits", 2, "=B"), ("snd_mss", 16, "=I"), ("rcv_mss", 20, "=I"),
+    ("unacked", 24, "=I"), ("lost", 32, "=I"), ("retrans", 36, "=I"), ("pmtu", 60, "=I"),
+    ("rtt_us", 68, "=I"), ("advmss", 84, "=I"), ("total_retrans", 100, "=I"),
+    ("bytes_acked", 120, "=Q"), ("bytes_received", 128, "=Q"), ("segs_out", 136, "=I"),
+    ("segs_in", 140, "=I"), ("rcv_ooopack", 224, "=I"),
+)  # fmt: skip
 
 
 def tcp_facts(sock: socket.socket) -> Dict[str, int]:

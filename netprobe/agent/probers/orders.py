@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..core.agent import AgentCore
+from ..core.pump import Window
 from ..net.sockets import ProbeTarget, target_of
 from ..wire.answers import Done
 from ..wire.orders import ProbeOrder
@@ -68,15 +69,12 @@ class RunningOrder:
     def take(self, count: int) -> List[PortLook]:
         """Up to ``count`` ports to start: those never asked first, then those asked again."""
         taken: List[PortLook] = []
-        fresh = self._fresh
-        while fresh and len(taken) < count:
-            part, first, last = fresh.popleft()
-            end = min(last, first + count - len(taken) - 1)
-            taken += [(part, port, 1) for port in range(first, end + 1)]
-            if end < last:
-                fresh.appendleft((part, end + 1, last))
-        while len(taken) < count and self.again:
-            taken.append(self.again.popleft())
+        while len(taken) < count:
+            turn = self.take_alike(count - len(taken))
+            if turn is None:
+                break
+            part, look, ports = turn
+            taken += [(part, port, look) for port in ports]
         return taken
 
     def take_alike(self, count: int) -> Optional[Turn]:
@@ -109,10 +107,6 @@ class RunningOrder:
         """Whether there is nothing to start just now."""
         return not self._fresh and not self.again
 
-    def put_back(self, port_look: PortLook) -> None:
-        """Ask this port again: this host was short of something, or another look is due."""
-        self.again.append(port_look)
-
     def flush_outcomes(self, now: float) -> None:
         """Report the outcomes that there are, unless they may still wait for more."""
         if now - self._flushed_at > self.flush_s or len(self.outcomes) >= FLUSH_PORTS:
@@ -123,3 +117,43 @@ class RunningOrder:
         """Report the last outcomes, and the end of the order."""
         self.outcomes.flush()
         self._send(Done(self.id, cancelled))
+
+
+class TurnScheduler:
+    """The orders that still have something to start; they take turns."""
+
+    def __init__(self, agent: AgentCore, window: int) -> None:
+        self._agent = agent
+        self._pause_until = 0.0
+        self.window = Window(window)
+        self.queue: Deque[Any] = deque()
+
+    def add(self, order: RunningOrder) -> None:
+        """Let an order take its turns."""
+        if not order.queued:
+            order.queued = True
+            self.queue.append(order)
+
+    def remove(self, order: RunningOrder) -> None:
+        """Start nothing more of an order."""
+        if not order.queued:
+            return
+        order.queued = False
+        # Usually it has just had its turn and stands last; then thousands need no search.
+        if self.queue[-1] is order:
+            self.queue.pop()
+        else:
+            self.queue.remove(order)
+
+    def ask_later(self, order: RunningOrder, port_look: PortLook) -> None:
+        """Ask a port again when its order has its next turn: this host was short of something, or
+        another look is due."""
+        order.again.append(port_look)
+        self.add(order)
+
+    def rotate_orders(self) -> Iterator[Any]:
+        """Every order once, so that one large order does not hold up the others."""
+        for _ in range(len(self.queue)):
+            order = self.queue[0]
+            self.queue.rotate(-1)
+            yield order

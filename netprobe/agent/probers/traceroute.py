@@ -11,15 +11,15 @@ from typing import Deque, Dict, List, Optional
 
 from ..core.agent import AgentCore
 from ..core.loop import READ, WRITE, Timer
-from ..core.pace import Pacer
+from ..core.pace import Bucket
 from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from ..net.icmp import EchoSocket, echo_request, open_echo, quoted_sequence, read_echo_reply
-from ..net.sockets import ProbeTarget, open_probe, set_ttl, target_of
+from ..net.sockets import open_probe, set_ttl, target_of
 from ..wire.answers import Walked
 from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
 from ..wire.orders import WalkOrder
 from ..wire.parts import WalkHop
-from ..wire.templates import Template, pack_nonce
+from ..wire.templates import pack_nonce
 
 # A Linux router sends 6 errors at once, then one a second; one is left for another traceroute.
 WALKS_AT_ONCE = 5
@@ -53,12 +53,10 @@ class Walk:
     def __init__(self, agent: AgentCore, order: WalkOrder) -> None:
         self.id = order.id
         self.proto = order.proto
-        self.target: ProbeTarget = target_of(order.dst, order.src)
+        self.target = target_of(order.dst, order.src)
         self.port = order.port
         self.most = order.max_ttl
-        self.template: Optional[Template] = (
-            agent.templates[order.template] if order.template else None
-        )
+        self.template = agent.templates[order.template] if order.template else None
         self.hops: List[Hop] = []
         self.wave: List[Hop] = []
         self.failure: Optional[str] = None
@@ -78,7 +76,7 @@ class Walker:
     def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._loop = agent.loop
-        self._pacer = Pacer(WALKS_AT_ONCE, WALK_EVERY_S)
+        self._pacer = Bucket(1 / WALK_EVERY_S, WALKS_AT_ONCE)
         self._waiting: Deque[Walk] = deque()
         self._walks: Dict[int, Walk] = {}
         self._timer: Optional[Timer] = None
@@ -98,7 +96,7 @@ class Walker:
             self._timer.cancel()
 
     def _start_walks(self) -> None:
-        while self._waiting and self._pacer.take(self._loop.now()):
+        while self._waiting and self._pacer.take(1, self._loop.now()):
             walk = self._waiting.popleft()
             self._walks[walk.id] = walk
             self._send_wave(walk)
@@ -124,17 +122,15 @@ class Walker:
                 self._ask_hop(walk, hop)
             except OSError as error:
                 self._close_hop(hop)
-                walk.failure = self._name_failure(walk, error)
+                # An echo walk without even its first socket may not have one.
+                unopened = walk.hops[0].sock is None and not walk.hops[0].tries
+                no_echo = walk.proto == "icmp" and unopened
+                walk.failure = NO_PERMISSION if no_echo else name_of(error.errno)
                 break
         if walk.failure is not None:
             self._finish_walk(walk)
         else:
             self._check_walk(walk)
-
-    def _name_failure(self, walk: Walk, error: OSError) -> str:
-        if walk.proto == "icmp" and walk.hops[0].sock is None and not walk.hops[0].tries:
-            return NO_PERMISSION  # not even the first socket could be opened
-        return name_of(error.errno)
 
     def _open_hop(self, walk: Walk, hop: Hop) -> None:
         if walk.proto == "icmp":

@@ -71,15 +71,10 @@ class AgentStream:
         except OSError as error:
             self._report_not_opened(name_of(error.errno), False)
             return
-        code = self._sock.connect_ex(self._to)
-        if code == 0:
-            self._report_opened()
-        elif code in IN_PROGRESS:
+        # Where our own kernel refuses, no packet left the host, unless an ICMP error came.
+        if self._is_connecting(self._sock, False):
             self._timer = self._loop.call_later(self._limit_s, self._end_unanswered)
             self._watch_for(READ | WRITE)
-        else:
-            # Our own kernel refused: no packet left the host, unless an ICMP error says otherwise.
-            self._report_refused(code, self._read_error(self._sock), False)
 
     def _open_socket(self) -> socket.socket:
         sock = open_probe(self._target, socket.SOCK_STREAM)
@@ -94,17 +89,16 @@ class AgentStream:
             raise
         return sock
 
-    def _check_connect(self, sock: socket.socket) -> None:
+    def _is_connecting(self, sock: socket.socket, left: Optional[bool] = None) -> bool:
+        """Whether the connect is still out; else how it ended is reported."""
         code = sock.connect_ex(self._to)
+        if code in IN_PROGRESS:
+            return True
         if code == 0:
             self._report_opened()
-        elif code in IN_PROGRESS:
-            # An ICMP error may be in the queue before the errno is set.
-            error = self._read_error(sock)
-            if error is not None:
-                self._report_refused(error.errno, error)
         else:
-            self._report_refused(code, self._read_error(sock))
+            self._report_refused(code, self._read_error(sock), left)
+        return False
 
     def _report_refused(
         self, code: int, error: Optional[QueuedError], left: Optional[bool] = None
@@ -116,12 +110,7 @@ class AgentStream:
     def _end_unanswered(self) -> None:
         sock = self._sock
         assert sock is not None
-        code = sock.connect_ex(self._to)
-        if code == 0:
-            self._report_opened()
-        elif code not in IN_PROGRESS:
-            self._report_refused(code, self._read_error(sock))
-        else:
+        if self._is_connecting(sock):
             state = syn_state(sock)
             self._report_not_opened(NO_ANSWER, state.left, state.asked)
 
@@ -151,18 +140,10 @@ class AgentStream:
         rtt_us: Optional[int] = None,
         local: Optional[str] = None,
     ) -> None:
+        times, icmp, soft = self._measure_times(), self._icmp, self._soft
         self._agent.send(
             StreamOpened(
-                id=self.id,
-                times=self._measure_times(),
-                failure=failure,
-                left=left,
-                syns=syns,
-                rtt_us=rtt_us,
-                local=local,
-                icmp=self._icmp,
-                soft=self._soft,
-                tcp=self.facts(),
+                self.id, times, failure, left, syns, rtt_us, local, icmp, soft, self.facts()
             )
         )
 
@@ -214,7 +195,10 @@ class AgentStream:
         if sock is None:
             return
         if not self._open:
-            self._check_connect(sock)
+            # An ICMP error may be in the queue before the errno is set.
+            error = self._read_error(sock) if self._is_connecting(sock) else None
+            if error is not None:
+                self._report_refused(error.errno, error)
             return
         if events & WRITE:
             self._send_waiting()

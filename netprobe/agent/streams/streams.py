@@ -7,16 +7,7 @@ stream opened, since the last byte was sent and since the last one came.
 from typing import Dict
 
 from ..core.agent import AgentCore
-from ..wire.stream_messages import (
-    StreamAwaitOrder,
-    StreamCredit,
-    StreamDropOrder,
-    StreamInfo,
-    StreamInfoOrder,
-    StreamOpenOrder,
-    StreamSendOrder,
-    StreamShutOrder,
-)
+from ..wire import stream_messages as wire
 from .stream import AgentStream
 
 
@@ -27,38 +18,38 @@ class AgentStreams:
         self._agent = agent
         self._streams: Dict[int, AgentStream] = {}
 
-    def open(self, order: StreamOpenOrder) -> None:
+    def open(self, order: wire.StreamOpenOrder) -> None:
         """Open a connection; ``StreamOpened`` follows in any case."""
         stream = AgentStream(self._agent, order, self._forget_stream)
         self._streams[order.id] = stream
         stream.connect()
 
-    def send(self, order: StreamSendOrder) -> None:
+    def send(self, order: wire.StreamSendOrder) -> None:
         """Send bytes; credit for them is returned once the kernel has taken them."""
         if order.id in self._streams:
             self._streams[order.id].send(order.data)
 
-    def grant(self, order: StreamCredit) -> None:
+    def grant(self, order: wire.StreamCredit) -> None:
         """The coordinator has taken bytes: as many more may be read."""
         if order.id in self._streams:
             self._streams[order.id].grant(order.bytes)
 
-    def wait_for(self, order: StreamAwaitOrder) -> None:
+    def wait_for(self, order: wire.StreamAwaitOrder) -> None:
         """Report ``timeout`` if neither a byte nor an end comes in time."""
         if order.id in self._streams:
             self._streams[order.id].wait_for(order.ms / 1000.0)
 
-    def tell_info(self, order: StreamInfoOrder) -> None:
+    def tell_info(self, order: wire.StreamInfoOrder) -> None:
         """Tell TCP_INFO as it is now; None where the stream is over."""
         stream = self._streams.get(order.id)
-        self._agent.send(StreamInfo(order.id, None if stream is None else stream.facts()))
+        self._agent.send(wire.StreamInfo(order.id, None if stream is None else stream.facts()))
 
-    def shut(self, order: StreamShutOrder) -> None:
+    def shut(self, order: wire.StreamShutOrder) -> None:
         """Send a FIN after what waits."""
         if order.id in self._streams:
             self._streams[order.id].shut()
 
-    def drop(self, order: StreamDropOrder) -> None:
+    def drop(self, order: wire.StreamDropOrder) -> None:
         """Close a connection now."""
         if order.id in self._streams:
             self._streams[order.id].drop(order.reset)

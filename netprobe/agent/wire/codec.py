@@ -69,7 +69,8 @@ def _reader(shape: Any) -> Reader:
     arguments: Tuple[Any, ...] = getattr(shape, "__args__", None) or ()
     origin = getattr(shape, "__origin__", shape)
     if _NONE in arguments:
-        return _optional_reader(_reader(arguments[0]))
+        reader = _reader(arguments[0])
+        return lambda value: None if value is None else reader(value)
     if origin is list:
         return _list_reader(_reader(arguments[0]))
     if origin is tuple:
@@ -78,11 +79,9 @@ def _reader(shape: Any) -> Reader:
         return _dict_reader(_reader(arguments[1]))
     if hasattr(shape, "_fields"):
         return lambda values: read_record(shape, values)
-    return _SCALARS[shape]
-
-
-def _optional_reader(reader: Reader) -> Reader:
-    return lambda value: None if value is None else reader(value)
+    if shape is float:
+        return _read_float
+    return _read_bytes if shape is bytes else _exact_reader(shape)
 
 
 def _list_reader(reader: Reader) -> Reader:
@@ -114,11 +113,14 @@ def _dict_reader(reader: Reader) -> Reader:
     return read
 
 
-def _read_int(value: Any) -> int:
-    # A bool is an int to ``isinstance``, and none on the wire.
-    if type(value) is not int:
-        raise ValueError("expected a whole number, not %.40r" % (value,))
-    return value
+def _exact_reader(shape: Any) -> Reader:
+    def read(value: Any) -> Any:
+        # Not ``isinstance``: to that a bool is an int, and on the wire it is none.
+        if type(value) is not shape:
+            raise ValueError("expected %s, not %.40r" % (_WORDS[shape], value))
+        return value
+
+    return read
 
 
 def _read_float(value: Any) -> float:
@@ -128,18 +130,6 @@ def _read_float(value: Any) -> float:
     return float(value)
 
 
-def _read_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("expected a text, not %.40r" % (value,))
-    return value
-
-
-def _read_bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false, not %.40r" % (value,))
-    return value
-
-
 def _read_bytes(value: Any) -> bytes:
     try:
         return b64decode(_read_text(value), validate=True)
@@ -147,10 +137,5 @@ def _read_bytes(value: Any) -> bytes:
         raise ValueError("expected base64") from None
 
 
-_SCALARS: Dict[Any, Reader] = {
-    int: _read_int,
-    float: _read_float,
-    str: _read_text,
-    bool: _read_bool,
-    bytes: _read_bytes,
-}
+_WORDS = {int: "a whole number", str: "a text", bool: "true or false"}
+_read_text = _exact_reader(str)

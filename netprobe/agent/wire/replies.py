@@ -1,6 +1,5 @@
 """What came back on a socket: our listener's answer, another host's, our own bytes, or noise."""
 
-from base64 import b64encode
 from typing import NamedTuple, Optional, Tuple
 
 from .templates import Template
@@ -55,8 +54,3 @@ def read_stream(question: Question, data: bytes) -> Optional[Tuple[str, Optional
     if question.request.startswith(data):
         return None
     return answer, by
-
-
-def encode(data: bytes) -> str:
-    """Bytes as they cross the wire in ``data``."""
-    return b64encode(data[:MOST_BYTES]).decode("ascii")

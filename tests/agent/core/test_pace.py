@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.core.pace import Answers, Bucket, Pacer
+from netprobe.agent.core.pace import Answers, Bucket
 from netprobe.agent.probers.datagram.engine import waited_s
 from netprobe.agent.wire.parts import Pace
 
@@ -46,8 +46,8 @@ def test_rate_can_be_lifted() -> None:
 
 def test_pacer_is_what_an_icmp_rate_limit_answers() -> None:
     """Six at once, then one per interval."""
-    pacer = Pacer(6, 1.02)
-    sent = [step * 0.01 for step in range(1, 501) if pacer.take(100 + step * 0.01)]
+    pacer = Bucket(1 / 1.02, 6)
+    sent = [step * 0.01 for step in range(1, 501) if pacer.take(1, 100 + step * 0.01)]
 
     assert len(sent) == 6 + 4
     assert [at >= sent[0] + 1.02 * extra for extra, at in enumerate(sent[6:], 1)] == [True] * 4
@@ -55,13 +55,13 @@ def test_pacer_is_what_an_icmp_rate_limit_answers() -> None:
 
 def test_pacer_says_when() -> None:
     """wait_s is the time until take will succeed."""
-    pacer = Pacer(1, 2.0)
-    assert pacer.take(10.0)
+    pacer = Bucket(0.5, 1)
+    assert pacer.take(1, 10.0)
     wait_s = pacer.wait_s(10.0)
 
     assert wait_s == pytest.approx(2.0)
-    assert not pacer.take(10.0 + wait_s - 0.01)
-    assert pacer.take(10.0 + wait_s + 0.01)
+    assert not pacer.take(1, 10.0 + wait_s - 0.01)
+    assert pacer.take(1, 10.0 + wait_s + 0.01)
 
 
 def test_orders_to_one_destination_share_a_pacer() -> None:

@@ -351,7 +351,7 @@ def test_more_than_the_descriptors_allow_is_reported(
 ) -> None:
     """A low hard limit costs listeners, not the agent."""
     # Half of so few files is kept for connections.
-    monkeypatch.setattr("netprobe.agent.listeners.listeners._read_file_limit", lambda: 20)
+    monkeypatch.setattr("netprobe.agent.listeners.listeners.file_limit", lambda: 20)
     first = free_ports(V4, socket.SOCK_STREAM, 12)
     (item,) = desk.listen(block("tcp", V4, (first, first + 11)))
     assert item.up == [(first, first + 9)]

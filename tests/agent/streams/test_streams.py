@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from netprobe.agent.host.nameservers import read_servers
+from netprobe.agent.host.resolve import read_servers
 from netprobe.agent.streams.stream import CREDIT_BYTES
 from netprobe.agent.streams.streams import AgentStreams
 from netprobe.agent.wire.stream_messages import (

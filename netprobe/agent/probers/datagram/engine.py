@@ -152,7 +152,7 @@ class DatagramEngine(OrderKeeper):
                 self._end_look(order, flow)
 
     def _repeat_packet(self, order: DatagramOrder, flow: PendingFlow, now: float) -> None:
-        if order.pacer is not None and (order.queued or not order.pacer.take(now)):
+        if order.pacer is not None and (order.queued or not order.pacer.take(1, now)):
             flow.tries = TRIES  # no more in this look
             return
         flow.tries += 1
@@ -175,7 +175,7 @@ class DatagramEngine(OrderKeeper):
     def serve_channel(self, channel: Channel) -> None:
         """Read what has arrived; it may have made room for more."""
         self._read_channel(channel)
-        if self._scheduler:
+        if self._scheduler.queue:
             self._start_flows()
 
     def _read_channel(self, channel: Channel) -> None:

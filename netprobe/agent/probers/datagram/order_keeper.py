@@ -1,12 +1,12 @@
 """The orders of a datagram engine and their sockets, from the message to ``Done``."""
 
-import resource
 import socket
 from collections import deque
-from typing import Deque, Dict, Optional
+from typing import Any, Deque, Dict, Optional
 
 from ...core.agent import AgentCore
 from ...core.pump import SHORT_FOR_S, SHORT_S, Pump
+from ...net.sockets import file_limit
 from ...wire.failures import is_transient, name_of
 from ...wire.parts import OutcomeKind
 from ..outcomes import kind
@@ -49,8 +49,12 @@ class OrderKeeper:
 
     # Orders
 
+    def submit(self, order: Any) -> None:
+        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
+        self.take_order(DatagramOrder(self.agent, order))
+
     def take_order(self, order: DatagramOrder) -> None:
-        """Start an order now or when there is a socket for it; its outcomes and ``Done`` follow."""
+        """Start an order now or when there is a socket for it."""
         if self.is_full():
             self._backlog.append(order)
         else:
@@ -96,7 +100,9 @@ class OrderKeeper:
 
     def open_channel(self, order: DatagramOrder) -> None:
         """Give an order its socket. Raises OSError."""
-        order.channel = Channel(self.agent.loop, self.open_socket(order), self.serve_channel)
+        whole = order.size is not None
+        sock = self.open_socket(order)
+        order.channel = Channel(self.agent.loop, sock, whole, self.serve_channel)
         order.channel.order = order
 
     def close_channel(self, order: DatagramOrder) -> None:
@@ -129,7 +135,7 @@ class OrderKeeper:
 
     def resume(self) -> None:
         """The agent's output has drained: new probes may start again."""
-        if self._scheduler:
+        if self._scheduler.queue:
             self._pump.wake(0.0)
 
     def close(self) -> None:
@@ -138,7 +144,7 @@ class OrderKeeper:
             self.close_channel(order)
         self.orders = {}
         self._backlog.clear()
-        self._scheduler.clear()
+        self._scheduler.queue.clear()
         self._pump.stop()
 
     def finish_order(self, order: DatagramOrder, cancelled: bool = False) -> None:
@@ -172,7 +178,4 @@ class OrderKeeper:
 
 def most_orders() -> int:
     """How many orders, each with a socket, may be worked on at once: a part of the soft limit."""
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return MOST_ORDERS
-    return max(8, min(MOST_ORDERS, soft // 8))
+    return max(8, min(MOST_ORDERS, file_limit() // 8))

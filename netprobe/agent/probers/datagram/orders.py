@@ -5,9 +5,9 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ...core.agent import AgentCore
 from ...core.loop import READ, Loop
-from ...core.pace import Answers, Pacer
+from ...core.pace import Answers, Bucket
 from ...core.pump import YoungBatch
-from ...net.sockets import padded
+from ...net.sockets import forbid_fragments, padded, widen
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ...wire.templates import pack_nonce
@@ -23,10 +23,16 @@ WAITS = (0.0, *REPEAT_AT, 1.0)
 class Channel:
     """A socket that the loop watches. Echo orders share one; any other order has its own.
 
-    ``on_ready(channel)`` is called when there is something to read.
+    ``whole``: its packets are never fragmented. ``on_ready(channel)`` is called when there is
+    something to read.
     """
 
-    def __init__(self, loop: Loop, sock: socket.socket, on_ready: Callable[[Any], None]) -> None:
+    def __init__(
+        self, loop: Loop, sock: socket.socket, whole: bool, on_ready: Callable[[Any], None]
+    ) -> None:
+        widen(sock)
+        if whole:
+            forbid_fragments(sock)
         self._loop = loop
         self.sock = sock
         # The order that has this socket for itself.
@@ -74,7 +80,7 @@ class DatagramOrder(RunningOrder):
         self.attempts: Dict[int, int] = {}
         # Host-unreachable that came once; it is asked again.
         self.dead: Dict[int, OutcomeKind] = {}
-        self.pacer: Optional[Pacer] = None
+        self.pacer: Optional[Bucket] = None
         if self.pace is not None:
             self.pacer = agent.answers.pacer(self.target.address, self.target.source, self.pace)
         self.hold_until = 0.0

@@ -4,10 +4,9 @@ import socket
 from typing import Any, Optional, Tuple
 
 from ...net.errqueue import QueuedError
-from ...net.sockets import forbid_fragments, open_probe, widen
+from ...net.sockets import open_probe
 from ...wire import replies
 from ...wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ...wire.orders import ProbeOrder
 from ...wire.templates import NONCE_BYTES, pack_nonce
 from ..outcomes import kind
 from .engine import DatagramEngine, Matched
@@ -16,10 +15,6 @@ from .orders import Channel, DatagramOrder, PendingFlow
 
 class RawEngine(DatagramEngine):
     """All raw protocol orders of the agent, of one flow each; needs CAP_NET_RAW."""
-
-    def submit(self, order: ProbeOrder) -> None:
-        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
-        self.take_order(DatagramOrder(self.agent, order))
 
     def open_failure(self, error: OSError) -> str:
         """No raw socket is no permission, never silence."""
@@ -32,11 +27,7 @@ class RawEngine(DatagramEngine):
     def open_socket(self, order: DatagramOrder) -> socket.socket:
         """A raw socket of the protocol."""
         assert order.number is not None
-        sock = open_probe(order.target, socket.SOCK_RAW, order.number)
-        widen(sock)
-        if order.size is not None:
-            forbid_fragments(sock)
-        return sock
+        return open_probe(order.target, socket.SOCK_RAW, order.number)
 
     def transmit_packet(self, order: DatagramOrder, flow: PendingFlow) -> None:
         """Send a packet; the kernel adds the IP header."""

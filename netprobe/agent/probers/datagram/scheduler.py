@@ -1,11 +1,9 @@
 """Whose turn it is: which flows of which datagram order may start now."""
 
-from collections import deque
-from typing import Deque, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from ...core.agent import AgentCore
-from ...core.pump import Window
-from ..orders import PortLook
+from ..orders import PortLook, TurnScheduler
 from .orders import DatagramOrder
 
 WINDOW = 256
@@ -14,59 +12,22 @@ CHUNK = 32
 PAUSE_S = 0.05
 
 
-class DatagramScheduler:
-    """The orders that still have flows to start, within the window, the rate and their pace."""
+class DatagramScheduler(TurnScheduler):
+    """Starts flows within the window, the rate and their orders' pace."""
 
     def __init__(self, agent: AgentCore) -> None:
-        self._agent = agent
-        self._queue: Deque[DatagramOrder] = deque()
-        self._pause_until = 0.0
-        self.window = Window(WINDOW)
-
-    def __bool__(self) -> bool:
-        return bool(self._queue)
-
-    def add(self, order: DatagramOrder) -> None:
-        """Let an order take its turns."""
-        if not order.queued:
-            order.queued = True
-            self._queue.append(order)
-
-    def remove(self, order: DatagramOrder) -> None:
-        """Start nothing more of an order."""
-        if not order.queued:
-            return
-        order.queued = False
-        # It mostly has just had its turn, and stands last: thousands of orders need no search.
-        if self._queue[-1] is order:
-            self._queue.pop()
-        else:
-            self._queue.remove(order)
-
-    def ask_later(self, order: DatagramOrder, flow: PortLook) -> None:
-        """Start a flow again when its order has its next turn."""
-        order.put_back(flow)
-        self.add(order)
-
-    def clear(self) -> None:
-        """Forget every order."""
-        self._queue.clear()
+        TurnScheduler.__init__(self, agent, WINDOW)
 
     def pause(self, now: float) -> None:
         """Start nothing for a moment: our own host has no room for packets."""
         self._pause_until = now + PAUSE_S
 
     def take_turn(self, now: float) -> Optional[Tuple[DatagramOrder, List[PortLook]]]:
-        """The next chunk of one order; None where nothing may start now.
-
-        Orders take turns, so that one large order does not hold up the others.
-        """
+        """The next chunk of one order; None where nothing may start now."""
         room = min(CHUNK, self.window.room())
         if room <= 0 or now < self._pause_until or not self._agent.may_start():
             return None
-        for _ in range(len(self._queue)):
-            order = self._queue[0]
-            self._queue.rotate(-1)
+        for order in self.rotate_orders():
             if order.hold_until > now and not order.answered:
                 continue
             count = self._agent.rate.take(room, now)
@@ -83,7 +44,7 @@ class DatagramScheduler:
         if order.pacer is None:
             flows = order.take(count)
         else:
-            while len(flows) < count and not order.is_taken() and order.pacer.take(now):
+            while len(flows) < count and not order.is_taken() and order.pacer.take(1, now):
                 flows += order.take(1)
         if order.is_taken():
             self.remove(order)

@@ -4,9 +4,8 @@ import socket
 from typing import Any, Optional, Tuple
 
 from ...net.errqueue import QueuedError
-from ...net.sockets import UDP_HEADER, forbid_fragments, open_probe, widen
+from ...net.sockets import UDP_HEADER, open_probe
 from ...wire import replies
-from ...wire.orders import ProbeOrder
 from ...wire.templates import NONCE_BYTES, read_nonce
 from ..outcomes import kind
 from .engine import DatagramEngine, Matched
@@ -16,16 +15,9 @@ from .orders import Channel, DatagramOrder, PendingFlow
 class UdpEngine(DatagramEngine):
     """All UDP orders of the agent."""
 
-    def submit(self, order: ProbeOrder) -> None:
-        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
-        self.take_order(DatagramOrder(self.agent, order))
-
     def open_socket(self, order: DatagramOrder) -> socket.socket:
         """A socket whose port is known from the start."""
         sock = open_probe(order.target, socket.SOCK_DGRAM)
-        widen(sock)
-        if order.size is not None:
-            forbid_fragments(sock)
         if order.target.source is None:
             sock.bind(("", 0))
         order.outcomes.own_port = sock.getsockname()[1]

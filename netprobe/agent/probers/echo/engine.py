@@ -6,6 +6,7 @@ Wide first: every destination of an order is asked once before any is asked agai
 from typing import Any, Optional, Tuple
 
 from ...core.agent import AgentCore
+from ...host.hello import find_program
 from ...net.errqueue import QueuedError
 from ...net.icmp import HEADER_BYTES, echo_request, quoted_sequence, read_echo_reply
 from ...net.sockets import padded
@@ -16,7 +17,7 @@ from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
-from .ping_program import PingProgram, find_program
+from .ping_program import PingProgram
 from .sockets import EchoSockets, SentRequest
 
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that

@@ -11,13 +11,13 @@ from typing import Any, Callable, Deque, List, Optional
 
 from ...core.agent import AgentCore
 from ...core.loop import READ
+from ...host.hello import find_program
 from ...wire import replies
 from ...wire.failures import NO_ANSWER, NO_PERMISSION, name_of
 from ...wire.parts import OutcomeKind
 from ..datagram.orders import TRIES
 from ..outcomes import kind
 
-FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 MOST_AT_ONCE = 32
 ANSWERED, NOT_ANSWERED = 0, 1
 # RFC 863: a port that is never asked, only routed to.
@@ -143,21 +143,15 @@ def ping_command(order: Any, port: int) -> Optional[List[str]]:
     options = ["-c", "1", "-W", wait_s, "-q"]
     if order.target.source is not None:
         options += ["-I", order.target.source]
-    if order.target.family == socket.AF_INET6:
-        path = find_program("ping6")
-        if path is None:
-            path, options = find_program("ping"), ["-6", *options]
+    path = find_program("ping6") if order.target.family == socket.AF_INET6 else None
+    if path is None:
+        path = find_program("ping")
+        if order.target.family == socket.AF_INET6:
+            options = ["-6", *options]
+    if path is None:
+        path, options = find_program("ping"), ["-6", *options]
     else:
         path = find_program("ping")
     if path is None:
         return None
     return [path, *options, order.address_of(port)]
-
-
-def find_program(name: str) -> Optional[str]:
-    """The program's path, wherever a distribution puts it."""
-    for folder in FOLDERS:
-        path = os.path.join(folder, name)
-        if os.access(path, os.X_OK):
-            return path
-    return None

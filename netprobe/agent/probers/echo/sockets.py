@@ -4,7 +4,6 @@ from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 from ...core.loop import Loop
 from ...net.icmp import open_echo
-from ...net.sockets import forbid_fragments, widen
 from ..datagram.orders import Channel
 from .orders import RunningEchoOrder
 
@@ -40,10 +39,7 @@ class EchoChannel(Channel):
         self.users = 0
         self._sent: Dict[int, SentRequest] = {}
         self._next = 0
-        Channel.__init__(self, loop, opened.sock, on_ready)
-        widen(self.sock)
-        if order.size is not None:
-            forbid_fragments(self.sock)
+        Channel.__init__(self, loop, opened.sock, order.size is not None, on_ready)
 
     def note_request(self, request: SentRequest) -> int:
         """The sequence number of a request that is about to go."""

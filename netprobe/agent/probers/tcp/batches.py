@@ -92,7 +92,7 @@ class TcpOrder(RunningOrder):
         self.hold_until = 0.0
         self.slowest_s = 0.0
         self.short_since: Optional[float] = None
-        self.bound = pool.bound(self)
+        self.bound = pool.bound.target(self)
         # One list for all orders that take the same sockets; it stays the same object.
         self.shelf = pool.shelf(self, self.bound)
 

@@ -39,7 +39,6 @@ REUSE_WITHIN_S = 0.9
 SWIFT_S = 0.4
 
 OPEN = kind("connect", answer=replies.UNASKED)
-RESET_BY_PEER = kind("connect", REFUSED)
 
 _FD, _MASK = itemgetter(0), itemgetter(1)
 _shutdown = socket.SocketType.shutdown
@@ -91,11 +90,11 @@ class Completions:
         clean = set(map(_FD, events))
         for batch, indices in refused:
             if clean.issuperset(pick(batch.fds, indices)):
-                self._end_reset(batch, indices, now)
+                self._end_alike(batch, indices, errno.ECONNREFUSED, None, now, False)
                 continue
             resets = [index for index in indices if batch.fds[index] in clean]
             if resets:
-                self._end_reset(batch, resets, now)
+                self._end_alike(batch, resets, errno.ECONNREFUSED, None, now, False)
             rest = [index for index in indices if batch.fds[index] not in clean]
             self._end_failed(batch, rest, [errno.ECONNREFUSED] * len(rest), now)
 
@@ -184,17 +183,7 @@ class Completions:
             shelf.extend(pick(batch.socks, indices))
         fact = None if cause is None else cause[1]
         what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
-        at_host = is_at_host(what, batch.addresses[0][0])
-        self._note_outcome(batch, indices, what, now, at_host)
-
-    def _end_reset(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
-        if now - batch.started(indices[0]) > SWIFT_S:
-            for index in indices:
-                self._owner.take_failure((batch, index), None, errno.ECONNREFUSED)
-            return
-        self._forget_connects(batch, indices)
-        batch.part.order.shelf.extend(pick(batch.socks, indices))
-        self._note_outcome(batch, indices, RESET_BY_PEER, now, True)
+        self._note_outcome(batch, indices, what, now)
 
     def _call_off_connects(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
         """End connects that are out, so that their sockets can connect again."""
@@ -214,7 +203,7 @@ class Completions:
         self._forget_connects(batch, indices)
         # A FIN: a service that listens there sees a polite client.
         self._pool.part(order.shelf, pick(batch.socks, indices), now)
-        self._note_outcome(batch, indices, OPEN, now, True)
+        self._note_outcome(batch, indices, OPEN, now)
 
     def _forget_connects(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
         """Forget connects: they are no longer out."""
@@ -224,17 +213,12 @@ class Completions:
         self._window.answered(batch, len(indices))
 
     def _note_outcome(
-        self,
-        batch: ConnectBatch,
-        indices: Sequence[int],
-        what: OutcomeKind,
-        now: float,
-        at_host: bool,
+        self, batch: ConnectBatch, indices: Sequence[int], what: OutcomeKind, now: float
     ) -> None:
-        """Note the outcome of connects; ``at_host``: the destination itself answered."""
+        """Note the outcome of connects."""
         order = batch.part.order
         rtt_s: Optional[float] = None
-        if at_host:
+        if is_at_host(what, order.target.address):
             rtt_s = now - batch.started(sum(indices) / len(indices))
             self._owner.learn_rtt(order, now - batch.started(indices[0]))
         order.outcomes.add_many(pick(batch.ports, indices), what, rtt_s, batch.look)
@@ -242,10 +226,10 @@ class Completions:
 
 
 def is_at_host(what: OutcomeKind, address: str) -> bool:
-    """Whether the destination itself answered: by a reset, or by an ICMP error of its own."""
+    """Whether the destination itself answered: it opened, or by a reset or an ICMP error."""
     if what.icmp is not None:
         return what.icmp.offender == address
-    return what.failure == REFUSED
+    return what.failure in (None, REFUSED)
 
 
 @lru_cache(maxsize=256)

@@ -2,16 +2,15 @@
 
 import errno
 import socket
-from collections import deque
 from itertools import repeat
-from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 
 from ...core.agent import AgentCore
-from ...core.pump import SHORT_S, YOUNG_S, Window, short_for_long
+from ...core.pump import SHORT_S, YOUNG_S, short_for_long
 from ...net.errqueue import about, drain
 from ...net.sockets import is_own
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
-from ..orders import PortLook, ProbePart, Turn
+from ..orders import PortLook, ProbePart, Turn, TurnScheduler
 from ..outcomes import kind
 from .batches import ConnectBatch, TcpOrder, connect_ex
 from .socket_pool import SocketPool
@@ -32,38 +31,18 @@ YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 
 
-class ConnectScheduler:
-    """The orders that still have ports to start; ``owner`` takes connects that ended at once."""
+class ConnectScheduler(TurnScheduler):
+    """Starts connects; ``owner`` takes those that ended at once."""
 
     def __init__(
         self, agent: AgentCore, owner: "TcpEngine", pool: SocketPool, live: Dict[int, ConnectBatch]
     ) -> None:
-        self._agent = agent
+        TurnScheduler.__init__(self, agent, WINDOW)
         self._owner = owner
         self._pool = pool
         self._live = live
         self._now = agent.loop.now
         self._answers = agent.answers
-        self._pause_until = 0.0
-        self.window = Window(WINDOW)
-        self.queue: Deque[TcpOrder] = deque()
-
-    def remove(self, order: TcpOrder) -> None:
-        """Start nothing more of an order."""
-        if not order.queued:
-            return
-        order.queued = False
-        # Usually it has just had its turn and stands last; then thousands need no search.
-        if self.queue[-1] is order:
-            self.queue.pop()
-        else:
-            self.queue.remove(order)
-
-    def add(self, order: TcpOrder) -> None:
-        """Let an order take its turns."""
-        if not order.queued:
-            order.queued = True
-            self.queue.append(order)
 
     def start_next(self) -> int:
         """Start the next chunk of one order; 0 where nothing may start now."""
@@ -71,7 +50,8 @@ class ConnectScheduler:
         now = self._now()
         if room <= 0 or not self.queue or now < self._pause_until or not self._agent.may_start():
             return 0
-        order = self._next_order(now)
+        ready = (each for each in self.rotate_orders() if each.hold_until <= now or each.slowest_s)
+        order: Optional[TcpOrder] = next(ready, None)
         if order is None:
             return 0
         known = self._answers.knows(order.target.address)
@@ -88,15 +68,6 @@ class ConnectScheduler:
         if turn:
             self._connect_all(order, turn, now)
         return 1
-
-    def _next_order(self, now: float) -> Optional[TcpOrder]:
-        """Orders take turns, so that one large order does not hold up the others."""
-        for _ in range(len(self.queue)):
-            order = self.queue[0]
-            self.queue.rotate(-1)
-            if order.hold_until <= now or order.slowest_s:
-                return order
-        return None
 
     def _connect_all(self, order: TcpOrder, turn: Turn, now: float) -> None:
         # The hot half of the engine: whole chunks go through C loops (map, zip). Only connects that
@@ -155,11 +126,6 @@ class ConnectScheduler:
                 )
             return None
 
-    def ask_later(self, order: TcpOrder, port_look: PortLook) -> None:
-        """Give a port another turn."""
-        order.put_back(port_look)
-        self.add(order)
-
     def _is_short_for_long(self, order: TcpOrder) -> bool:
         """Whether this order has been short of a port or descriptor for too long to wait on."""
         now = self._now()
@@ -175,7 +141,7 @@ class ConnectScheduler:
             self._owner.take_open(part, port, look, sock, started)
             return
         error = about(drain(sock), order.target.address, port)
-        bound = self._pool.is_bound(sock)
+        bound = self._pool.bound.has(sock)
         self._pool.drop(sock)
         if code == errno.EISCONN or (
             bound and (code == errno.EADDRNOTAVAIL or _has_lost_source(order))

@@ -6,9 +6,10 @@ from collections import OrderedDict
 from typing import Dict, List, Optional, Tuple
 
 from ...net.sockets import (
-    Disconnect,
     ProbeTarget,
     close_with_reset,
+    disconnect,
+    disconnect_is_thorough,
     open_probe,
     set_ttl,
     tcp_socket_limit,
@@ -33,8 +34,7 @@ class SocketPool:
 
     def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
-        self._disconnect = Disconnect()
-        self._bound = BoundSockets()
+        self.bound = BoundSockets()
         self._shelves: Dict[ShelfKey, Shelf] = {}
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
@@ -45,11 +45,7 @@ class SocketPool:
     def measure(self) -> None:
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
-        self._bound.measure()
-
-    def bound(self, order: RunningOrder) -> Optional[ProbeTarget]:
-        """The order's target with the source address that its sockets keep; None: they do not."""
-        return self._bound.target(order)
+        self.bound.measure()
 
     def shelf(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> Shelf:
         """The idle sockets with an order's family, source address, TTL and TTL threshold."""
@@ -75,7 +71,7 @@ class SocketPool:
                 if shelf:
                     self.drop(shelf.pop())
                     break
-        sock = self._bound.open(bound, order.min_ttl) if bound is not None else None
+        sock = self.bound.open(bound, order.min_ttl) if bound is not None else None
         if sock is None:
             sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
         if order.ttl is not None:
@@ -84,14 +80,10 @@ class SocketPool:
         self._epoll.register(sock.fileno(), EVENTS)
         return sock
 
-    def is_bound(self, sock: socket.socket) -> bool:
-        """Whether a socket keeps its port."""
-        return self._bound.has(sock)
-
     def drop(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a FIN."""
         self.open -= 1
-        self._bound.forget(sock)
+        self.bound.forget(sock)
         sock.close()
 
     def part(self, shelf: Shelf, socks: List[socket.socket], now: float) -> None:
@@ -100,7 +92,7 @@ class SocketPool:
         most = min(MOST_PARTING, int(self._limit * PARTING_SHARE))
         for sock in socks:
             self._parted += 1
-            if self._parted <= FEW or len(parting) >= most or not self._disconnect.is_thorough:
+            if self._parted <= FEW or len(parting) >= most or not disconnect_is_thorough():
                 self.drop(sock)
                 continue
             try:
@@ -116,7 +108,7 @@ class SocketPool:
         if not parting:
             return
         fds = [fd for fd, mask in events if mask & select.EPOLLHUP and fd in parting]
-        for fd, failed in zip(fds, self._disconnect.many(fds)):
+        for fd, failed in zip(fds, disconnect(fds)):
             _, shelf, sock = parting.pop(fd)
             if failed:
                 self.reset(sock)
@@ -132,12 +124,12 @@ class SocketPool:
     def reset(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a reset."""
         self.open -= 1
-        self._bound.forget(sock)
+        self.bound.forget(sock)
         close_with_reset(sock)
 
     def recycle(self, shelf: Shelf, sock: socket.socket) -> None:
         """Reset an open connection and keep its socket, where that can be done."""
-        if self._disconnect(sock):
+        if disconnect([sock.fileno()]) == [0]:
             shelf.append(sock)
         else:
             self.reset(sock)

@@ -17,6 +17,8 @@ import pytest
 
 from netprobe.agent.core import pump
 from netprobe.agent.core.loop import READ
+from netprobe.agent.host import hello
+from netprobe.agent.host.hello import find_program
 from netprobe.agent.net.icmp import (
     EchoSocket,
     checksum,
@@ -26,10 +28,9 @@ from netprobe.agent.net.icmp import (
 )
 from netprobe.agent.net.sockets import ProbeTarget
 from netprobe.agent.probers.datagram.orders import PendingFlow
-from netprobe.agent.probers.echo import ping_program, sockets
+from netprobe.agent.probers.echo import sockets
 from netprobe.agent.probers.echo.engine import EchoEngine
 from netprobe.agent.probers.echo.orders import RunningEchoOrder
-from netprobe.agent.probers.echo.ping_program import find_program
 from netprobe.agent.wire.answers import Done, EchoOutcomes
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.agent.wire.templates import pack_nonce, read_nonce
@@ -507,7 +508,7 @@ def test_the_ping_program_asks_every_destination(
     program = tmp_path / "ping"
     program.write_text('#!/bin/sh\nfor to; do :; done\ncase "$to" in *.2) exit 1;; esac\n')
     program.chmod(0o755)
-    monkeypatch.setattr(ping_program, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(hello, "PROGRAM_FOLDERS", (str(tmp_path),))
     monkeypatch.setattr(sockets, "open_echo", refuse)
     names = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     for number in (1, 2):
