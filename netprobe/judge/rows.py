@@ -53,8 +53,16 @@ class VerdictRow:
     because: str
 
 
-def _make_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow:
-    """A row of ``symptoms | protocols | listeners | witnesses``, ``verdict state reason proof``."""
+def _read_table(*rows: tuple[str, str, str, str]) -> tuple[VerdictRow, ...]:
+    """Rows as tables write them.
+
+    ``symptoms | protocols | listeners | witnesses``, ``verdict state reason proof``, the places,
+    and the sentence.
+    """
+    return tuple(_read_row(*row) for row in rows)
+
+
+def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow:
     verdict, state, reason, proof = conclusion.split()
     # The tables are literals, and tests/judge checks every word of them against the model's.
     return VerdictRow(
@@ -65,468 +73,269 @@ def _make_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 
-ALLOWED: Final[tuple[VerdictRow, ...]] = (
+ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
-    _make_row(
-        "nonce | * | * | *", "pass open nonce-answer nonce", "",
-        "our listener on {destination} answered the nonce",
-    ),
-    _make_row(
-        "service | tcp | * | *", "pass open syn-ack service", "",
-        "the service answered: {said}{holder}",
-    ),
-    _make_row(
-        "service | * | * | *", "pass open udp-response service", "",
-        "the service answered: {said}{holder}",
-    ),
-    _make_row("echo | * | * | *", "pass open echo-reply service", "", "an echo reply came back"),
-    _make_row(
-        "foreign | * | * | *", "inconclusive open foreign-answer none", "path service",
-        "{answered_by} answered instead of {destination}: an address translation or a shared "
-        "address sends this flow elsewhere",
-    ),
-    _make_row(
-        "reflected | * | * | *", "inconclusive open reflected none", "path service",
-        "our own bytes came back: something reflects what it gets, and it is not our listener",
-    ),
-    _make_row(
-        f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
-        "{destination}'s agent received the probe on its own socket",
-    ),
-    _make_row(
-        f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
-        "the connection opened and {destination}'s packet capture saw it, though something else "
-        "than our listener accepted it",
-    ),
-    _make_row(
-        f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive open false-open none", "path",
-        "something answered, but {destination}'s packet capture never saw the probe: a proxy or a "
-        "translation on the way answers for it",
-    ),
-    _make_row(
-        f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none", "path service",
-        "something answered, but our listener on {destination} never saw the probe: a proxy, a "
-        "virtual address or a translation answers for it",
-    ),
-    _make_row(
-        "other | tcp | * | *", "inconclusive open syn-ack handshake", "service",
-        "the port is open, but it is not the expected service: {said}{holder}",
-    ),
-    _make_row(
-        "tls | * | * | *", "inconclusive open tls-not-expected handshake", "service",
-        "the port is open, but it speaks TLS where plaintext is expected: {said}{holder}",
-    ),
-    _make_row(
-        "plaintext | * | * | *", "inconclusive open plaintext-not-tls handshake", "service",
-        "the port is open, but it does not speak TLS, which is expected: {said}{holder}",
-    ),
-    _make_row(
-        "other | * | * | *", "inconclusive open udp-response none", "service",
-        "something answered, but it is not the expected service: {said}{holder}",
-    ),
-    _make_row(
-        "silent closed reset-after-open | tcp | * | *", "inconclusive open syn-ack handshake",
-        "path service",
-        "the connection opened, but the service did not answer when it was asked who it is{holder}",
-    ),
-    _make_row(
-        "unasked | udp | closed loopback | *", "pass open udp-response handshake", "",
-        "an answer came although no socket of {destination} listens on that address: an address "
-        "translation (NodePort, hostPort, VIP) takes it",
-    ),
-    _make_row(
-        "unasked | udp | * | *", "pass open udp-response handshake", "",
-        "the port answered{holder}: the flow gets through both ways; who it is was not asked",
-    ),
-    _make_row(
-        "silent closed reset-after-open unasked | udp icmp ipproto | * | *",
-        "inconclusive open udp-response none", "service",
-        "something answered, but nothing of use{holder}",
-    ),
-    _make_row(
-        "unasked | tcp | live | *", "pass open syn-ack handshake", "",
-        "the connection opened{holder}; nothing was sent",
-    ),
-    _make_row(
-        "unasked | tcp | closed loopback | *", "pass open syn-ack handshake", "",
-        "the connection opened although no socket of {destination} listens on that address: an "
-        "address translation (NodePort, hostPort, VIP) takes it",
-    ),
-    _make_row(
-        "unasked | tcp | * | *", "pass open syn-ack handshake", "",
-        "something accepted the connection; nothing was sent",
-    ),
+    ("nonce | * | * | *", "pass open nonce-answer nonce", "",
+     "our listener on {destination} answered the nonce"),
+    ("service | tcp | * | *", "pass open syn-ack service", "",
+     "the service answered: {said}{holder}"),
+    ("service | * | * | *", "pass open udp-response service", "",
+     "the service answered: {said}{holder}"),
+    ("echo | * | * | *", "pass open echo-reply service", "", "an echo reply came back"),
+    ("foreign | * | * | *", "inconclusive open foreign-answer none", "path service",
+     "{answered_by} answered instead of {destination}: an address translation or a shared address "
+     "sends this flow elsewhere"),
+    ("reflected | * | * | *", "inconclusive open reflected none", "path service",
+     "our own bytes came back: something reflects what it gets, and it is not our listener"),
+    (f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
+     "{destination}'s agent received the probe on its own socket"),
+    (f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
+     "the connection opened and {destination}'s packet capture saw it, though something else than "
+     "our listener accepted it"),
+    (f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive open false-open none", "path",
+     "something answered, but {destination}'s packet capture never saw the probe: a proxy or a "
+     "translation on the way answers for it"),
+    (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none", "path service",
+     "something answered, but our listener on {destination} never saw the probe: a proxy, a "
+     "virtual address or a translation answers for it"),
+    ("other | tcp | * | *", "inconclusive open syn-ack handshake", "service",
+     "the port is open, but it is not the expected service: {said}{holder}"),
+    ("tls | * | * | *", "inconclusive open tls-not-expected handshake", "service",
+     "the port is open, but it speaks TLS where plaintext is expected: {said}{holder}"),
+    ("plaintext | * | * | *", "inconclusive open plaintext-not-tls handshake", "service",
+     "the port is open, but it does not speak TLS, which is expected: {said}{holder}"),
+    ("other | * | * | *", "inconclusive open udp-response none", "service",
+     "something answered, but it is not the expected service: {said}{holder}"),
+    ("silent closed reset-after-open | tcp | * | *", "inconclusive open syn-ack handshake",
+     "path service",
+     "the connection opened, but the service did not answer when it was asked who it is{holder}"),
+    ("unasked | udp | closed loopback | *", "pass open udp-response handshake", "",
+     "an answer came although no socket of {destination} listens on that address: an address "
+     "translation (NodePort, hostPort, VIP) takes it"),
+    ("unasked | udp | * | *", "pass open udp-response handshake", "",
+     "the port answered{holder}: the flow gets through both ways; who it is was not asked"),
+    ("silent closed reset-after-open unasked | udp icmp ipproto | * | *",
+     "inconclusive open udp-response none", "service",
+     "something answered, but nothing of use{holder}"),
+    ("unasked | tcp | live | *", "pass open syn-ack handshake", "",
+     "the connection opened{holder}; nothing was sent"),
+    ("unasked | tcp | closed loopback | *", "pass open syn-ack handshake", "",
+     "the connection opened although no socket of {destination} listens on that address: an "
+     "address translation (NodePort, hostPort, VIP) takes it"),
+    ("unasked | tcp | * | *", "pass open syn-ack handshake", "",
+     "something accepted the connection; nothing was sent"),
     # --- through a proxy ---------------------------------------------------------------------
-    _make_row("tunnel | * | * | *", "pass open proxy-tunnel handshake", "", "{said}"),
-    _make_row(
-        "proxy-denies | * | * | *", "blocked filtered {failure} none", "path",
-        "{said}: the proxy does not let it through",
-    ),
+    ("tunnel | * | * | *", "pass open proxy-tunnel handshake", "", "{said}"),
+    ("proxy-denies | * | * | *", "blocked filtered {failure} none", "path",
+     "{said}: the proxy does not let it through"),
     # Whether the proxy, a firewall behind it or the destination is at fault, only its log tells.
-    _make_row(
-        "proxy-fails | * | * | *", "inconclusive unknown {failure} none",
-        "destination host path service", "{said}: the proxy did not get there, or did not try",
-    ),
-    _make_row(
-        "proxy-odd | * | * | *", "inconclusive unknown {failure} none", "path",
-        "{said}: what answers is no HTTP proxy, or none that answers",
-    ),
-    _make_row(
-        "proxy-unreached | * | * | *", "blocked filtered {failure} none", "path source",
-        "{said}: the proxy cannot be reached",
-    ),
+    ("proxy-fails | * | * | *", "inconclusive unknown {failure} none",
+     "destination host path service", "{said}: the proxy did not get there, or did not try"),
+    ("proxy-odd | * | * | *", "inconclusive unknown {failure} none", "path",
+     "{said}: what answers is no HTTP proxy, or none that answers"),
+    ("proxy-unreached | * | * | *", "blocked filtered {failure} none", "path source",
+     "{said}: the proxy cannot be reached"),
     # --- refusals ----------------------------------------------------------------------------
-    _make_row(
-        "intercepted | * | * | *", "inconclusive open false-open none", "path",
-        "something answers for {address}: {said}",
-    ),
-    _make_row(
-        "reset-here | * | * | *", "blocked filtered local-firewall none", "source",
-        "refused, but no packet left {source}: its own firewall resets it",
-    ),
-    _make_row(
-        "reset-forged | * | * | *", "blocked filtered reset none", "path",
-        "refused by a reset that came from nearer than {address}: a firewall on the way forges it",
-    ),
-    _make_row(
-        "reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
-        "blocked filtered reset none", "destination",
-        "refused although our listener is up, and {destination}'s packet capture saw the request "
-        "arrive: {destination}'s own firewall resets it",
-    ),
-    _make_row(
-        "reset reset-full-ttl reset-blind reset-genuine | * | ours | not-captured",
-        "blocked filtered reset none", "path source",
-        "refused although our listener is up, and {destination}'s packet capture never saw the "
-        "request: a firewall on the way forges the reset",
-    ),
-    _make_row(
-        "reset-genuine | * | ours live | *", "blocked filtered reset none", "destination",
-        "refused although {listening}, by a reset from the destination's own distance: its own "
-        "firewall resets it",
-    ),
-    _make_row(
-        "reset reset-full-ttl reset-blind | * | ours live | *", "blocked filtered reset none",
-        "destination path source", "refused although {listening}: a firewall resets it",
-    ),
-    _make_row(
-        "reset reset-full-ttl reset-blind reset-genuine | * | loopback | *",
-        "inconclusive closed reset none", "service",
-        "refused: on {destination} {owner} holds the port, and no socket does on {address}",
-    ),
-    _make_row(
-        "port-unreach | * | loopback | *", "inconclusive closed port-unreach none", "service",
-        "refused: on {destination} {owner} holds the port, and no socket does on {address}",
-    ),
-    _make_row(
-        "reset-blind | * | * | *", "inconclusive closed reset none", "destination path source",
-        "refused, but this host's kernel is older than 5.8 and cannot say by whom: the "
-        "destination or a firewall",
-    ),
-    _make_row(
-        "reset-full-ttl | * | * | *", "inconclusive closed reset none", "destination path service",
-        "refused, by a reset whose TTL no router has lowered, although the way to {address} goes "
-        "through a gateway: that gateway may have made it, and nothing else tells what answers of "
-        "{address} look like",
-    ),
-    _make_row(
-        "reset reset-genuine | * | closed | *", "pass closed reset refusal", "",
-        "{destination} refused it itself, and its agent says that nothing listens there{note}",
-    ),
-    _make_row(
-        "reset-genuine | * | * | *", "pass closed reset refusal", "",
-        "{address} refused it, by a reset from its own distance, and nothing is known to listen "
-        "there; without an agent there, a rejecting firewall of the destination would look the "
-        "same",
-    ),
-    _make_row(
-        "reset | * | * | *", "pass closed reset refusal", "",
-        "{address} refused it, and nothing is known to listen there; without an agent there, a "
-        "rejecting firewall would look the same",
-    ),
-    _make_row(
-        "port-unreach | * | ours live | *", "blocked filtered port-unreach none", "destination",
-        "port-unreachable from {address} although {listening}: its own firewall rejects it",
-    ),
-    _make_row(
-        "proto-unreach | * | ours live | *", "blocked filtered proto-unreach none", "destination",
-        "protocol-unreachable from {address} although {listening}: its own firewall rejects it",
-    ),
-    _make_row(
-        "port-unreach | * | closed | *", "pass closed port-unreach refusal", "",
-        "{destination} answered port-unreachable, and its agent says that nothing listens "
-        "there{note}",
-    ),
-    _make_row(
-        "port-unreach | * | * | *", "pass closed port-unreach refusal", "",
-        "{address} answered port-unreachable, and nothing is known to listen there; without an "
-        "agent there, a rejecting firewall of the destination would look the same",
-    ),
-    _make_row(
-        "proto-unreach | * | * | *", "pass closed proto-unreach refusal", "",
-        "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
-        "protocol there yet",
-    ),
-    _make_row(
-        "rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
-        "{icmp} from {offender}, which is the destination itself: its own firewall rejects it",
-    ),
-    _make_row(
-        "rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",
-        "{icmp} from {offender}, a router on the way",
-    ),
-    _make_row(
-        "rejected-by-source | * | * | *", "blocked filtered local-firewall none", "source",
-        "{icmp} from {source}'s own address: its own firewall rejects it",
-    ),
-    _make_row(
-        "rejected-by-somebody | * | * | *", "blocked filtered {failure} none", "destination path",
-        "{failure}, but this host's kernel is older than 5.8 and cannot say by whom",
-    ),
-    _make_row(
-        "router-no-route | * | * | *", "blocked unreachable net-unreach none", "path",
-        "{icmp} from {offender}: that router has no route to {address}",
-    ),
-    _make_row(
-        "routing-loop | * | * | *", "blocked unreachable routing-loop none", "path",
-        "{icmp} from {offender}: the packets to {address} used up their TTL there, so routers "
-        "send them round in a loop",
-    ),
-    _make_row(
-        "host-down | * | * | *", "blocked unreachable host-down none", "host",
-        "nobody on its network answers for {address} ({icmp} from {offender} after {elapsed}): "
-        "the host is down, or the address is not on it",
-    ),
-    _make_row(
-        "host-known-down | * | * | *", "blocked unreachable host-down none", "host",
-        "{look}; other probes of {source} were told that nobody on its network answers for "
-        "{address}",
-    ),
-    _make_row(
-        "no-neighbour | * | * | *", "blocked unreachable host-unreach none", "destination path",
-        "{destination} has {address} and is up, but {source} on the same network gets no answer "
-        "to its ARP or neighbour requests: the network between them does not carry them (isolated "
-        "ports, another VLAN), or a neighbour table is full",
-    ),
-    _make_row(
-        "no-route | * | * | *", "blocked unreachable no-route none", "source",
-        "{source}'s own routing table has no way to {address} ({failure})",
-    ),
-    _make_row(
-        "stuck | * | * | *", "blocked filtered local-firewall none", "source",
-        "no packet left {source}: its own firewall drops it ({look})",
-    ),
-    _make_row(
-        "no-room | * | * | *", "blocked filtered no-buffers none", "source",
-        "no packet left {source}: its kernel has no room for it (ENOBUFS): {said}",
-    ),
-    _make_row(
-        "name-not-resolved | * | * | *", "blocked unknown name-not-resolved none", "source",
-        "{source} cannot resolve {address}: {said}",
-    ),
-    _make_row(
-        "no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-        "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)",
-    ),
-    _make_row(
-        "no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-        "{source} does not have the source address that the inventory gives",
-    ),
-    _make_row(
-        "unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-        "{source}'s kernel answered {failure}, which says nothing of the network",
-    ),
+    ("intercepted | * | * | *", "inconclusive open false-open none", "path",
+     "something answers for {address}: {said}"),
+    ("reset-here | * | * | *", "blocked filtered local-firewall none", "source",
+     "refused, but no packet left {source}: its own firewall resets it"),
+    ("reset-forged | * | * | *", "blocked filtered reset none", "path",
+     "refused by a reset that came from nearer than {address}: a firewall on the way forges it"),
+    ("reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
+     "blocked filtered reset none", "destination",
+     "refused although our listener is up, and {destination}'s packet capture saw the request "
+     "arrive: {destination}'s own firewall resets it"),
+    ("reset reset-full-ttl reset-blind reset-genuine | * | ours | not-captured",
+     "blocked filtered reset none", "path source",
+     "refused although our listener is up, and {destination}'s packet capture never saw the "
+     "request: a firewall on the way forges the reset"),
+    ("reset-genuine | * | ours live | *", "blocked filtered reset none", "destination",
+     "refused although {listening}, by a reset from the destination's own distance: its own "
+     "firewall resets it"),
+    ("reset reset-full-ttl reset-blind | * | ours live | *", "blocked filtered reset none",
+     "destination path source", "refused although {listening}: a firewall resets it"),
+    ("reset reset-full-ttl reset-blind reset-genuine | * | loopback | *",
+     "inconclusive closed reset none", "service",
+     "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
+    ("port-unreach | * | loopback | *", "inconclusive closed port-unreach none", "service",
+     "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
+    ("reset-blind | * | * | *", "inconclusive closed reset none", "destination path source",
+     "refused, but this host's kernel is older than 5.8 and cannot say by whom: the destination or "
+     "a firewall"),
+    ("reset-full-ttl | * | * | *", "inconclusive closed reset none", "destination path service",
+     "refused, by a reset whose TTL no router has lowered, although the way to {address} goes "
+     "through a gateway: that gateway may have made it, and nothing else tells what answers of "
+     "{address} look like"),
+    ("reset reset-genuine | * | closed | *", "pass closed reset refusal", "",
+     "{destination} refused it itself, and its agent says that nothing listens there{note}"),
+    ("reset-genuine | * | * | *", "pass closed reset refusal", "",
+     "{address} refused it, by a reset from its own distance, and nothing is known to listen "
+     "there; without an agent there, a rejecting firewall of the destination would look the same"),
+    ("reset | * | * | *", "pass closed reset refusal", "",
+     "{address} refused it, and nothing is known to listen there; without an agent there, a "
+     "rejecting firewall would look the same"),
+    ("port-unreach | * | ours live | *", "blocked filtered port-unreach none", "destination",
+     "port-unreachable from {address} although {listening}: its own firewall rejects it"),
+    ("proto-unreach | * | ours live | *", "blocked filtered proto-unreach none", "destination",
+     "protocol-unreachable from {address} although {listening}: its own firewall rejects it"),
+    ("port-unreach | * | closed | *", "pass closed port-unreach refusal", "",
+     "{destination} answered port-unreachable, and its agent says that nothing listens "
+     "there{note}"),
+    ("port-unreach | * | * | *", "pass closed port-unreach refusal", "",
+     "{address} answered port-unreachable, and nothing is known to listen there; without an agent "
+     "there, a rejecting firewall of the destination would look the same"),
+    ("proto-unreach | * | * | *", "pass closed proto-unreach refusal", "",
+     "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
+     "protocol there yet"),
+    ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
+     "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
+    ("rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",
+     "{icmp} from {offender}, a router on the way"),
+    ("rejected-by-source | * | * | *", "blocked filtered local-firewall none", "source",
+     "{icmp} from {source}'s own address: its own firewall rejects it"),
+    ("rejected-by-somebody | * | * | *", "blocked filtered {failure} none", "destination path",
+     "{failure}, but this host's kernel is older than 5.8 and cannot say by whom"),
+    ("router-no-route | * | * | *", "blocked unreachable net-unreach none", "path",
+     "{icmp} from {offender}: that router has no route to {address}"),
+    ("routing-loop | * | * | *", "blocked unreachable routing-loop none", "path",
+     "{icmp} from {offender}: the packets to {address} used up their TTL there, so routers send "
+     "them round in a loop"),
+    ("host-down | * | * | *", "blocked unreachable host-down none", "host",
+     "nobody on its network answers for {address} ({icmp} from {offender} after {elapsed}): the "
+     "host is down, or the address is not on it"),
+    ("host-known-down | * | * | *", "blocked unreachable host-down none", "host",
+     "{look}; other probes of {source} were told that nobody on its network answers for {address}"),
+    ("no-neighbour | * | * | *", "blocked unreachable host-unreach none", "destination path",
+     "{destination} has {address} and is up, but {source} on the same network gets no answer to "
+     "its ARP or neighbour requests: the network between them does not carry them (isolated ports, "
+     "another VLAN), or a neighbour table is full"),
+    ("no-route | * | * | *", "blocked unreachable no-route none", "source",
+     "{source}'s own routing table has no way to {address} ({failure})"),
+    ("stuck | * | * | *", "blocked filtered local-firewall none", "source",
+     "no packet left {source}: its own firewall drops it ({look})"),
+    ("no-room | * | * | *", "blocked filtered no-buffers none", "source",
+     "no packet left {source}: its kernel has no room for it (ENOBUFS): {said}"),
+    ("name-not-resolved | * | * | *", "blocked unknown name-not-resolved none", "source",
+     "{source} cannot resolve {address}: {said}"),
+    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
+     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
+    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
+     "{source} does not have the source address that the inventory gives"),
+    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
+     "{source}'s kernel answered {failure}, which says nothing of the network"),
     # --- silence -----------------------------------------------------------------------------
-    _make_row(
-        "silence silence-maybe-stuck | * | * | answer-arrived", "blocked filtered no-response none",
-        "source",
-        "{look}; yet the answer came to {source}'s interface: its own firewall or kernel "
-        "(rp_filter, conntrack) drops it",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | * | * | no-way-back", "blocked filtered no-response none",
-        "return-path", "{look}; {destination} cannot answer",
-    ),
-    _make_row(
-        "sent | * | * | no-way-back", "inconclusive open|filtered no-response none", "return-path",
-        "{look}; {destination} cannot answer, also not with an error message",
-    ),
+    ("silence silence-maybe-stuck | * | * | answer-arrived", "blocked filtered no-response none",
+     "source",
+     "{look}; yet the answer came to {source}'s interface: its own firewall or kernel (rp_filter, "
+     "conntrack) drops it"),
+    ("silence silence-maybe-stuck | * | * | no-way-back", "blocked filtered no-response none",
+     "return-path", "{look}; {destination} cannot answer"),
+    ("sent | * | * | no-way-back", "inconclusive open|filtered no-response none", "return-path",
+     "{look}; {destination} cannot answer, also not with an error message"),
     # RFC 3704: the filter comes before the destination's firewall and sockets.
-    _make_row(
-        "silence silence-maybe-stuck sent | * | * | reverse-path",
-        "blocked filtered reverse-path-filter none", "destination",
-        "{look}; {destination}'s packet capture saw it arrive on {filtered_at}, where the "
-        "reverse-path filter (rp_filter) is strict, but the route back leaves by {way_out}: its "
-        "kernel drops it",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | ours | socket", "blocked filtered no-response none",
-        "destination return-path source",
-        "{look}; the request reached {destination}'s listener, and the answer never came back",
-    ),
-    _make_row(
-        "silence sent | udp | ours | socket", "blocked filtered no-response none",
-        "return-path source",
-        "{look}; the datagram reached {destination}'s listener, and its answer never came back",
-    ),
+    ("silence silence-maybe-stuck sent | * | * | reverse-path",
+     "blocked filtered reverse-path-filter none", "destination",
+     "{look}; {destination}'s packet capture saw it arrive on {filtered_at}, where the "
+     "reverse-path filter (rp_filter) is strict, but the route back leaves by {way_out}: its "
+     "kernel drops it"),
+    ("silence silence-maybe-stuck | tcp | ours | socket", "blocked filtered no-response none",
+     "destination return-path source",
+     "{look}; the request reached {destination}'s listener, and the answer never came back"),
+    ("silence sent | udp | ours | socket", "blocked filtered no-response none",
+     "return-path source",
+     "{look}; the datagram reached {destination}'s listener, and its answer never came back"),
     # A reset or an ICMP error that comes back to a SYN-ACK ends the half-open connection before it
     # can be looked at (tcp_req_err): that nothing is left at the socket proves nothing.
-    _make_row(
-        "silence silence-maybe-stuck | tcp | ours | captured", "blocked filtered no-response none",
-        "destination return-path source",
-        "{look}; {destination}'s packet capture saw it arrive, but no half-open connection was "
-        "left: its own firewall drops it, or something on the way back refuses the answer",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | * | ours | captured",
-        "blocked filtered no-response none", "destination",
-        "{look}; {destination}'s packet capture saw it arrive, but no socket there got it: its "
-        "own firewall drops it",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured",
-        "blocked filtered no-response none", "path",
-        "{look}; {destination}'s packet capture never saw it",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | ours | unseen none",
-        "blocked filtered no-response none", "destination path return-path source",
-        "{look}; no half-open connection from {source} was left on {destination}: it never got "
-        "there, or something on the way back refuses the answer",
-    ),
-    _make_row(
-        "silence sent | tcp udp ipproto | ours | unseen none socket",
-        "blocked filtered no-response none", "destination path",
-        "{look}; our listener on {destination} never got it",
-    ),
-    _make_row(
-        "silence | icmp | * | captured", "blocked filtered no-response none",
-        "destination return-path source",
-        "{look}; {destination}'s packet capture saw the echo request arrive, and no reply came "
-        "back",
-    ),
-    _make_row(
-        "silence | icmp | * | not-captured", "blocked filtered no-response none", "path source",
-        "{look}; {destination}'s packet capture never saw the echo request",
-    ),
-    _make_row(
-        "silence sent | icmp | unknown | *", "blocked filtered no-response none",
-        "destination host path return-path source", "{look}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | icmp | * | *", "blocked filtered no-response none",
-        "destination path return-path source", "{look}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | live | captured", "blocked filtered no-response none",
-        "destination return-path service source",
-        "{look}; {destination}'s packet capture saw it arrive{holder}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | live | *", "blocked filtered no-response none",
-        "destination path return-path service source", "{look}{holder}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | closed loopback | captured",
-        "blocked filtered no-response none", "destination return-path source",
-        "{look}; {destination}'s packet capture saw it arrive",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck | tcp | closed loopback | *",
-        "blocked filtered no-response none", "destination path return-path source",
-        "{look}; a free port would have refused it",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
-        "destination host path return-path source", "{look}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | udp ipproto | live | captured",
-        "inconclusive open|filtered no-response none", "destination",
-        "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees packets "
-        "before the firewall",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | udp ipproto | * | captured",
-        "inconclusive open|filtered no-response none", "destination return-path source",
-        "{look}; {destination}'s packet capture saw it arrive, but a capture sees packets before "
-        "the firewall",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | udp ipproto | live | *",
-        "inconclusive open|filtered no-response none",
-        "destination path return-path service source",
-        "{look}{holder}: a service that keeps quiet and a drop look the same",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | udp ipproto | closed loopback | *",
-        "inconclusive open|filtered no-response none", "destination path return-path source",
-        "{look}; a drop, or a dropped error message on the way back{note}",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent | udp ipproto | * | *",
-        "inconclusive open|filtered no-response none",
-        "destination host path return-path service source",
-        "{look}: without an agent at {destination}, a service that keeps quiet and a drop look "
-        "the same",
-    ),
+    ("silence silence-maybe-stuck | tcp | ours | captured", "blocked filtered no-response none",
+     "destination return-path source",
+     "{look}; {destination}'s packet capture saw it arrive, but no half-open connection was left: "
+     "its own firewall drops it, or something on the way back refuses the answer"),
+    ("silence silence-maybe-stuck sent | * | ours | captured", "blocked filtered no-response none",
+     "destination",
+     "{look}; {destination}'s packet capture saw it arrive, but no socket there got it: its own "
+     "firewall drops it"),
+    ("silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured",
+     "blocked filtered no-response none", "path",
+     "{look}; {destination}'s packet capture never saw it"),
+    ("silence silence-maybe-stuck | tcp | ours | unseen none", "blocked filtered no-response none",
+     "destination path return-path source",
+     "{look}; no half-open connection from {source} was left on {destination}: it never got there, "
+     "or something on the way back refuses the answer"),
+    ("silence sent | tcp udp ipproto | ours | unseen none socket",
+     "blocked filtered no-response none", "destination path",
+     "{look}; our listener on {destination} never got it"),
+    ("silence | icmp | * | captured", "blocked filtered no-response none",
+     "destination return-path source",
+     "{look}; {destination}'s packet capture saw the echo request arrive, and no reply came back"),
+    ("silence | icmp | * | not-captured", "blocked filtered no-response none", "path source",
+     "{look}; {destination}'s packet capture never saw the echo request"),
+    ("silence sent | icmp | unknown | *", "blocked filtered no-response none",
+     "destination host path return-path source", "{look}"),
+    ("silence silence-maybe-stuck sent | icmp | * | *", "blocked filtered no-response none",
+     "destination path return-path source", "{look}"),
+    ("silence silence-maybe-stuck | tcp | live | captured", "blocked filtered no-response none",
+     "destination return-path service source",
+     "{look}; {destination}'s packet capture saw it arrive{holder}"),
+    ("silence silence-maybe-stuck | tcp | live | *", "blocked filtered no-response none",
+     "destination path return-path service source", "{look}{holder}"),
+    ("silence silence-maybe-stuck | tcp | closed loopback | captured",
+     "blocked filtered no-response none", "destination return-path source",
+     "{look}; {destination}'s packet capture saw it arrive"),
+    ("silence silence-maybe-stuck | tcp | closed loopback | *", "blocked filtered no-response none",
+     "destination path return-path source", "{look}; a free port would have refused it"),
+    ("silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
+     "destination host path return-path source", "{look}"),
+    ("silence silence-maybe-stuck sent | udp ipproto | live | captured",
+     "inconclusive open|filtered no-response none", "destination",
+     "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees packets "
+     "before the firewall"),
+    ("silence silence-maybe-stuck sent | udp ipproto | * | captured",
+     "inconclusive open|filtered no-response none", "destination return-path source",
+     "{look}; {destination}'s packet capture saw it arrive, but a capture sees packets before the "
+     "firewall"),
+    ("silence silence-maybe-stuck sent | udp ipproto | live | *",
+     "inconclusive open|filtered no-response none", "destination path return-path service source",
+     "{look}{holder}: a service that keeps quiet and a drop look the same"),
+    ("silence silence-maybe-stuck sent | udp ipproto | closed loopback | *",
+     "inconclusive open|filtered no-response none", "destination path return-path source",
+     "{look}; a drop, or a dropped error message on the way back{note}"),
+    ("silence silence-maybe-stuck sent | udp ipproto | * | *",
+     "inconclusive open|filtered no-response none",
+     "destination host path return-path service source",
+     "{look}: without an agent at {destination}, a service that keeps quiet and a drop look the "
+     "same"),
 )  # fmt: skip
 
-DENIED: Final[tuple[VerdictRow, ...]] = (
-    _make_row(
-        "nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-        "tls plaintext tunnel | tcp | * | *",
-        "exposed open syn-ack none", "destination",
-        "the port must not answer other hosts, and it accepted a connection{holder}",
-    ),
-    _make_row(
-        "nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-        "tls plaintext tunnel | * | * | *",
-        "exposed open udp-response none", "destination",
-        "the port must not answer other hosts, and it did{holder}",
-    ),
-    _make_row(
-        "echo | * | * | *", "exposed open echo-reply none", "destination",
-        "the host must not answer, and it did",
-    ),
-    _make_row(
-        "reset reset-full-ttl reset-blind reset-genuine reset-forged reset-here | * | * | *",
-        "pass closed reset refusal", "", "refused, as it must be",
-    ),
-    _make_row(
-        "port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source "
-        "| * | * | *",
-        "pass filtered {icmp} refusal", "", "{icmp} from {offender}: refused, as it must be",
-    ),
-    _make_row(
-        "rejected-by-somebody | * | * | *", "pass filtered {failure} refusal", "",
-        "{failure}: refused, as it must be",
-    ),
-    _make_row(
-        "router-no-route routing-loop host-down host-known-down no-neighbour no-route no-room "
-        "name-not-resolved proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
-        "inconclusive unreachable {failure} none", "host path source",
-        "{address} cannot be reached at all, which says nothing of the port",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent stuck | * | * | answered",
-        "pass filtered no-response none", "", "{look}; the same address answered on other ports",
-    ),
-    _make_row(
-        "silence silence-maybe-stuck sent stuck | * | * | *",
-        "inconclusive open|filtered no-response none", "destination host path return-path source",
-        "{look}; {address} answered nothing else either, so silence says nothing",
-    ),
-    _make_row(
-        "no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-        "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)",
-    ),
-    _make_row(
-        "no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-        "{source} does not have the source address that the inventory gives",
-    ),
-    _make_row(
-        "unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-        "{source}'s kernel answered {failure}, which says nothing of the network",
-    ),
+DENIED: Final = _read_table(
+    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
+     "tls plaintext tunnel | tcp | * | *", "exposed open syn-ack none", "destination",
+     "the port must not answer other hosts, and it accepted a connection{holder}"),
+    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
+     "tls plaintext tunnel | * | * | *", "exposed open udp-response none", "destination",
+     "the port must not answer other hosts, and it did{holder}"),
+    ("echo | * | * | *", "exposed open echo-reply none", "destination",
+     "the host must not answer, and it did"),
+    ("reset reset-full-ttl reset-blind reset-genuine reset-forged reset-here | * | * | *",
+     "pass closed reset refusal", "", "refused, as it must be"),
+    ("port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source "
+     "| * | * | *", "pass filtered {icmp} refusal", "",
+     "{icmp} from {offender}: refused, as it must be"),
+    ("rejected-by-somebody | * | * | *", "pass filtered {failure} refusal", "",
+     "{failure}: refused, as it must be"),
+    ("router-no-route routing-loop host-down host-known-down no-neighbour no-route no-room "
+     "name-not-resolved proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
+     "inconclusive unreachable {failure} none", "host path source",
+     "{address} cannot be reached at all, which says nothing of the port"),
+    ("silence silence-maybe-stuck sent stuck | * | * | answered",
+     "pass filtered no-response none", "", "{look}; the same address answered on other ports"),
+    ("silence silence-maybe-stuck sent stuck | * | * | *",
+     "inconclusive open|filtered no-response none", "destination host path return-path source",
+     "{look}; {address} answered nothing else either, so silence says nothing"),
+    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
+     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
+    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
+     "{source} does not have the source address that the inventory gives"),
+    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
+     "{source}'s kernel answered {failure}, which says nothing of the network"),
 )  # fmt: skip

@@ -21,111 +21,71 @@ class TunnelRow:
     because: str
 
 
-def _make_row(key: str, verdict: str | None, because: str) -> TunnelRow:
-    return TunnelRow(patterns(key), verdict, because)
+def _read_table(*rows: tuple[str, str | None, str]) -> tuple[TunnelRow, ...]:
+    return tuple(TunnelRow(patterns(key), verdict, because) for key, verdict, because in rows)
 
 
 # Connects that all looked alike, by ``TcpSymptom``.
-TCP: tuple[TunnelRow, ...] = (
-    _make_row("opened", None, "TCP to {to} opens in {rtt} ms"),
-    _make_row("silent", "TCP_FILTERED", "{tries} connects to {to}: {syns} SYNs, no answer at all"),
-    _make_row("refused", "TCP_REFUSED", "{to} answers SYNs with a reset after {rtt} ms"),
-    _make_row("rejected", "ICMP_REJECT", "{offender} answers SYNs to {to} with {icmp}"),
-    _make_row(
-        "host-down",
-        "HOST_UNREACHABLE",
-        "host unreachable after {rtt} ms, said by {offender}: nobody answers for {address} there",
-    ),
-    _make_row("unrouted", "ROUTER_HAS_NO_ROUTE", "{offender} answers SYNs to {to} with {icmp}"),
-    _make_row("no-route", "NO_ROUTE", "the worker's own kernel refuses to send: {failure}"),
-    _make_row(
-        "own-firewall", "LOCAL_FIREWALL", "no SYN to {to} leaves the worker: the kernel counts none"
-    ),
-    _make_row("other", "INCONSISTENT", "connects to {to} end with {failure}"),
-)
-
+TCP = _read_table(
+    ("opened", None, "TCP to {to} opens in {rtt} ms"),
+    ("silent", "TCP_FILTERED", "{tries} connects to {to}: {syns} SYNs, no answer at all"),
+    ("refused", "TCP_REFUSED", "{to} answers SYNs with a reset after {rtt} ms"),
+    ("rejected", "ICMP_REJECT", "{offender} answers SYNs to {to} with {icmp}"),
+    ("host-down", "HOST_UNREACHABLE",
+     "host unreachable after {rtt} ms, said by {offender}: nobody answers for {address} there"),
+    ("unrouted", "ROUTER_HAS_NO_ROUTE", "{offender} answers SYNs to {to} with {icmp}"),
+    ("no-route", "NO_ROUTE", "the worker's own kernel refuses to send: {failure}"),
+    ("own-firewall", "LOCAL_FIREWALL", "no SYN to {to} leaves the worker: the kernel counts none"),
+    ("other", "INCONSISTENT", "connects to {to} end with {failure}"),
+)  # fmt: skip
 
 _ANSWERS = "a small ClientHello ({small_bytes:,} bytes) is answered, one of {large_bytes:,} bytes "
 
 # A small hello, one of the agent's size, and the one that failed again with an MSS of 536, so that
 # no packet is large; by ``HelloSymptom``.
-HELLO: tuple[TunnelRow, ...] = (
-    _make_row(
-        "reset | * | *", "RST_AFTER_CLIENTHELLO",
-        "TCP opens; the ClientHello is answered by a reset after {first_ms} ms, before any byte "
-        "({tries} tries){control}",
-    ),
-    _make_row(
-        "closed | * | *", "EDGE_CLOSED_IMMEDIATELY",
-        "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
-        "({tries} tries){control}",
-    ),
-    _make_row(
-        "late-3s | * | *", "EDGE_BACKEND_REFUSED",
-        "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
-        "({tries} tries)",
-    ),
-    _make_row(
-        "late | * | *", "EDGE_BACKEND_TIMEOUT",
-        "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
-        "({tries} tries)",
-    ),
-    _make_row(
-        "rejected | * | *", "REJECTED_AFTER_OPEN",
-        "TCP opens; the ClientHello is answered with {icmp} from {offender} ({tries} tries)",
-    ),
-    _make_row(
-        "foreign | * | *", "NOT_TLS", "the ClientHello is answered by: {foreign}"
-    ),
-    _make_row(
-        "lost | * | answered", "PMTU_BLACKHOLE_OUT",
-        "a ClientHello of {small_bytes:,} bytes is not acknowledged ({retrans} retransmissions), "
-        "in segments of {segment} bytes it is answered; {bounds}",
-    ),
-    _make_row(
-        "lost | * | *", "CLIENTHELLO_DROPPED",
-        "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in "
-        "segments of {segment} bytes neither ({tries} tries){control}",
-    ),
-    _make_row(
-        "gap mute | * | answered", "PMTU_BLACKHOLE_IN",
-        "the server has the ClientHello ({acked} bytes acknowledged) and its answer does not come "
-        "({ooo} packets arrived out of order); with segments of {segment} bytes it comes; {bounds}",
-    ),
-    _make_row(
-        "gap | * | *", "ANSWER_LOST",
-        "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived "
-        "out of order), with segments of {segment} bytes too",
-    ),
-    _make_row(
-        "mute | * | *", "SERVER_SILENT",
-        "the ClientHello is acknowledged ({acked} bytes), and {waited_s} s later nothing has come",
-    ),
-    _make_row(
-        "answered | lost | answered", "PMTU_BLACKHOLE_OUT",
-        _ANSWERS + "is not acknowledged ({retrans} retransmissions); in segments of {segment} "
-        "bytes it is answered; {bounds}",
-    ),
-    _make_row(
-        "answered | gap mute | answered", "PMTU_BLACKHOLE_IN",
-        _ANSWERS + "arrives and the answer to it does not; with segments of {segment} bytes it "
-        "does; {bounds}",
-    ),
-    _make_row(
-        "answered | lost gap mute closed reset late-3s late rejected foreign | *",
-        "LARGE_CLIENTHELLO_FAILS",
-        _ANSWERS + "is not ({large}), and not in segments of {segment} bytes either ({segmented})",
-    ),
-    _make_row(
-        "answered | answered none | *", None,
-        "TLS answers a small ClientHello and one of the agent's size",
-    ),
-    _make_row(
-        "unopened none | * | *", "INCONSISTENT", "the connection does not open every time"
-    ),
-    _make_row(
-        "answered | unopened | *", "INCONSISTENT", "the connection does not open every time"
-    ),
+HELLO = _read_table(
+    ("reset | * | *", "RST_AFTER_CLIENTHELLO",
+     "TCP opens; the ClientHello is answered by a reset after {first_ms} ms, before any byte "
+     "({tries} tries){control}"),
+    ("closed | * | *", "EDGE_CLOSED_IMMEDIATELY",
+     "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
+     "({tries} tries){control}"),
+    ("late-3s | * | *", "EDGE_BACKEND_REFUSED",
+     "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
+     "({tries} tries)"),
+    ("late | * | *", "EDGE_BACKEND_TIMEOUT",
+     "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
+     "({tries} tries)"),
+    ("rejected | * | *", "REJECTED_AFTER_OPEN",
+     "TCP opens; the ClientHello is answered with {icmp} from {offender} ({tries} tries)"),
+    ("foreign | * | *", "NOT_TLS", "the ClientHello is answered by: {foreign}"),
+    ("lost | * | answered", "PMTU_BLACKHOLE_OUT",
+     "a ClientHello of {small_bytes:,} bytes is not acknowledged ({retrans} retransmissions), in "
+     "segments of {segment} bytes it is answered; {bounds}"),
+    ("lost | * | *", "CLIENTHELLO_DROPPED",
+     "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in segments of "
+     "{segment} bytes neither ({tries} tries){control}"),
+    ("gap mute | * | answered", "PMTU_BLACKHOLE_IN",
+     "the server has the ClientHello ({acked} bytes acknowledged) and its answer does not come "
+     "({ooo} packets arrived out of order); with segments of {segment} bytes it comes; {bounds}"),
+    ("gap | * | *", "ANSWER_LOST",
+     "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived out "
+     "of order), with segments of {segment} bytes too"),
+    ("mute | * | *", "SERVER_SILENT",
+     "the ClientHello is acknowledged ({acked} bytes), and {waited_s} s later nothing has come"),
+    ("answered | lost | answered", "PMTU_BLACKHOLE_OUT",
+     _ANSWERS + "is not acknowledged ({retrans} retransmissions); in segments of {segment} bytes "
+     "it is answered; {bounds}"),
+    ("answered | gap mute | answered", "PMTU_BLACKHOLE_IN",
+     _ANSWERS + "arrives and the answer to it does not; with segments of {segment} bytes it does; "
+     "{bounds}"),
+    ("answered | lost gap mute closed reset late-3s late rejected foreign | *",
+     "LARGE_CLIENTHELLO_FAILS",
+     _ANSWERS + "is not ({large}), and not in segments of {segment} bytes either ({segmented})"),
+    ("answered | answered none | *", None,
+     "TLS answers a small ClientHello and one of the agent's size"),
+    ("unopened none | * | *", "INCONSISTENT", "the connection does not open every time"),
+    ("answered | unopened | *", "INCONSISTENT", "the connection does not open every time"),
 )  # fmt: skip
 
 
@@ -148,106 +108,64 @@ REPLY = (
 _OURS = "konnectivity trusted"
 _ASKS = "signer other unnamed"
 # Who answered: WHO | REQUEST | ALPN | REPLY.
-IDENTITY: tuple[TunnelRow, ...] = (
-    _make_row(
-        "kas | * | * | *", "SNI_FELL_THROUGH_TO_KAS",
-        "the certificate is the kube-apiserver's ({subject}, issued by {issuer}); its names do not "
-        "include {sni}",
-    ),
-    _make_row(
-        "ignition | * | * | *", "WRONG_SERVICE",
-        "the certificate is the ignition server's ({subject})",
-    ),
-    _make_row(
-        "router | * | * | *", "SNI_NOT_ROUTED_DEFAULT_CERT",
-        "{subject}, issued by {issuer}, asks for no client certificate{page}{control}",
-    ),
-    _make_row(
-        f"{_OURS} | {_ASKS} | http/1.1 | *", "KONN_WRONG_PORT_FRONTEND",
-        "the server asks for certificates of {authorities} and, offered h2 and http/1.1, chooses "
-        "http/1.1 as only the front-end port does",
-    ),
-    _make_row(
-        f"{_OURS} | none | http/1.1 none refused | *", "ALPN_H2_REFUSED",
-        "{subject} is the right certificate, no client certificate is asked for, and ALPN gives "
-        "{alpn} instead of h2",
-    ),
-    _make_row(
-        f"{_OURS} | {_ASKS} | none refused | *", "ALPN_H2_REFUSED",
-        "{subject} asks for a client certificate, and ALPN gives {alpn}",
-    ),
-    _make_row(
-        "konnectivity trusted foreign | signer | h2 unknown | certificate-required",
-        "KONN_REACHED_MTLS",
-        "{subject}, issued by {issuer}, asks for a certificate of {authorities} and says that ours "
-        "is missing (alert {alert})",
-    ),
-    _make_row(
-        f"{_OURS} | other unnamed | h2 unknown | certificate-required",
-        "KONN_REACHED_MTLS",
-        "{subject}, issued by {issuer}, asks for a client certificate and says that ours is "
-        "missing (alert {alert})",
-    ),
-    _make_row(
-        "foreign trusted konnectivity | none | h2 | agent-service",
-        "KONN_REACHED_TOKEN",
-        "HTTP/2 opens, and the call of an unknown method is answered by AgentService itself: "
-        "{grpc_message}",
-    ),
-    _make_row(
-        "foreign | none | * | *", "TLS_INTERCEPTED",
-        "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
-        "certificate; ALPN gives {alpn}{page}",
-    ),
-    _make_row(
-        f"{_OURS} | none | h2 | http", "H2_ENDS_AT_PROXY",
-        "HTTP/2 opens without a certificate request, and the call is answered by HTTP {status} "
-        "without a gRPC status",
-    ),
-    _make_row(
-        f"{_OURS} | none | h2 | withheld", "H2_ANSWER_WITHHELD",
-        "HTTP/2 opens; 10 s after the call nothing has come",
-    ),
-    _make_row(
-        f"{_OURS} | none | h2 | other-grpc", "NOT_KONNECTIVITY",
-        "the call of an unknown method is answered by gRPC status {grpc_status}: {grpc_message}",
-    ),
-    _make_row(
-        f"{_OURS} | none | h2 | ended", "H2_ENDED",
-        "after the handshake the connection ends: {ended}",
-    ),
-    _make_row(
-        "none | * | * | alert", "TLS_REFUSED",
-        "the ClientHello is answered by alert {alert}",
-    ),
-    _make_row(
-        "* | * | * | *", "UNEXPLAINED",
-        "{subject}, issued by {issuer}; certificate request: {authorities}; ALPN {alpn}; then "
-        "{reply}",
-    ),
+IDENTITY = _read_table(
+    ("kas | * | * | *", "SNI_FELL_THROUGH_TO_KAS",
+     "the certificate is the kube-apiserver's ({subject}, issued by {issuer}); its names do not "
+     "include {sni}"),
+    ("ignition | * | * | *", "WRONG_SERVICE",
+     "the certificate is the ignition server's ({subject})"),
+    ("router | * | * | *", "SNI_NOT_ROUTED_DEFAULT_CERT",
+     "{subject}, issued by {issuer}, asks for no client certificate{page}{control}"),
+    (f"{_OURS} | {_ASKS} | http/1.1 | *", "KONN_WRONG_PORT_FRONTEND",
+     "the server asks for certificates of {authorities} and, offered h2 and http/1.1, chooses "
+     "http/1.1 as only the front-end port does"),
+    (f"{_OURS} | none | http/1.1 none refused | *", "ALPN_H2_REFUSED",
+     "{subject} is the right certificate, no client certificate is asked for, and ALPN gives "
+     "{alpn} instead of h2"),
+    (f"{_OURS} | {_ASKS} | none refused | *", "ALPN_H2_REFUSED",
+     "{subject} asks for a client certificate, and ALPN gives {alpn}"),
+    ("konnectivity trusted foreign | signer | h2 unknown | certificate-required",
+     "KONN_REACHED_MTLS",
+     "{subject}, issued by {issuer}, asks for a certificate of {authorities} and says that ours is "
+     "missing (alert {alert})"),
+    (f"{_OURS} | other unnamed | h2 unknown | certificate-required", "KONN_REACHED_MTLS",
+     "{subject}, issued by {issuer}, asks for a client certificate and says that ours is missing "
+     "(alert {alert})"),
+    ("foreign trusted konnectivity | none | h2 | agent-service", "KONN_REACHED_TOKEN",
+     "HTTP/2 opens, and the call of an unknown method is answered by AgentService itself: "
+     "{grpc_message}"),
+    ("foreign | none | * | *", "TLS_INTERCEPTED",
+     "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
+     "certificate; ALPN gives {alpn}{page}"),
+    (f"{_OURS} | none | h2 | http", "H2_ENDS_AT_PROXY",
+     "HTTP/2 opens without a certificate request, and the call is answered by HTTP {status} "
+     "without a gRPC status"),
+    (f"{_OURS} | none | h2 | withheld", "H2_ANSWER_WITHHELD",
+     "HTTP/2 opens; 10 s after the call nothing has come"),
+    (f"{_OURS} | none | h2 | other-grpc", "NOT_KONNECTIVITY",
+     "the call of an unknown method is answered by gRPC status {grpc_status}: {grpc_message}"),
+    (f"{_OURS} | none | h2 | ended", "H2_ENDED",
+     "after the handshake the connection ends: {ended}"),
+    ("none | * | * | alert", "TLS_REFUSED", "the ClientHello is answered by alert {alert}"),
+    ("* | * | * | *", "UNEXPLAINED",
+     "{subject}, issued by {issuer}; certificate request: {authorities}; ALPN {alpn}; then "
+     "{reply}"),
 )  # fmt: skip
 
 _H2_AFTER = "the client certificate is accepted; "
 
 # What the call of the unknown method got, where a client certificate was given.
-CALLS: tuple[TunnelRow, ...] = (
-    _make_row(
-        "agent-service", "KONN_H2_OK",
-        "the client certificate is accepted, and the call of an unknown method is answered by "
-        "AgentService itself: {grpc_message}",
-    ),
-    _make_row(
-        "alert", "KONN_CLIENT_CERT_REJECTED",
-        "with the client certificate the server ends the handshake by alert {alert}; without one "
-        "it asks for a certificate of {authorities}",
-    ),
-    _make_row("http", "H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
-    _make_row("withheld", "H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
-    _make_row(
-        "other-grpc", "NOT_KONNECTIVITY",
-        _H2_AFTER + "another gRPC service answers: {grpc_message}",
-    ),
-    _make_row("ended", "H2_ENDED", "after the handshake with the client certificate: {ended}"),
+CALLS = _read_table(
+    ("agent-service", "KONN_H2_OK",
+     "the client certificate is accepted, and the call of an unknown method is answered by "
+     "AgentService itself: {grpc_message}"),
+    ("alert", "KONN_CLIENT_CERT_REJECTED",
+     "with the client certificate the server ends the handshake by alert {alert}; without one it "
+     "asks for a certificate of {authorities}"),
+    ("http", "H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
+    ("withheld", "H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
+    ("other-grpc", "NOT_KONNECTIVITY", _H2_AFTER + "another gRPC service answers: {grpc_message}"),
+    ("ended", "H2_ENDED", "after the handshake with the client certificate: {ended}"),
 )  # fmt: skip
 
 
