@@ -30,7 +30,7 @@ ROUTER_PAGE = "Application is not available"
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """What to ask. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
+    """One question. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
     HTTP/2 and wants no certificate, call a gRPC method that no server has.

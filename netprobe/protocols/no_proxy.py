@@ -23,7 +23,7 @@ class Decision:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The entries of a NO_PROXY value, as they stand there."""
+    """List the entries of a NO_PROXY value, as they stand there."""
     return tuple(entry for entry in (part.strip() for part in text.split(",")) if entry)
 
 
@@ -66,7 +66,7 @@ def _matches_domain(phrase: str, host: str) -> bool:
 
 
 def _split_port(entry: str) -> tuple[str, str]:
-    """As net.SplitHostPort, which fails without a port: then all is the host, brackets too.
+    """Split as net.SplitHostPort, which fails without a port: then all is the host, brackets too.
 
     So ``[fd00::1]`` matches nothing, while ``fd00::1`` and ``[fd00::1]:443`` do.
     """

@@ -308,7 +308,7 @@ def _is_empty_200(heard: ServiceReply) -> bool:
 
 # Every ``probe:`` that is spoken over a stream. Adding one is a reader above and a line here.
 SERVICES: dict[str, Service] = {
-    # /version says most, and whoever may not see it gets a Status, which says enough.
+    # /version says most; a client that may not see it gets a Status, which says enough.
     "kube-apiserver": Service("a kube-apiserver", _recognise_kube_apiserver, ("/version",)),
     "konnectivity": Service(
         "a Konnectivity server", _recognise_konnectivity, alpn=H2_FIRST, call=True

@@ -108,7 +108,7 @@ def _read_network(kind: str, data: bytes) -> Reading:
 
 @functools.cache
 def _make_request(name: str) -> bytes:
-    with _scapy_without_files():
+    with _import_without_files():
         from scapy.contrib.geneve import GENEVE
         from scapy.layers.inet import IP, UDP
         from scapy.layers.l2 import Ether
@@ -128,7 +128,7 @@ def _make_request(name: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _scapy_without_files() -> Iterator[None]:
+def _import_without_files() -> Iterator[None]:
     """Import scapy inside this, else it writes a cache and settings into the user's home."""
     nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
     before = {name: os.environ.get(name) for name in nowhere}

@@ -66,7 +66,7 @@ class Launcher:
         await self.folder.close()
 
     async def hop(self, host: Host, way: Way) -> str | None:
-        """The first hop of a host, looked up once. Raises FileNotFoundError without ssh."""
+        """Find the first hop of a host, once. Raises FileNotFoundError without ssh."""
         if host.name not in self._hops:
             async with self.starts:
                 self._hops[host.name] = await way.hop(host) if way.hop is not None else None

@@ -86,7 +86,7 @@ class AgentLink:
 
     @property
     def exit_status(self) -> int:
-        """How the local command ended; 0 after an orderly stop."""
+        """The exit status of the local command; 0 after an orderly stop."""
         return self._process.status
 
     def send(self, message: Any) -> None:

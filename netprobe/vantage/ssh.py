@@ -44,7 +44,7 @@ _FIXES = (
     ("Could not resolve hostname", False,
      "correct `ssh: {host: ...}` or the address in the inventory"),
     ("Unable to negotiate", False, "client and server share no algorithm: see ssh_config(5)"),
-    # The words of a jump host: what it could not reach, it could not reach from where it is.
+    # The words of a jump host about a connection that it tried from its own network.
     ("open failed: administratively prohibited", False,
      "the jump host forbids forwarding: AllowTcpForwarding or PermitOpen in its sshd_config"),
     ("open failed: connect failed: Connection refused", True,
