@@ -67,12 +67,12 @@ class Pump:
         self._run()
 
 
-def short_for_long(order: Any, now: float) -> bool:
-    """Whether nothing of this order could be sent for too long to wait on: a full neighbour
-    table, a queue that drops. What could be sent sets its ``short_since`` to None."""
-    if order.short_since is None:
-        order.short_since = now
-    return bool(now - order.short_since > SHORT_FOR_S)
+def short_for_long(waiting: Any, now: float) -> bool:
+    """Whether an order could send nothing (a full neighbour table, a queue that drops), or an
+    engine open no socket, for too long to wait on. Success sets its ``short_since`` to None."""
+    if waiting.short_since is None:
+        waiting.short_since = now
+    return bool(now - waiting.short_since > SHORT_FOR_S)
 
 
 class Window:

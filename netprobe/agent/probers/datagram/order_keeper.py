@@ -5,7 +5,7 @@ from collections import deque
 from typing import Any, Deque, Dict, Optional
 
 from ...core.agent import AgentCore
-from ...core.pump import SHORT_FOR_S, SHORT_S, Pump
+from ...core.pump import SHORT_S, Pump, short_for_long
 from ...net.sockets import file_limit
 from ...wire.failures import is_transient, name_of
 from ...wire.parts import OutcomeKind
@@ -23,9 +23,9 @@ class OrderKeeper:
         self.agent = agent
         self.now = agent.loop.now
         self.orders: Dict[int, DatagramOrder] = {}
-        # Orders that wait for a socket.
+        # Orders that wait for a socket, and since when none could be opened.
         self._backlog: Deque[DatagramOrder] = deque()
-        self._short_since: Optional[float] = None
+        self.short_since: Optional[float] = None
         self._scheduler = DatagramScheduler(agent)
         self._pump = Pump(agent.loop, self.run)
 
@@ -69,14 +69,14 @@ class OrderKeeper:
         try:
             self.open_channel(order)
         except OSError as error:
-            if is_transient(error.errno) and not self._is_short_for_long():
+            if is_transient(error.errno) and not short_for_long(self, self.now()):
                 self._backlog.appendleft(order)
                 self._pump.wake(SHORT_S)
                 return False
             self.orders[order.id] = order
             self.refuse_order(order, error)
             return True
-        self._short_since = None
+        self.short_since = None
         self.orders[order.id] = order
         if order.pending:
             self._scheduler.add(order)
@@ -84,13 +84,6 @@ class OrderKeeper:
         else:
             self.finish_order(order)
         return True
-
-    def _is_short_for_long(self) -> bool:
-        """Whether this host has been short of descriptors for too long to wait on."""
-        now: float = self.now()
-        if self._short_since is None:
-            self._short_since = now
-        return now - self._short_since > SHORT_FOR_S
 
     def start_backlog(self) -> None:
         """Start what had to wait, as far as it can now."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from collections.abc import Iterator
 
 import pytest
 
+from netprobe.agent.core import pump
 from netprobe.agent.probers.datagram import order_keeper
 from netprobe.agent.probers.datagram.udp import UdpEngine
 from netprobe.agent.wire.answers import Done
@@ -214,6 +216,22 @@ def test_more_orders_than_sockets_take_turns(
         for number in range(1, 9)
     }
     assert told == {number: [] if number == 5 else ["refused"] for number in range(1, 9)}
+
+
+def test_an_order_waits_for_a_descriptor_but_not_for_ever(
+    agent: Agent, engine: UdpEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a descriptor for too long, all flows of the order fail for that reason."""
+    monkeypatch.setattr(pump, "SHORT_FOR_S", 0.3)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        engine.submit(order(1, "udp", "127.0.0.1", [(1, 3)], mode="send"))
+        assert not agent.outcomes(1)
+        agent.wait(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [one.kind.failure for one in agent.outcomes(1).values()] == ["too-many-files"] * 3
 
 
 # Firewalls
