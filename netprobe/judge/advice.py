@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from netprobe.judge import mtu
 from netprobe.judge.naming import FULL, SHORT, addressed, sides, unique
@@ -33,10 +33,8 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     if first.reason in mtu.TITLES:
         return "mtu", mtu.title(first, SHORT.between(members))
     if first.rejected_by is not None and first.where == ("path",):
-        return (
-            "router",
-            f"{first.rejected_by} {_word_refusal(first, what)} {SHORT.between(members)}",
-        )
+        refusal = _word_refusal(first, what)
+        return "router", f"{first.rejected_by} {refusal} {SHORT.between(members)}"
     kind = _kind_of_finding(sources, destinations)
     both = " in both directions" if sides(members) is not None else ""
     return kind, f"{what} {SHORT.between(members)} is blocked{both}"
@@ -92,7 +90,7 @@ def _choose_templates(first: Result) -> list[str]:
     by_reason = _BY_REASON.get((first.reason, first.where))
     if by_reason is not None:
         return [by_reason]
-    return [_BY_PLACE[place] for place in _sort_by_likelihood(first.where)]
+    return [_BY_PLACE[place] for place in sorted(first.where, key=_RANK.index)]
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
@@ -120,10 +118,5 @@ _BY_PLACE: dict[Place, str] = {
     "host": "Check that {destination} {alive}.",
     "service": "Check what listens on {destination} and on which address.",
 }
-
+# The likeliest place first.
 _RANK: tuple[Place, ...] = ("path", "destination", "return-path", "service", "host", "source")
-
-
-def _sort_by_likelihood(places: Iterable[Place]) -> list[Place]:
-    """The likeliest first."""
-    return sorted(places, key=_RANK.index)

@@ -24,37 +24,26 @@ class MtuRow:
 
 ROWS: Final[dict[Fit, MtuRow]] = {
     "fits": MtuRow(
-        "pass",
-        "open",
-        "full-size",
-        (),
+        "pass", "open", "full-size", (),
         "unfragmented packets of {needed} bytes, the MTU of the source's interface, arrive ({how})",
     ),
     "limited": MtuRow(
-        "blocked",
-        "filtered",
-        "mtu-too-small",
-        ("path",),
+        "blocked", "filtered", "mtu-too-small", ("path",),
         "the path carries {path} bytes, the source's interface {needed} ({how}): {router} says "
         "that its next link carries {limit}",
     ),
     "black-hole": MtuRow(
-        "blocked",
-        "filtered",
-        "mtu-black-hole",
-        ("destination", "path"),
+        "blocked", "filtered", "mtu-black-hole", ("destination", "path"),
         "unfragmented packets above {path} bytes vanish without a word, the source's interface "
         "sends up to {needed} ({how})",
     ),
     "not-measured": MtuRow(
-        "inconclusive",
-        "unknown",
-        "mtu-not-measured",
+        "inconclusive", "unknown", "mtu-not-measured",
         ("destination", "path", "return-path", "source"),
         "neither the overlay's own packets nor any other UDP flow nor echo gets through, so no "
         "size could be tried",
     ),
-}
+}  # fmt: skip
 
 # Title and advice of a finding, by its reason.
 TITLES: Final = {

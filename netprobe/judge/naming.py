@@ -91,10 +91,8 @@ def _cover_pairs(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]
     sources, destinations = unique(a for a, _ in pairs), unique(b for _, b in pairs)
     if all((a, b) in pairs for a in sources for b in destinations if a != b):
         return [(sources, destinations)]
-    by_source, by_destination = (
-        _group_by_equal_ends(pairs),
-        _group_by_equal_ends((b, a) for a, b in pairs),
-    )
+    by_source = _group_by_equal_ends(pairs)
+    by_destination = _group_by_equal_ends((b, a) for a, b in pairs)
     if len(by_destination) < len(by_source):
         return [(some, to) for to, some in by_destination]
     return by_source
@@ -121,12 +119,11 @@ def sides(members: Sequence[Result]) -> tuple[list[str], list[str]] | None:
         return None
     left, right = groups
     crossed = {source: tuple(sorted(ends)) for source, ends in reached.items()}
-    two_sided = all(crossed.get(name) == left for name in right) and all(
-        crossed.get(name) == right for name in left
-    )
-    return (
-        (list(right), list(left)) if two_sided and set(left) | set(right) == set(reached) else None
-    )
+    if crossed == dict.fromkeys(right, left) | dict.fromkeys(left, right) and not {*left} & {
+        *right
+    }:
+        return list(right), list(left)
+    return None
 
 
 def unique(names: Iterable[Name]) -> list[Name]:

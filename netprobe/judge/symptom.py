@@ -14,8 +14,12 @@ from netprobe.agent.wire.failures import (
     NO_PERMISSION,
     NOT_PERMITTED,
 )
+<<<<<<< HEAD
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import FlowFacts, Icmp, Outcome
+=======
+from netprobe.model.evidence import Evidence, Icmp, Outcome
+>>>>>>> less-konn
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -37,21 +41,6 @@ _LOCAL_ROUTE: Final = frozenset(
     (NETWORK_UNREACHABLE, HOST_UNREACHABLE, ACCESS_DENIED, INVALID_ROUTE)
 )
 
-_OPEN: Final[dict[str, Symptom]] = {
-    "nonce": "nonce",
-    "foreign": "foreign",
-    "reflected": "reflected",
-    "service": "service",
-    "other": "other",
-    "silent": "silent",
-    "closed": "closed",
-    "reset": "reset-after-open",
-    "echo": "echo",
-    "unasked": "unasked",
-    "tls": "tls",
-    "plaintext": "plaintext",
-    "tunnel": "tunnel",
-}
 _FAILURES: Final[dict[str, Symptom]] = {
     NOT_PERMITTED: "stuck",
     NO_BUFFERS: "no-room",
@@ -59,13 +48,29 @@ _FAILURES: Final[dict[str, Symptom]] = {
     NO_PERMISSION: "no-permission",
     ADDRESS_NOT_AVAILABLE: "no-address",
 }
-
-
 # Probes leave with the host's own TTL: on the way to anywhere only a loop uses it up.
 _ROUTER_SAYS: Final[dict[str, Symptom]] = {
     "net-unreach": "router-no-route",
     "time-exceeded": "routing-loop",
 }
+_REFUSED_BY: Final[dict[str, Symptom]] = {
+    # The source's kernel reports a rule at once, and a neighbour that does not answer after 3 s.
+    "source": "no-neighbour",
+    "destination": "rejected-by-destination",
+    "router": "rejected-by-router",
+}
+<<<<<<< HEAD
+PROXY_ODD: Final = ("not-http", "closed", "silent")
+SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+=======
+_CONCLUSIONS: Final[dict[str, Symptom]] = {
+    "dead-host": "host-down",
+    "intercepted": "intercepted",
+    "no-room": "no-room",
+}
+_PROXY_ODD: Final = ("not-http", "closed", "silent")
+_SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+>>>>>>> less-konn
 
 
 def icmp_word(icmp: Icmp) -> str:
@@ -74,30 +79,13 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
-_REFUSED_BY: Final[dict[str, Symptom]] = {
-    # The source's kernel reports a rule at once, and a neighbour that does not answer after 3 s.
-    "source": "no-neighbour",
-    "destination": "rejected-by-destination",
-    "router": "rejected-by-router",
-}
-PROXY_ODD: Final = ("not-http", "closed", "silent")
-SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
+    """One word for the outcome. Total: every outcome has one.
 
-
-def symptom(
-    outcome: Outcome,
-    protocol: str,
-    *,
-    host_down: bool = False,
-    host_up: bool = False,
-    facts: FlowFacts | None = None,
-) -> Symptom:
-    """One word for an outcome. Total: every outcome has one.
-
-    ``facts``: what follow-up checks concluded. ``host_down``: other probes of this source learned
-    that no host answers for the address. ``host_up``: a host is known to have it, so a late "host
-    unreachable" is a refusal that the router's rate limit delayed.
+    What checks concluded says more than what was measured. On a host that is known to be up, a
+    late "host unreachable" is a refusal that the router's rate limit delayed.
     """
+<<<<<<< HEAD
     word = (facts and _read_conclusion(facts, outcome)) or _read_outcome(outcome, protocol)
     if host_down and word in SILENT:
         return "host-known-down"
@@ -112,11 +100,20 @@ def _read_conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
         return _REFUSED_BY[outcome.icmp.origin]
     # Every other conclusion is a symptom by its name.
     return cast("Symptom | None", facts.concluded)
+=======
+    word = _CONCLUSIONS.get(evidence.concluded or "")
+    word = word or _read_outcome(outcome, evidence.flow.block.protocol)
+    if outcome.icmp is not None and (
+        evidence.concluded == "refusing-host" or (evidence.host_up and word == "host-down")
+    ):
+        word = _REFUSED_BY[outcome.icmp.origin]
+    return "host-known-down" if evidence.host_down and word in _SILENT else word
+>>>>>>> less-konn
 
 
 def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
     if outcome.answer is not None:
-        return _OPEN[outcome.answer]
+        return "reset-after-open" if outcome.answer == "reset" else outcome.answer
     if outcome.failure is None:
         return "sent"
     if outcome.operation == "proxy":
@@ -129,14 +126,9 @@ def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
         return _read_silence(outcome, protocol)
     if outcome.failure in _LOCAL_ROUTE:
         return _read_unreachable(outcome)
-    return _own_failure(outcome, outcome.failure)
-
-
-def _own_failure(outcome: Outcome, failure: str) -> Symptom:
-    """The symptom of an errno of the source's own kernel."""
-    if failure == NO_BUFFERS and outcome.operation == "bind":
-        return "unknown-failure"
-    return _FAILURES.get(failure, "unknown-failure")
+    # A bind that finds no room sent no packet.
+    sent = outcome.operation != "bind" or outcome.failure != NO_BUFFERS
+    return _FAILURES.get(outcome.failure, "unknown-failure") if sent else "unknown-failure"
 
 
 def _read_proxy_failure(failure: str) -> Symptom:
@@ -144,7 +136,7 @@ def _read_proxy_failure(failure: str) -> Symptom:
     word = failure.removeprefix("proxy-")
     if word.isdigit():
         return "proxy-fails" if int(word) >= 500 else "proxy-denies"
-    return "proxy-odd" if word in PROXY_ODD else "proxy-unreached"
+    return "proxy-odd" if word in _PROXY_ODD else "proxy-unreached"
 
 
 def _read_reset(outcome: Outcome) -> Symptom:

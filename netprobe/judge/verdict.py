@@ -114,20 +114,11 @@ def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
     state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
-    word = _symptom_of(evidence, outcome)
-    seen = _denied_witness(evidence) if denied else witness_word(evidence, word)
-    key = (word, protocol, state, seen)
-    return first_match(DENIED if denied else ALLOWED, key)
-
-
-def _symptom_of(evidence: Evidence, outcome: Outcome) -> Symptom:
-    return symptom(
-        outcome,
-        evidence.flow.block.protocol,
-        host_down=evidence.host_down,
-        host_up=evidence.host_up,
-        facts=evidence,
-    )
+    word = symptom(evidence, outcome)
+    if denied:
+        seen = "answered" if evidence.control_answered else "none"
+        return first_match(DENIED, (word, protocol, state, seen))
+    return first_match(ALLOWED, (word, protocol, state, witness_word(evidence, word)))
 
 
 def witness_word(evidence: Evidence, word: Symptom) -> str:
@@ -146,10 +137,6 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
     if witness.capture is None:
         return "unseen"
     return "captured" if witness.capture else "not-captured"
-
-
-def _denied_witness(evidence: Evidence) -> str:
-    return "answered" if evidence.control_answered else "none"
 
 
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:

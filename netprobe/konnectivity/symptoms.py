@@ -9,16 +9,9 @@ from netprobe.protocols.tls_talk import Attempt
 
 # A connect:
 TcpSymptom = Literal[
-    "opened",
-    "refused",
-    "rejected",
-    "unrouted",
-    "host-down",
-    "no-route",
-    "own-firewall",
-    "silent",
+    "opened", "refused", "rejected", "unrouted", "host-down", "no-route", "own-firewall", "silent",
     "other",
-]
+]  # fmt: skip
 # A ClientHello:
 #   answered  TLS came back                   closed    ended at once, no byte
 #   reset     reset at once, no byte          late-3s   ended after about 3 s, no byte

@@ -60,14 +60,9 @@ def finding_to_json(finding: Finding) -> Json:
 
 def summary_to_json(summary: Summary) -> Json:
     """The ``summary`` object: flows per verdict, JSON keys with an underscore."""
-    counts = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    return {
-        **counts,
-        "skipped": summary.skipped,
-        "refusals": summary.refusals,
-        "waived": summary.waived,
-        "optional": summary.optional,
-    }
+    data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
+    further = ("skipped", "refusals", "waived", "optional")
+    return data | {name: getattr(summary, name) for name in further}
 
 
 def info_to_json(info: RunInfo) -> Json:

@@ -21,20 +21,9 @@ from netprobe.model.trail import TrailEntry
 #   tls        TLS where plaintext is expected        plaintext  the reverse
 #   tunnel     a proxy says that it opened a tunnel, and nothing came through it
 Answer = Literal[
-    "nonce",
-    "foreign",
-    "reflected",
-    "service",
-    "other",
-    "silent",
-    "closed",
-    "reset",
-    "echo",
-    "unasked",
-    "tls",
-    "plaintext",
-    "tunnel",
-]
+    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset", "echo",
+    "unasked", "tls", "plaintext", "tunnel",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,9 @@ from netprobe.model.trail import TrailEntry
 
 # Every explanation has all of them, in this order.
 STEPS = (
-    "agents",
-    "name",
-    "route",
-    "listener",
-    "probe",
-    "reset",
-    "hops",
-    "arrival",
-    "way-back",
-    "control",
-    "path-mtu",
-)
+    "agents", "name", "route", "listener", "probe", "reset", "hops", "arrival", "way-back",
+    "control", "path-mtu",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,37 +9,17 @@ from netprobe.model.trail import Facts, TrailEntry
 
 # In the order in which they are looked at; the columns of the table over several workers.
 STAGES = (
-    "names",
-    "route",
-    "tcp",
-    "proxy",
-    "tls-small",
-    "tls-agent-size",
-    "mtu",
-    "identity",
-    "control-sni",
-    "http2",
-    "fan-out",
-    "hold",
-)
+    "names", "route", "tcp", "proxy", "tls-small", "tls-agent-size", "mtu", "identity",
+    "control-sni", "http2", "fan-out", "hold",
+)  # fmt: skip
 
 # ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
 TunnelOutcome = Literal["ok", "fault", "unsure", "not-tested"]
 # The part that has the fault. ``credentials`` and ``certificate`` are not faults of the network.
 FaultKind = Literal[
-    "none",
-    "names",
-    "routing",
-    "firewall",
-    "mtu",
-    "inspection",
-    "proxy",
-    "edge",
-    "server",
-    "certificate",
-    "credentials",
-    "request",
-]
+    "none", "names", "routing", "firewall", "mtu", "inspection", "proxy", "edge", "server",
+    "certificate", "credentials", "request",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

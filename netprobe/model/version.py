@@ -9,15 +9,10 @@ from collections.abc import Callable
 _VERSION = re.compile(r"\d+(\.\d+)*\Z")
 _TERM = re.compile(r"\s*(>=|<=|==|!=|>|<|)\s*(\d+(?:\.\d+)*)\s*\Z")
 
-_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    "<": operator.lt,
-    "": operator.eq,
-}
+_COMPARE: dict[str, Callable[[list[int], list[int]], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, "<": operator.lt, "": operator.eq,
+}  # fmt: skip
 
 
 def is_version(text: str) -> bool:
@@ -39,17 +34,12 @@ def _meets_term(version: str, term: str) -> bool:
     match = _TERM.match(term)
     if match is None:
         raise ValueError(f"not a version range: {term!r}")
-    left, right = _pad_to_one_length(_split_numbers(version), _split_numbers(match[2]))
-    return _COMPARE[match[1]](left, right)
+    return _COMPARE[match[1]](_split_numbers(version), _split_numbers(match[2]))
 
 
-def _split_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
-
-
-def _pad_to_one_length(
-    left: tuple[int, ...], right: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Equal lengths, so that 4.16 equals 4.16.0."""
-    length = max(len(left), len(right))
-    return left + (0,) * (length - len(left)), right + (0,) * (length - len(right))
+def _split_numbers(version: str) -> list[int]:
+    """The numbers without zeros at the end, so that 4.16 equals 4.16.0."""
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
