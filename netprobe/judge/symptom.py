@@ -14,12 +14,8 @@ from netprobe.agent.wire.failures import (
     NO_PERMISSION,
     NOT_PERMITTED,
 )
-<<<<<<< HEAD
 from netprobe.judge.rows import Symptom
-from netprobe.model.evidence import FlowFacts, Icmp, Outcome
-=======
 from netprobe.model.evidence import Evidence, Icmp, Outcome
->>>>>>> less-konn
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -59,18 +55,8 @@ _REFUSED_BY: Final[dict[str, Symptom]] = {
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
-<<<<<<< HEAD
-PROXY_ODD: Final = ("not-http", "closed", "silent")
-SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
-=======
-_CONCLUSIONS: Final[dict[str, Symptom]] = {
-    "dead-host": "host-down",
-    "intercepted": "intercepted",
-    "no-room": "no-room",
-}
 _PROXY_ODD: Final = ("not-http", "closed", "silent")
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
->>>>>>> less-konn
 
 
 def icmp_word(icmp: Icmp) -> str:
@@ -85,30 +71,14 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     What checks concluded says more than what was measured. On a host that is known to be up, a
     late "host unreachable" is a refusal that the router's rate limit delayed.
     """
-<<<<<<< HEAD
-    word = (facts and _read_conclusion(facts, outcome)) or _read_outcome(outcome, protocol)
-    if host_down and word in SILENT:
-        return "host-known-down"
-    if host_up and word == "host-down" and outcome.icmp is not None:
-        return _REFUSED_BY[outcome.icmp.origin]
-    return word
-
-
-def _read_conclusion(facts: FlowFacts, outcome: Outcome) -> Symptom | None:
-    """What checks concluded, where it says more than what was measured."""
-    if facts.concluded == "refusing-host" and outcome.icmp is not None:
-        return _REFUSED_BY[outcome.icmp.origin]
-    # Every other conclusion is a symptom by its name.
-    return cast("Symptom | None", facts.concluded)
-=======
-    word = _CONCLUSIONS.get(evidence.concluded or "")
-    word = word or _read_outcome(outcome, evidence.flow.block.protocol)
-    if outcome.icmp is not None and (
-        evidence.concluded == "refusing-host" or (evidence.host_up and word == "host-down")
-    ):
-        word = _REFUSED_BY[outcome.icmp.origin]
+    icmp, concluded = outcome.icmp, evidence.concluded
+    word = _read_outcome(outcome, evidence.flow.block.protocol)
+    if concluded not in (None, "refusing-host"):
+        word = cast(Symptom, concluded)
+    is_up = evidence.host_up and word == "host-down"
+    if icmp is not None and (concluded == "refusing-host" or is_up):
+        word = _REFUSED_BY[icmp.origin]
     return "host-known-down" if evidence.host_down and word in _SILENT else word
->>>>>>> less-konn
 
 
 def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
