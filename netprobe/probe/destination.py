@@ -20,15 +20,7 @@ from netprobe.probe.checks.path_mtu import unmeasured
 from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.batches import Part
-from netprobe.probe.flows.listeners import (
-    CLOSED,
-    UNKNOWN,
-    Listeners,
-    Round,
-    Spot,
-    rounds,
-    spots,
-)
+from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.proxied import Proxied

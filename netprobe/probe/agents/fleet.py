@@ -29,10 +29,7 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        hosts: Sequence[Host],
-        launcher: Launcher,
-        tell: Callable[[HostReport], None],
+        self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
     ) -> None:
         self.templates = Templates()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit

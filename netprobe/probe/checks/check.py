@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -85,16 +85,22 @@ async def run_checks(
 async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -> list[Observation]:
     """Run one check; its groups are looked at side by side."""
     found: list[Observation] = []
+    concerned: list[Observation] = []
+    for one in seen:
+        (concerned if check.concerns(one) else found).append(one)
+    groups = group_by(concerned, check.group)
+    looked = await asyncio.gather(*(_look_at_group(check, group, scene) for group in groups))
+    return found + [one for group in looked for one in group]
+
+
+def group_by(
+    seen: Iterable[Observation], key: Callable[[Observation], Hashable]
+) -> list[list[Observation]]:
+    """The flows that have the same key, together."""
     groups: dict[Hashable, list[Observation]] = {}
     for one in seen:
-        if check.concerns(one):
-            groups.setdefault(check.group(one), []).append(one)
-        else:
-            found.append(one)
-    looked = await asyncio.gather(
-        *(_look_at_group(check, group, scene) for group in groups.values())
-    )
-    return found + [one for group in looked for one in group]
+        groups.setdefault(key(one), []).append(one)
+    return list(groups.values())
 
 
 async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -> list[Observation]:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from netprobe.model import ports as port_sets
@@ -39,8 +39,10 @@ class ForgedResets(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""
         resets = [seen for seen in group if _is_reset(seen)]
-        task = group[0].task
-        if not resets or task.address in {one.text for one in task.source.addresses}:
+        if not resets:
+            return group
+        task = resets[0].task
+        if task.address in {one.text for one in task.source.addresses}:
             return group
         looks = _ResetLooks(task, scene)
         ttl = await _find_ttl(task, group, scene)
@@ -80,7 +82,11 @@ class _ResetLooks:
         left = await self._leave_host(resets) if forged or neighbour else None
         if neighbour and left is False:
             forged = ports
-        return [piece for seen in resets for piece in _split_forged(seen, forged, left)]
+        return [
+            piece.amending(forged=True, left_host=left) if nearer else piece.amending(forged=False)
+            for seen in resets
+            for nearer, piece in seen.cut(forged)
+        ]
 
     async def without_ttl(self, resets: list[Observation]) -> list[Observation]:
         """Nothing tells the destination's TTL: only a full one says something of whose it is."""
@@ -91,7 +97,12 @@ class _ResetLooks:
         full = await self._find_full(port_sets.union(seen.ports for seen in resets))
         left = await self._leave_host(resets) if full else None
         forged = bool(full) and (left is False or await self._first_hop_resets(full))
-        return [piece for seen in resets for piece in _split_full(seen, full, forged, left)]
+        word = {"forged": True if forged else None, "left_host": left}
+        return [
+            piece.amending(full_ttl=is_full, **(word if is_full else {}))
+            for seen in resets
+            for is_full, piece in seen.cut(full)
+        ]
 
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """The ports whose resets arrive with at least this TTL."""
@@ -114,10 +125,8 @@ class _ResetLooks:
                 break
             # Ask twice: if a reset got lost, the TTL would wrongly look undiminished.
             for _ in range(2 if ttl < max(INITIAL_TTLS) else 0):
-                lower = port_sets.subtract(here, await self._find_refused(here, ttl + 1))
-                here = lower or ()
-                if not here:
-                    break
+                if here:
+                    here = port_sets.subtract(here, await self._find_refused(here, ttl + 1))
             full = port_sets.union((full, here))
         return full
 
@@ -188,32 +197,3 @@ def _is_reset(seen: Observation) -> bool:
         and outcome.icmp is None
         and not outcome.blind
     )
-
-
-def _split_forged(seen: Observation, forged: Ports, left: bool | None) -> list[Observation]:
-    """The ports whose reset came from nearer, and those whose reset is the destination's."""
-    assert seen.outcome is not None
-    nearer = port_sets.intersect(seen.ports, forged)
-    rest = port_sets.subtract(seen.ports, forged)
-    pieces = []
-    if nearer:
-        outcome = replace(seen.outcome, forged=True, left_host=left)
-        pieces.append(replace(seen, ports=nearer, outcome=outcome))
-    if rest:
-        outcome = replace(seen.outcome, forged=False)
-        pieces.append(replace(seen, ports=rest, outcome=outcome))
-    return pieces
-
-
-def _split_full(
-    seen: Observation, full: Ports, forged: bool, left: bool | None
-) -> list[Observation]:
-    """The ports whose reset came with a full TTL, and the others, of which nothing is known."""
-    assert seen.outcome is not None
-    some = port_sets.intersect(seen.ports, full)
-    rest = port_sets.subtract(seen.ports, full)
-    word = True if forged else None
-    outcome = replace(seen.outcome, forged=word, full_ttl=True, left_host=left)
-    lower = replace(seen.outcome, full_ttl=False)
-    pieces = ((some, outcome), (rest, lower))
-    return [replace(seen, ports=ports, outcome=one) for ports, one in pieces if ports]

@@ -13,7 +13,6 @@ from typing import Any
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
-from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
@@ -61,8 +60,11 @@ class Intercepted(Check):
         answers = await scene.prober.ask(task, "tcp", ports, look_ms=CHECK_MS, ttl=hops - 1)
         nearer = port_sets.union(some for some, one in answers if one.answer is not None)
         facts |= {"ttl": hops - 1, "opened": bool(nearer)}
-        pieces = [piece for seen in group for piece in _split_nearer(seen, nearer)]
-        return [piece.noting(self.name, **facts) for piece in pieces]
+        return [
+            (replace(piece, conclusion=NEARER) if false else piece).noting(self.name, **facts)
+            for seen in group
+            for false, piece in seen.cut(nearer)
+        ]
 
 
 async def _control_ports_open(task: Task, scene: Scene) -> bool:
@@ -98,11 +100,3 @@ def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
     if routers:
         return max(routers) + 1
     return 1 if min(reached) == 1 else None
-
-
-def _split_nearer(seen: Observation, nearer: Ports) -> list[Observation]:
-    """The ports that something nearer opened, and the rest."""
-    false = port_sets.intersect(seen.ports, nearer)
-    rest = port_sets.subtract(seen.ports, nearer)
-    pieces = [replace(seen, ports=false, conclusion=NEARER)] if false else []
-    return [*pieces, replace(seen, ports=rest)] if rest else pieces

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
-from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
+from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.model.plan import PATH_MTU
@@ -91,8 +91,8 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
 
 async def _measure_best(task: Task, group: list[Observation], scene: Scene, needed: int) -> PathMtu:
     """By the first way whose smallest packets arrive."""
-    for way in _find_ways(task, group):
-        ladder = _Ladder(_SizeProber(task, way, scene))
+    for way in _find_ways(group):
+        ladder = _Ladder(task, way, scene)
         if await ladder.passes(needed):
             return PathMtu(needed, needed, proof=way.proof, how=way.words)
         if await ladder.passes(SMALLEST[task.family]):
@@ -100,58 +100,13 @@ async def _measure_best(task: Task, group: list[Observation], scene: Scene, need
     return PathMtu(None, needed)
 
 
-@dataclass(frozen=True, slots=True)
-class _SizeProber:
-    """Sends packets of given sizes by one way."""
-
-    task: Task
-    way: Way
-    scene: Scene
-
-    async def send(self, sizes: list[int]) -> tuple[set[int], list[OutcomeKind]]:
-        """Which of these sizes arrive, and the kinds of what came back."""
-        arrived, kinds = await self._send_once(sizes, SHORT_MS)
-        left = [size for size in sizes if size not in arrived]
-        if left:
-            late, more = await self._send_once(left, LOOK_MS)
-            return arrived | late, kinds + more
-        return arrived, kinds
-
-    async def _send_once(
-        self, sizes: list[int], look_ms: int
-    ) -> tuple[set[int], list[OutcomeKind]]:
-        orders = [self._make_order(size, look_ms) for size in sizes]
-        agent = self.scene.fleet.agent(self.task.source)
-        replies = await asyncio.gather(*(agent.probe(order) for order in orders))
-        kinds = [row.kind for reply in replies for row in reply.rows]
-        if self.way.proof == "witness":
-            assert self.scene.round is not None
-            seen = await self.scene.round.seen([order.id for order in orders])
-            numbers = {item.order for item in seen.orders}
-            good = [order.id in numbers for order in orders]
-        else:
-            good = [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
-        return {size for size, arrived in zip(sizes, good, strict=True) if arrived}, kinds
-
-    def _make_order(self, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
-        way, task = self.way, self.task
-        ports = [(way.port, way.port)] if way.port else []
-        order = probe_order(
-            next(self.scene.fleet.order_ids),
-            way.protocol,
-            task.address,
-            source_address(task),
-            [ProbeBlock(ports, way.mode, way.template)],
-            Timing(look_ms, look_ms, 1),
-        )
-        return order._replace(size=size)
-
-
 class _Ladder:
-    """Finds the largest size that arrives, some sizes at a time."""
+    """Sends packets of several sizes by one way, to find the largest that arrives."""
 
-    def __init__(self, prober: _SizeProber) -> None:
-        self._prober = prober
+    def __init__(self, task: Task, way: Way, scene: Scene) -> None:
+        self._task = task
+        self._way = way
+        self._scene = scene
         self._limit: tuple[int, str] | None = None
 
     async def passes(self, size: int) -> bool:
@@ -160,40 +115,57 @@ class _Ladder:
 
     async def climb(self, needed: int) -> PathMtu:
         """Between the smallest size, which arrives, and ``needed``, which does not."""
-        low, high = SMALLEST[self._prober.task.family], needed
+        low, high = SMALLEST[self._task.family], needed
         while high - low > 1:
             sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]
             arrived = await self._send_sizes(sizes)
             low = max(low, *arrived) if arrived else low
             high = min([size for size in sizes if size > low], default=high)
         limit, router = self._limit or (None, None)
-        way = self._prober.way
-        return PathMtu(low, needed, way.proof, way.words, router, limit)
+        return PathMtu(low, needed, self._way.proof, self._way.words, router, limit)
 
     async def _send_sizes(self, sizes: list[int]) -> set[int]:
-        arrived, kinds = await self._prober.send(sizes)
-        for kind in kinds:
+        """Give the sizes that arrive; what did not after a short look gets a longer one."""
+        arrived = await self._send_once(sizes, SHORT_MS)
+        left = [size for size in sizes if size not in arrived]
+        return arrived | await self._send_once(left, LOOK_MS) if left else arrived
+
+    async def _send_once(self, sizes: list[int], look_ms: int) -> set[int]:
+        orders = [self._make_order(size, look_ms) for size in sizes]
+        agent = self._scene.fleet.agent(self._task.source)
+        replies = await asyncio.gather(*(agent.probe(order) for order in orders))
+        for kind in (row.kind for reply in replies for row in reply.rows):
             if kind.failure == "message-too-long" and kind.icmp is not None:
                 self._limit = (kind.mtu or 0, kind.icmp.offender)
-        return arrived
+        if self._way.proof == "witness":
+            assert self._scene.round is not None
+            seen = await self._scene.round.seen([order.id for order in orders])
+            numbers = {item.order for item in seen.orders}
+            good = [order.id in numbers for order in orders]
+        else:
+            good = [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
+        return {size for size, arrived in zip(sizes, good, strict=True) if arrived}
+
+    def _make_order(self, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
+        way, task = self._way, self._task
+        number = next(self._scene.fleet.order_ids)
+        blocks = [ProbeBlock([(way.port, way.port)] if way.port else [], way.mode, way.template)]
+        timing = Timing(look_ms, look_ms, 1)
+        order = probe_order(
+            number, way.protocol, task.address, source_address(task), blocks, timing
+        )
+        return order._replace(size=size)
 
 
-def _find_ways(task: Task, seen: list[Observation]) -> list[Way]:
-    """Ways for this source and address, the overlay's own packets first."""
-    mine = [
-        observation
-        for observation in seen
-        if observation.task.source == task.source and observation.task.address == task.address
-    ]
-    witnessed = [observation for observation in mine if _is_witnessed(observation)]
+def _find_ways(seen: list[Observation]) -> list[Way]:
+    """Ways for one source and address, the overlay's own packets first."""
+    witnessed = [_make_way(one, "witness") for one in seen if _is_witnessed(one)]
     answered = [
-        observation
-        for observation in mine
-        if observation.task.protocol == "udp" and _answer_of(observation) == "nonce"
+        _make_way(one, "nonce")
+        for one in seen
+        if one.task.protocol == "udp" and one.outcome is not None and one.outcome.answer == "nonce"
     ]
-    ways = [_make_way(observation, "witness") for observation in witnessed[:1]]
-    ways += [_make_way(observation, "nonce") for observation in answered[:1]]
-    return [*ways, Way("service", "icmp", 0, "echo", 0)]
+    return [*witnessed[:1], *answered[:1], Way("service", "icmp", 0, "echo", 0)]
 
 
 def _make_way(observation: Observation, proof: Proof) -> Way:
@@ -206,7 +178,3 @@ def _is_witnessed(observation: Observation) -> bool:
     """An overlay's packet that reached our listener."""
     arrived = observation.witness is not None and observation.witness.socket
     return arrived and observation.part.ours and observation.part.mode == "send"
-
-
-def _answer_of(observation: Observation) -> str | None:
-    return observation.outcome.answer if observation.outcome is not None else None

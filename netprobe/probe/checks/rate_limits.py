@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.checks.check import Check, Scene, pair_of
+from netprobe.probe.checks.check import Check, Scene, group_by, pair_of
 from netprobe.probe.checks.forged_resets import is_genuine
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
@@ -63,7 +63,7 @@ class RateLimits(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask slowly where a limit is likely; what answers then has that answer."""
         late = any(_is_late(seen) for seen in group)
-        pairs = [pair for pair in _split_by_pair(group) if _may_be_limited(pair, late)]
+        pairs = [pair for pair in group_by(group, pair_of) if _may_be_limited(pair, late)]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:
@@ -138,7 +138,7 @@ async def _ask_spot(
     (again,) = await scene.prober.again(seen)
     if again.outcome is None or _is_stopped(again):
         return None
-    return replace(again, outcome=replace(again.outcome, forged=False if forged else None))
+    return again.amending(forged=False if forged else None)
 
 
 def _next_size(size: int, answers: list[Observation | None]) -> int:
@@ -257,28 +257,14 @@ def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
 
 
 def _take_answer(seen: Observation, port: int, again: Observation) -> Observation:
-    assert seen.outcome is not None
-    assert again.outcome is not None
-    attempts = seen.outcome.attempts + again.outcome.attempts
-    return replace(
-        again,
-        ports=((port, port),),
-        task=seen.task,
-        outcome=replace(again.outcome, attempts=attempts),
-        warnings=(*seen.warnings, SHOWN),
-    )
+    attempts = sum(one.outcome.attempts for one in (seen, again) if one.outcome is not None)
+    warnings = (*seen.warnings, SHOWN)
+    found = replace(again, ports=((port, port),), task=seen.task, warnings=warnings)
+    return found.amending(attempts=attempts)
 
 
 def _ports_of(single: Iterable[int]) -> Ports:
     return port_sets.normalise((port, port) for port in single)
-
-
-def _split_by_pair(group: Iterable[Observation]) -> list[list[Observation]]:
-    """The flows by source and address."""
-    pairs: dict[tuple[str, str], list[Observation]] = {}
-    for seen in group:
-        pairs.setdefault(pair_of(seen), []).append(seen)
-    return list(pairs.values())
 
 
 def _may_be_limited(group: list[Observation], late: bool) -> bool:
@@ -297,12 +283,9 @@ def _is_late(seen: Observation) -> bool:
 
 
 def _is_stopped(seen: Observation) -> bool:
-    return _is_silent(seen) or _is_refused(seen) or _is_given_up(seen)
-
-
-def _is_given_up(seen: Observation) -> bool:
-    """Whether somebody says that there is no such host: never an answer, however late it comes."""
-    return seen.outcome is not None and is_host_unreachable(seen.outcome)
+    # That there is no such host is never an answer, however late somebody says so.
+    given_up = seen.outcome is not None and is_host_unreachable(seen.outcome)
+    return given_up or _is_silent(seen) or _is_refused(seen)
 
 
 def _is_silent(seen: Observation) -> bool:
@@ -325,15 +308,9 @@ def _is_refused(seen: Observation) -> bool:
 def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[Spot]:
     """Some ports of these observations, evenly over all of theirs."""
     mine = {id(one) for one in some}
-    return _choose_evenly(
-        [
-            (at, port)
-            for at, one in enumerate(group)
-            if id(one) in mine
-            for port in port_sets.each(one.ports)
-        ],
-        count,
-    )
+    places = [at for at, one in enumerate(group) if id(one) in mine]
+    spots = [(at, port) for at in places for port in port_sets.each(group[at].ports)]
+    return _choose_evenly(spots, count)
 
 
 def _now_s() -> float:

@@ -15,7 +15,8 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
-from netprobe.protocols.services import SERVICES, Asked, Dial, Finding, identify
+from netprobe.probe.flows.work import Task
+from netprobe.protocols.services import SERVICES, Asked, Finding, identify
 from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.
@@ -56,13 +57,10 @@ class Services(Check):
     ) -> list[Observation]:
         ports = list(port_sets.each(seen.ports))[:PORTS_ASKED]
         agent = scene.fleet.agent(seen.task.source)
-
-        async def ask(port: int) -> Finding:
-            async with slots:
-                return await _ask_port(agent, seen, port)
-
         try:
-            findings = await asyncio.gather(*(ask(port) for port in ports))
+            findings = await asyncio.gather(
+                *(_ask_port(agent, seen.task, port, slots) for port in ports)
+            )
         except AgentError:
             return [seen]  # the source is gone: that the connection opened stands
         by_finding: dict[Finding, list[PortRange]] = {}
@@ -85,19 +83,16 @@ class Services(Check):
         return found.noting(self.name, told=finding.told, said=finding.said)
 
 
-async def _ask_port(agent: AgentMethods, seen: Observation, port: int) -> Finding:
-    task = seen.task
+async def _ask_port(
+    agent: AgentMethods, task: Task, port: int, slots: asyncio.Semaphore
+) -> Finding:
     target = Target(task.address, port, source_address(task))
-    asked = Asked(task.address, port, task.server_name)
-    return await identify(SERVICES[task.probe or ""], asked, _dial_directly(agent, target))
-
-
-def _dial_directly(agent: AgentMethods, target: Target) -> Dial:
-    """Connections to the service itself."""
 
     @contextlib.asynccontextmanager
     async def dial() -> AsyncIterator[Pipe | None]:
         async with agent.open_stream(target) as stream:
             yield stream if stream.opened.failure is None else None
 
-    return dial
+    async with slots:
+        asked = Asked(task.address, port, task.server_name)
+        return await identify(SERVICES[task.probe or ""], asked, dial)

@@ -66,12 +66,7 @@ class Part:
 
 
 def probe_order(
-    number: int,
-    protocol: str,
-    dst: str,
-    src: str | None,
-    blocks: list[ProbeBlock],
-    timing: Timing,
+    number: int, protocol: str, dst: str, src: str | None, blocks: list[ProbeBlock], timing: Timing
 ) -> ProbeOrder | EchoOrder:
     """An order for one destination; ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...)."""
     name, _, protocol_number = protocol.partition("/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.ports import Ports
 from netprobe.model.trail import TrailEntry, TrailStatus
@@ -49,6 +50,19 @@ class Observation(FlowFacts):
     def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
         """The same with one more entry in its trail."""
         return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))
+
+    def amending(self, **changes: Any) -> Observation:
+        """The same with changes of its outcome, which must be there."""
+        assert self.outcome is not None
+        return replace(self, outcome=replace(self.outcome, **changes))
+
+    def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
+        """Its ports that are among these (True), and the others (False), where there are any."""
+        among = port_sets.intersect(self.ports, ports)
+        others = port_sets.subtract(self.ports, ports)
+        for is_among, some in ((True, among), (False, others)):
+            if some:
+                yield is_among, replace(self, ports=some)
 
 
 class Prober:

@@ -25,11 +25,7 @@ class Answered:
             self._answered.add((source, address))
 
     def note(
-        self,
-        source: str,
-        address: str,
-        outcome: Outcome,
-        concluded: str | None = None,
+        self, source: str, address: str, outcome: Outcome, concluded: str | None = None
     ) -> None:
         """Remember what this outcome, which is final, says of the address; ``concluded``: what a
         check concluded of a "host unreachable" (``FlowFacts``)."""
