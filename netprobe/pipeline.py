@@ -80,7 +80,7 @@ class PlanRun:
         """Probe everything. SIGINT and SIGTERM end it early."""
         started = datetime.now(UTC)
         begin = time.monotonic()
-        stopped = asyncio.run(_until_signal(self._collect(settings, launcher)))
+        stopped = asyncio.run(_until_signal(self._collect_all(settings, launcher)))
         return RunInfo(
             started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             elapsed_s=round(time.monotonic() - begin, 3),
@@ -94,11 +94,13 @@ class PlanRun:
             selection=self._plan.selection,
         )
 
-    async def _collect(self, settings: ProbeSettings, launcher: Launcher) -> None:
+    async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
         async with launcher:
-            await collect(self._plan, settings, launcher, self._emit, self._tell, self._done)
+            await collect(
+                self._plan, settings, launcher, self._emit_all, self._tell_host, self._done
+            )
 
-    def _emit(self, want: Want, found: list[Evidence]) -> None:
+    def _emit_all(self, want: Want, found: list[Evidence]) -> None:
         results = [result for one in found for result in judge(one, want.order, self._rules)]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._sink.add(result)
@@ -108,7 +110,7 @@ class PlanRun:
         note = f"to {want.flow.destination.name}"
         self._events.progress(self._done_flows, self._total_flows, note)
 
-    def _tell(self, report: HostReport) -> None:
+    def _tell_host(self, report: HostReport) -> None:
         self._reports[report.name] = report
         self._events.host(report)
 

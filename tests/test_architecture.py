@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,3 +169,36 @@ def test_no_file_names_the_index_package() -> None:
     wrong = re.compile(r"(pip|pipx|uv tool) install netprobe(?!-matrix)|uvx netprobe(?!-matrix)")
     found = [str(page) for page in pages if wrong.search(page.read_text(encoding="utf-8"))]
     assert not found
+
+
+def _definitions(kind: Any) -> Iterator[tuple[Path, Any]]:
+    """Every definition of a kind, with its file."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, kind):
+                yield path, node
+
+
+def test_a_class_name_occurs_once() -> None:
+    """A stack trace or a search says at once which class is meant, and on which machine."""
+    places: dict[str, list[str]] = {}
+    for path, node in _definitions(ast.ClassDef):
+        places.setdefault(node.name, []).append(_name(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_private_function_has_a_verb_and_a_noun() -> None:
+    """Its name says what it does without its caller; a property is a noun."""
+    short = [
+        f"{_name(path)}:{node.lineno} {node.name}"
+        for path, node in _definitions(ast.FunctionDef | ast.AsyncFunctionDef)
+        if re.fullmatch("_[a-z0-9]+", node.name) and not node.decorator_list
+    ]
+    assert short == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_file_is_endless(path: Path) -> None:
+    """A file has one subject; only literal tables may be longer than 400 lines."""
+    tables = ("judge/rows.py", "konnectivity/verdicts.py")
+    assert _name(path) in tables or path.read_text(encoding="utf-8").count("\n") <= 400

@@ -31,7 +31,7 @@ class BundleFinder:
         name = self._source_name(fullname)
         if name is None:
             return None
-        spec = ModuleSpec(fullname, self, origin=self._file(name))  # type: ignore[arg-type]
+        spec = ModuleSpec(fullname, self, origin=self._file_of(name))  # type: ignore[arg-type]
         if name.endswith("__init__"):
             spec.submodule_search_locations = []
         return spec
@@ -42,7 +42,7 @@ class BundleFinder:
     def exec_module(self, module: "Any") -> None:
         """Run a module's source."""
         name = self._source_name(module.__name__) or ""
-        module.__file__ = self._file(name)
+        module.__file__ = self._file_of(name)
         source = self._sources[name]
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
@@ -59,7 +59,7 @@ class BundleFinder:
             return package
         return name if name in self._sources else None
 
-    def _file(self, name: str) -> str:
+    def _file_of(self, name: str) -> str:
         return "%s/%s.py" % (PACKAGE, name.replace(".", "/"))
 
 

@@ -31,7 +31,7 @@ def option(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, envvar=variable, **attributes)
 
 
-def _repeatable(*names: str, text: str, **attributes: Any) -> Decorator:
+def _repeat_option(*names: str, text: str, **attributes: Any) -> Decorator:
     """An option that may be given several times."""
     return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
 
@@ -41,7 +41,7 @@ def flag(name: str, text: str) -> Decorator:
     return option(name, is_flag=True, show_default=False, help=text)
 
 
-def _number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
+def _add_number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
     """A whole number within limits."""
     return option(name, type=click.IntRange(low, high), metavar="N", help=text, **attributes)
 
@@ -81,7 +81,7 @@ def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionI
     return complete
 
 
-matrix_option = _repeatable(
+matrix_option = _repeat_option(
     "-m",
     "--matrix",
     "matrices",
@@ -101,7 +101,7 @@ def require_matrix(matrices: Sequence[str]) -> None:
 
 
 def _inventory_option(show_default: str, text: str) -> Decorator:
-    return _repeatable(
+    return _repeat_option(
         "-i", "--inventory", "inventories",
         type=click.Path(), metavar="FILE", show_default=show_default, text=text,
     )  # fmt: skip
@@ -112,7 +112,7 @@ inventory_option = _inventory_option(
     "Which machines there are and how to get onto them: an inventory of netprobe or of Ansible.",
 )
 
-set_option = _repeatable(
+set_option = _repeat_option(
     "--set",
     "sets",
     metavar="[MATRIX:]KEY=VALUE",
@@ -122,13 +122,13 @@ set_option = _repeatable(
 _END: Final = "HOST|ROLE"
 
 selection_options = together(
-    _repeatable(
+    _repeat_option(
         "--limit", metavar=_END, text="Only flows that touch this host or role at either end."
     ),
-    _repeatable("--from", "from_", metavar=_END, text="Only flows from this host or role."),
-    _repeatable("--to", metavar=_END, text="Only flows to this host or role."),
-    _repeatable("--only", metavar="REQUIREMENT", text="Only the requirement of this id."),
-    _repeatable(
+    _repeat_option("--from", "from_", metavar=_END, text="Only flows from this host or role."),
+    _repeat_option("--to", metavar=_END, text="Only flows to this host or role."),
+    _repeat_option("--only", metavar="REQUIREMENT", text="Only the requirement of this id."),
+    _repeat_option(
         "--protocol",
         metavar="PROTOCOL",
         shell_complete=_complete_format(PROTOCOLS),
@@ -144,7 +144,9 @@ _ask_become_pass = flag(
 )
 
 start_options = together(
-    _number("--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS),
+    _add_number(
+        "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
+    ),
     _ask_become_pass,
 )
 
@@ -156,7 +158,7 @@ _look_options = together(
         show_default="learned from round trips, 4 s at most",
         help="How long one look waits for an answer.",
     ),
-    _number(
+    _add_number(
         "--retries", 0, 20, "How often silence is asked again; a refusal never is.",
         default=LOOKS - 1,
     ),
@@ -170,7 +172,7 @@ _judging_options = together(
 
 probing_options = together(
     _look_options,
-    _number(
+    _add_number(
         "--rate",
         1,
         10_000_000,
@@ -181,14 +183,14 @@ probing_options = together(
     # Scripts still give it; it does nothing.
     option("--jobs", type=click.IntRange(1, 1024), hidden=True),
     _judging_options,
-    _number(
+    _add_number(
         "--sample",
         1,
         1_000_000,
         "Probe a sample only: N peers of each host, and N ports of each range.",
         show_default="everything is probed",
     ),
-    _number(
+    _add_number(
         "--max-results",
         1,
         1_000_000_000,
@@ -203,7 +205,7 @@ flow_options = together(_look_options, _ask_become_pass, _judging_options)
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
     """``-o FORMAT[=FILE]``, repeatable."""
-    return _repeatable(
+    return _repeat_option(
         "-o",
         "--output",
         "outputs",
@@ -250,7 +252,7 @@ tunnel_options = together(
     option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
     option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),
     option("--client-key", metavar="FILE", help="Its key (PEM, without a password)."),
-    _number(
+    _add_number(
         "--repeat",
         1,
         200,
@@ -268,7 +270,7 @@ tunnel_options = together(
     _inventory_option(
         "from this host", "Diagnose from the workers of this inventory, through their vantages."
     ),
-    _repeatable(
+    _repeat_option(
         "--from",
         "from_",
         metavar="ROLE|HOST",

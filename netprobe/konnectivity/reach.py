@@ -11,7 +11,7 @@ from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.protocols.connect import ProxyUrl, connect
-from netprobe.protocols.tls import Hello, Seen
+from netprobe.protocols.tls import Hello, SeenHandshake
 from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
 from netprobe.vantage.stream import Target
 
@@ -110,13 +110,13 @@ async def attempt(
     async with reach.agent.open_stream(reach.target(mss)) as stream:
         failure = stream.opened.failure
         if failure is not None:
-            return Attempt(hello, Seen(), first="failed", failure=failure)
+            return Attempt(hello, SeenHandshake(), first="failed", failure=failure)
         if reach.proxy is not None:
             tunnel = reach.tunnel
             answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
             if answer.status is None or not 200 <= answer.status < 300:
                 failure = f"proxy-{answer.status or answer.ended}"
-                return Attempt(hello, Seen(), first="failed", failure=failure)
+                return Attempt(hello, SeenHandshake(), first="failed", failure=failure)
         talk = TlsTalk(stream, hello)
         await talk.shake(patience, words)
         if then is not None and talk.usable:

@@ -11,7 +11,7 @@ from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.connect import Answer, ProxyUrl, get, get_plain
 from netprobe.protocols.http2 import CallFacts, Http2Talk
-from netprobe.protocols.tls import Hello, Seen
+from netprobe.protocols.tls import Hello, SeenHandshake
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
 from netprobe.protocols.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
 
@@ -51,7 +51,7 @@ class ServiceReply:
     ``end`` is the state at the end: ``fin``, ``reset``, ``failed`` or ``silent``.
     """
 
-    seen: Seen = field(default_factory=Seen)
+    seen: SeenHandshake = field(default_factory=SeenHandshake)
     answer: Answer = field(default_factory=Answer)
     call: CallFacts | None = None
     end: str = "silent"

@@ -70,7 +70,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ServiceFinding:
     """The result; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
 
     ``note``: a problem that the service's own clients may have.
@@ -106,17 +106,17 @@ class Asked:
         return f"http://{self.authority}{path}" if self.by_proxy else path
 
 
-async def identify(service: Service, asked: Asked, dial: Dial) -> Finding:
+async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding:
     """Identify a service: with TLS or without, and the other way if there is no answer."""
     tls = service.speaks_tls(asked.port)
     heard = await _hear_service(service, asked, dial, tls)
     if heard is None:
-        return Finding("silent", "a second connection did not open")
+        return ServiceFinding("silent", "a second connection did not open")
     said = service.recognise(heard)
     if said is not None:
-        return Finding("service", said, note=_note_certificate(heard, asked))
+        return ServiceFinding("service", said, note=_note_certificate(heard, asked))
     if heard.seen.foreign is not None and not service.either:
-        return Finding("plaintext", describe(heard, asked.server_name))
+        return ServiceFinding("plaintext", describe(heard, asked.server_name))
     if asked.by_proxy or _is_settled(heard, tls):
         return _find_other(heard, asked)
     second = await _hear_service(service, asked, dial, not tls)
@@ -146,25 +146,25 @@ def _is_settled(heard: ServiceReply, tls: bool) -> bool:
 
 def _judge_second(
     service: Service, asked: Asked, first: ServiceReply, second: ServiceReply | None
-) -> Finding:
+) -> ServiceFinding:
     if second is not None:
         said = service.recognise(second) if service.either else None
         if said is not None:
-            return Finding("service", f"{said}, without TLS")
+            return ServiceFinding("service", f"{said}, without TLS")
         words = describe(second, asked.server_name)
         if second.spoke_tls:
-            return Finding("tls", words)
+            return ServiceFinding("tls", words)
         if second.status is not None or second.foreign is not None:
-            return Finding("plaintext", words)
+            return ServiceFinding("plaintext", words)
     return _find_other(first, asked)
 
 
-def _find_other(heard: ServiceReply, asked: Asked) -> Finding:
+def _find_other(heard: ServiceReply, asked: Asked) -> ServiceFinding:
     """Describe an answer of another service, or silence."""
     if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
-        return Finding("other", describe(heard, asked.server_name), heard.status)
+        return ServiceFinding("other", describe(heard, asked.server_name), heard.status)
     told: dict[str, Told] = {"fin": "closed", "reset": "reset"}
-    return Finding(told.get(heard.end, "silent"), "no answer to what was asked")
+    return ServiceFinding(told.get(heard.end, "silent"), "no answer to what was asked")
 
 
 async def _hear_service(

@@ -54,7 +54,7 @@ class Hello:
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenHandshake:
     """The server's side of the handshake so far. ``chain`` holds DER certificates, the leaf first.
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.
@@ -79,7 +79,7 @@ class TlsClient:
     """One TLS connection without a socket: feed it received bytes, send the bytes it gives."""
 
     def __init__(self, hello: Hello) -> None:
-        self.seen = Seen()
+        self.seen = SeenHandshake()
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._first = True

@@ -12,7 +12,7 @@ from typing import Literal
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.model.stream import Event, Pipe
-from netprobe.protocols.tls import Hello, Seen, TlsClient
+from netprobe.protocols.tls import Hello, SeenHandshake, TlsClient
 
 # The first thing that came back after the hello. ``silent``: nothing did, while we waited.
 First = Literal["bytes", "fin", "reset", "silent", "failed"]
@@ -78,7 +78,7 @@ class Attempt:
     """
 
     hello: Hello
-    seen: Seen
+    seen: SeenHandshake
     first: First = "silent"
     first_ms: float = 0.0
     failure: str | None = None

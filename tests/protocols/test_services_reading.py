@@ -17,8 +17,8 @@ from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.connect import Answer
 from netprobe.protocols.hearing import ServiceReply, describe
 from netprobe.protocols.http2 import CallFacts
-from netprobe.protocols.services import SERVICES, Asked, Finding, identify
-from netprobe.protocols.tls import Seen
+from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
+from netprobe.protocols.tls import SeenHandshake
 
 SIGNER = "OU=kubernetes, CN=konnectivity-signer"
 
@@ -26,7 +26,7 @@ SIGNER = "OU=kubernetes, CN=konnectivity-signer"
 def page(status: int, body: str = "", **headers: str) -> ServiceReply:
     """What an HTTP answer over TLS leaves behind."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    seen = Seen(done=True, version="TLSv1.3", chain=(b"no certificate",))
+    seen = SeenHandshake(done=True, version="TLSv1.3", chain=(b"no certificate",))
     return ServiceReply(
         seen=seen, answer=Answer(status=status, body=body, headers=named), end="fin"
     )
@@ -34,13 +34,13 @@ def page(status: int, body: str = "", **headers: str) -> ServiceReply:
 
 STATUS = json.dumps({"kind": "Status", "apiVersion": "v1", "code": 401})
 MISSING = ServiceReply(
-    seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="h2")
+    seen=SeenHandshake(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="h2")
 )
 FRONT_END = ServiceReply(
-    seen=Seen(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="http/1.1")
+    seen=SeenHandshake(done=True, chain=(b"x",), authorities=(SIGNER,), alert=116, alpn="http/1.1")
 )
 CALLED = ServiceReply(
-    seen=Seen(done=True, alpn="h2"),
+    seen=SeenHandshake(done=True, alpn="h2"),
     call=CallFacts(grpc_status="12", grpc_message="unknown method X for service AgentService"),
 )
 
@@ -112,7 +112,7 @@ class Bytes:
         return Event("data" if data else "fin", data)
 
 
-def told(name: str, data: bytes, port: int = 443) -> Finding:
+def told(name: str, data: bytes, port: int = 443) -> ServiceFinding:
     """What is found out at a peer that answers every connection with these bytes."""
 
     @contextlib.asynccontextmanager
@@ -164,7 +164,8 @@ def test_no_bytes_are_too_strange(name: str, data: bytes) -> None:
 @given(
     st.builds(
         ServiceReply,
-        seen=st.just(Seen()) | st.builds(Seen, alert=st.none() | st.integers(0, 255)),
+        seen=st.just(SeenHandshake())
+        | st.builds(SeenHandshake, alert=st.none() | st.integers(0, 255)),
         answer=st.just(Answer()) | st.builds(Answer, status=st.none() | st.integers(100, 599)),
     ),
     st.none() | st.just("api.lab.test"),

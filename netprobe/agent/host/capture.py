@@ -49,38 +49,38 @@ class PacketCapture:
             attach(self._sock, program(wanted))
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
             self._sock.setblocking(False)
-            self._discard()
+            self._discard_early()
         except OSError:
             self._sock.close()
             raise
-        agent.loop.watch(self._sock.fileno(), looping.READ, self._read)
+        agent.loop.watch(self._sock.fileno(), looping.READ, self._read_packets)
 
     def finish(self) -> Tuple[List[CapturedProbe], bool]:
         """Stop, and give the items and whether some are missing."""
-        self._read(0)
-        lost = self._lost()
+        self._read_packets(0)
+        lost = self._count_lost()
         self.close()
-        return self._items(), self._truncated or lost > 0
+        return self._list_items(), self._truncated or lost > 0
 
     def close(self) -> None:
         """Stop without a word."""
         self._agent.loop.unwatch(self._sock.fileno())
         self._sock.close()
 
-    def _lost(self) -> int:
+    def _count_lost(self) -> int:
         """How many packets the kernel had no room for since this was last asked."""
         counts = self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", counts)[1])
 
-    def _discard(self) -> None:
+    def _discard_early(self) -> None:
         """Forget the packets of any kind that came in before the filter was there."""
         try:
             while True:
                 self._sock.recvfrom(1)
         except OSError:
-            self._lost()
+            self._count_lost()
 
-    def _items(self) -> List[CapturedProbe]:
+    def _list_items(self) -> List[CapturedProbe]:
         # A packet shows on a bond and on its port, on a bridge and on its uplink: it is one packet.
         most: Dict[Tuple[str, int, int, Optional[int]], int] = {}
         devices: Dict[Tuple[str, int, int, Optional[int]], List[str]] = {}
@@ -93,15 +93,15 @@ class PacketCapture:
             for packet in ordered
         ]
 
-    def _read(self, _events: int) -> None:
+    def _read_packets(self, _events: int) -> None:
         try:
             for _ in range(READ_BATCH):
                 data, about = self._sock.recvfrom(MAX_PACKET)
-                self._note(data, 6 if about[1] == ETH_P_IPV6 else 4, about[0])
+                self._note_packet(data, 6 if about[1] == ETH_P_IPV6 else 4, about[0])
         except OSError:
             return  # nothing more to read now
 
-    def _note(self, data: bytes, version: int, device: str) -> None:
+    def _note_packet(self, data: bytes, version: int, device: str) -> None:
         start, length = ADDRESSES[version]
         header = IPV6_HEADER if version == 6 else (data[0] & 15) * 4
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
@@ -113,7 +113,7 @@ class PacketCapture:
             return
         source = socket.inet_ntop(family, data[start : start + length])
         target = socket.inet_ntop(family, data[start + length : start + 2 * length])
-        sport, dport, order = self._transport(data[header:])
+        sport, dport, order = self._read_transport(data[header:])
         if self._answers:
             # Told from the probe's side, as requests are: who asked, and which port was asked.
             source, sport, target, dport = target, dport, source, sport
@@ -125,15 +125,15 @@ class PacketCapture:
         else:
             self._truncated = True
 
-    def _transport(self, data: bytes) -> Tuple[int, int, Optional[int]]:
+    def _read_transport(self, data: bytes) -> Tuple[int, int, Optional[int]]:
         if self._proto == "tcp":
             return struct.unpack_from("!H", data)[0], struct.unpack_from("!H", data, 2)[0], None
         if self._proto == "udp":
             ports = struct.unpack_from("!HH", data)
-            return ports[0], ports[1], self._order(data[UDP_HEADER:])
-        return 0, 0, self._order(data) if self._proto == "ipproto" else None
+            return ports[0], ports[1], self._find_order(data[UDP_HEADER:])
+        return 0, 0, self._find_order(data) if self._proto == "ipproto" else None
 
-    def _order(self, payload: bytes) -> Optional[int]:
+    def _find_order(self, payload: bytes) -> Optional[int]:
         for template in self._agent.templates.values():
             nonce = template.recognise(self._agent.key, payload)
             if nonce is not None:

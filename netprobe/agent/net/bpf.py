@@ -52,7 +52,7 @@ def program(wanted: Wanted) -> bytes:
 
     Ports are held against their outermost ends only; the exact look is Python's.
     """
-    v4, v6 = _numbers(wanted.proto, wanted.number)
+    v4, v6 = _list_numbers(wanted.proto, wanted.number)
     steps: List[FilterStep] = [
         (LD_WORD, ABOUT_PACKET_TYPE, None, None),
         (EQUAL, PACKET_OUTGOING if wanted.outgoing else PACKET_HOST, None, "no"),
@@ -72,19 +72,19 @@ def program(wanted: Wanted) -> bytes:
         (LDX_CONSTANT, IPV6_HEADER, None, None),
         ("transport", 0, None, None),
     ]
-    steps += _transport(wanted)
+    steps += _match_transport(wanted)
     steps += [(RETURN, WHOLE_PACKET, None, None), ("no", 0, None, None), (RETURN, 0, None, None)]
-    return _assemble(steps)
+    return _assemble_program(steps)
 
 
-def _numbers(proto: str, number: Optional[int]) -> Tuple[int, int]:
+def _list_numbers(proto: str, number: Optional[int]) -> Tuple[int, int]:
     if proto == "icmp":
         return socket.IPPROTO_ICMP, socket.IPPROTO_ICMPV6
     known = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP, "ipproto": number or 0}[proto]
     return known, known
 
 
-def _transport(wanted: Wanted) -> List[FilterStep]:
+def _match_transport(wanted: Wanted) -> List[FilterStep]:
     steps: List[FilterStep] = []
     if wanted.proto == "icmp":
         steps = [
@@ -111,7 +111,7 @@ def _transport(wanted: Wanted) -> List[FilterStep]:
     return steps
 
 
-def _assemble(steps: List[FilterStep]) -> bytes:
+def _assemble_program(steps: List[FilterStep]) -> bytes:
     places: Dict[str, int] = {}
     code: List[FilterStep] = []
     for step in steps:

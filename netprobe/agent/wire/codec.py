@@ -48,7 +48,7 @@ def read_record(record: Any, values: Any) -> Any:
 
 def _record_reader(record: Any) -> Reader:
     names = record._fields
-    readers = [_reader(record.__annotations__[name]) for name in names]
+    readers = [_make_reader(record.__annotations__[name]) for name in names]
 
     def read(values: Any) -> Any:
         if not isinstance(values, list) or len(values) != len(readers):
@@ -64,19 +64,19 @@ def _record_reader(record: Any) -> Reader:
     return read
 
 
-def _reader(shape: Any) -> Reader:
+def _make_reader(shape: Any) -> Reader:
     """What checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
     arguments: Tuple[Any, ...] = getattr(shape, "__args__", None) or ()
     origin = getattr(shape, "__origin__", shape)
     if _NONE in arguments:
-        reader = _reader(arguments[0])
+        reader = _make_reader(arguments[0])
         return lambda value: None if value is None else reader(value)
     if origin is list:
-        return _list_reader(_reader(arguments[0]))
+        return _list_reader(_make_reader(arguments[0]))
     if origin is tuple:
-        return _tuple_reader(tuple(_reader(each) for each in arguments))
+        return _tuple_reader(tuple(_make_reader(each) for each in arguments))
     if origin is dict:
-        return _dict_reader(_reader(arguments[1]))
+        return _dict_reader(_make_reader(arguments[1]))
     if hasattr(shape, "_fields"):
         return lambda values: read_record(shape, values)
     if shape is float:

@@ -37,7 +37,9 @@ class Checks:
         """Note every problem."""
         self._check_implied_roles()
         requirements = [
-            (path, body) for path, body in self._items(("requirements",)) if isinstance(body, dict)
+            (path, body)
+            for path, body in self._list_items(("requirements",))
+            if isinstance(body, dict)
         ]
         for path, body in requirements:
             self._check_requirement(path, body)
@@ -74,7 +76,7 @@ class Checks:
     def _check_role_names(self, path: Place) -> list[str]:
         """The known role names of a list, or a single one; unknown ones become problems."""
         known: list[str] = []
-        for place, name in self._items(path) or [(path, self.document.get(path))]:
+        for place, name in self._list_items(path) or [(path, self.document.get(path))]:
             if isinstance(name, str) and name in self.roles:
                 known.append(name)
             elif isinstance(name, str):
@@ -91,12 +93,12 @@ class Checks:
                 self._check_once(place, quoted(name), name in names[:index])
             if body.get(end) == []:
                 self.document.add_problem(place, "the list is empty, expected at least one role")
-        warnings = [place for place, _ in self._items((*path, "warnings"))]
+        warnings = [place for place, _ in self._list_items((*path, "warnings"))]
         for place in ((*path, "when"), (*path, "unless"), *((*one, "when") for one in warnings)):
             self._check_condition(place)
         for key in ("tcp", "udp"):
             self._check_ports((*path, key))
-        numbers = self._items((*path, "ipproto"))
+        numbers = self._list_items((*path, "ipproto"))
         for index, (place, number) in enumerate(numbers):
             is_second = any(number == earlier for _, earlier in numbers[:index])
             self._check_once(place, str(number), isinstance(number, int) and is_second)
@@ -121,7 +123,7 @@ class Checks:
                 self.document.add_problem(path_of_name, words)
                 continue
             setting = self.settings[name]
-            for place, value in self._items(path_of_name) or [(path_of_name, wanted)]:
+            for place, value in self._list_items(path_of_name) or [(path_of_name, wanted)]:
                 try:
                     if setting is not None:
                         parse_term(setting, value)
@@ -131,7 +133,7 @@ class Checks:
     def _check_ports(self, path: Place) -> None:
         """References to settings that are ports, and ports that stand in a list twice."""
         seen: list[PortRange] = []
-        for place, raw in self._items(path):
+        for place, raw in self._list_items(path):
             try:
                 entry = port_entry(raw)
             except ValueError:
@@ -204,7 +206,7 @@ class Checks:
                 kept = {key: getattr(old, key, None) for key in (*PROTOCOL_KEYS, "probe")}
                 self._check_probe(path, {**kept, **body})
 
-    def _items(self, path: Place) -> list[tuple[Place, object]]:
+    def _list_items(self, path: Place) -> list[tuple[Place, object]]:
         """The items of a list with their places; nothing where it is no list."""
         raw = self.document.get(path)
         items = raw if isinstance(raw, list) else ()

@@ -34,7 +34,7 @@ ANSWERED = ("nonce", "echo")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MtuProbe:
     """Packets that arrive at the destination while they are small, and how that is known."""
 
     proof: Proof
@@ -103,7 +103,7 @@ async def _measure_best(task: Task, group: list[Observation], scene: Scene, need
 class _Ladder:
     """Sends packets of several sizes by one way, to find the largest that arrives."""
 
-    def __init__(self, task: Task, way: Way, scene: Scene) -> None:
+    def __init__(self, task: Task, way: MtuProbe, scene: Scene) -> None:
         self._task = task
         self._way = way
         self._scene = scene
@@ -157,7 +157,7 @@ class _Ladder:
         return order._replace(size=size)
 
 
-def _find_ways(seen: list[Observation]) -> list[Way]:
+def _find_ways(seen: list[Observation]) -> list[MtuProbe]:
     """Ways for one source and address, the overlay's own packets first."""
     witnessed = [_make_way(one, "witness") for one in seen if _is_witnessed(one)]
     answered = [
@@ -165,13 +165,13 @@ def _find_ways(seen: list[Observation]) -> list[Way]:
         for one in seen
         if one.task.protocol == "udp" and one.outcome is not None and one.outcome.answer == "nonce"
     ]
-    return [*witnessed[:1], *answered[:1], Way("service", "icmp", 0, "echo", 0)]
+    return [*witnessed[:1], *answered[:1], MtuProbe("service", "icmp", 0, "echo", 0)]
 
 
-def _make_way(observation: Observation, proof: Proof) -> Way:
+def _make_way(observation: Observation, proof: Proof) -> MtuProbe:
     port = observation.ports[0][0] if observation.ports else 0
     part = observation.part
-    return Way(proof, observation.task.protocol, port, part.mode, part.template)
+    return MtuProbe(proof, observation.task.protocol, port, part.mode, part.template)
 
 
 def _is_witnessed(observation: Observation) -> bool:

@@ -16,7 +16,7 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
 from netprobe.probe.flows.work import Task
-from netprobe.protocols.services import SERVICES, Asked, Finding, identify
+from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
 from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.
@@ -63,7 +63,7 @@ class Services(Check):
             )
         except AgentError:
             return [seen]  # the source is gone: that the connection opened stands
-        by_finding: dict[Finding, list[PortRange]] = {}
+        by_finding: dict[ServiceFinding, list[PortRange]] = {}
         for port, finding in zip(ports, findings, strict=True):
             by_finding.setdefault(finding, []).append((port, port))
         rest = port_sets.subtract(seen.ports, port_sets.normalise((p, p) for p in ports))
@@ -71,7 +71,7 @@ class Services(Check):
         return [*pieces, replace(seen, ports=rest)] if rest else pieces
 
     def _take_finding(
-        self, seen: Observation, finding: Finding, some: list[PortRange]
+        self, seen: Observation, finding: ServiceFinding, some: list[PortRange]
     ) -> Observation:
         assert seen.outcome is not None
         found = replace(
@@ -85,7 +85,7 @@ class Services(Check):
 
 async def _ask_port(
     agent: AgentMethods, task: Task, port: int, slots: asyncio.Semaphore
-) -> Finding:
+) -> ServiceFinding:
     target = Target(task.address, port, source_address(task))
 
     @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, wit
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
-from netprobe.protocols.services import SERVICES, Asked, Finding, identify
+from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
@@ -153,7 +153,7 @@ class _Talk:
             return self._failed, ()
         return self._read_finding(finding)
 
-    def _read_finding(self, finding: Finding) -> tuple[Outcome, tuple[str, ...]]:
+    def _read_finding(self, finding: ServiceFinding) -> tuple[Outcome, tuple[str, ...]]:
         status = finding.status or 0
         if self.by_url and finding.told == "other" and (status in _DENIED or status >= 500):
             return self._refuse_status(status, finding.said), ()

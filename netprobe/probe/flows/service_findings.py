@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from netprobe.model.evidence import Outcome
 from netprobe.probe.flows.work import Task
-from netprobe.protocols.services import SERVICES, Finding
+from netprobe.protocols.services import SERVICES, ServiceFinding
 
 # TLS handshakes cost the service more than they cost us.
 AT_ONCE = 8
@@ -14,12 +14,12 @@ AT_ONCE = 8
 _UNEXPECTED = ("other", "tls", "plaintext")
 
 
-def with_finding(outcome: Outcome, finding: Finding) -> Outcome:
+def with_finding(outcome: Outcome, finding: ServiceFinding) -> Outcome:
     """The outcome of a connection with what was found out behind it."""
     return replace(outcome, answer=finding.told, said=finding.said)
 
 
-def service_warnings(task: Task, finding: Finding) -> tuple[str, ...]:
+def service_warnings(task: Task, finding: ServiceFinding) -> tuple[str, ...]:
     """What a reader should know beside the verdict."""
     title = SERVICES[task.probe or ""].title
     if finding.told in _UNEXPECTED:
