@@ -14,7 +14,7 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 
 def arrival_step(view: View) -> TrailEntry:
     """What the destination's listener and a capture there saw of the requests."""
-    witness = view.witness
+    witness = view.evidence.witness
     name = view.destination.name
     if not view.has_agent(view.destination):
         return TrailEntry("arrival", "not-possible", (view.no_agent(view.destination),))
@@ -70,7 +70,10 @@ def way_back_step(view: View) -> TrailEntry:
     if not view.has_agent(view.destination):
         return TrailEntry("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
-    facts = {"route": None if back is None else route_facts(back), **_witness_facts(view.witness)}
+    witness = view.evidence.witness or Witness()
+    noted = ("answer_left", "answer_arrived", "reply_failure")
+    facts: dict[str, Any] = {"route": None if back is None else route_facts(back)}
+    facts |= {key: getattr(witness, key) for key in noted}
     routed, way = _route_back(view)
     answered, answers = _describe_answers(view)
     if not way and not answers:
@@ -93,18 +96,9 @@ def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
     return route_words(view.destination, sender, back)
 
 
-def _witness_facts(witness: Witness | None) -> dict[str, Any]:
-    known = witness or Witness()
-    return {
-        "answer_left": known.answer_left,
-        "answer_arrived": known.answer_arrived,
-        "reply_failure": known.reply_failure,
-    }
-
-
 def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
     """What captures and the listener's own errno say of the answers."""
-    witness = view.witness or Witness()
+    witness = view.evidence.witness or Witness()
     words: list[str] = []
     if witness.reply_failure is not None:
         words.append(f"{view.destination.name}'s own answer fails there: {witness.reply_failure}")
@@ -124,22 +118,16 @@ def control_step(view: View) -> TrailEntry:
     controls = view.further.controls
     if not controls:
         return TrailEntry("control", "not-possible", (unasked(view),))
-    words = [f"{_control_name(name)}: {outcome_words(one)}" for name, one in controls.items()]
-    facts = {name: _outcome_facts(one) for name, one in controls.items()}
+    names = {name: f"{name}, which nobody uses" for name in controls} | {"icmp": "icmp echo"}
+    words = [f"{names[name]}: {outcome_words(one)}" for name, one in controls.items()]
+    facts: dict[str, Any] = {name: _outcome_facts(one) for name, one in controls.items()}
     status: TrailStatus = "ok" if lives(view) else "doubt"
     opened = [name for name, one in controls.items() if name != "icmp" and one.answer is not None]
-    if opened or _is_intercepted(view):
+    intercepted = view.evidence.concluded == "intercepted"
+    if opened or intercepted:
         status = "doubt"
-    false_open = {"false_open": _is_intercepted(view)}
-    return TrailEntry("control", status, (*words, *_open_checks(view)), facts | false_open)
-
-
-def _control_name(name: str) -> str:
-    return "icmp echo" if name == "icmp" else f"{name}, which nobody uses"
-
-
-def _is_intercepted(view: View) -> bool:
-    return view.evidence.concluded == "intercepted"
+    facts |= {"false_open": intercepted}
+    return TrailEntry("control", status, (*words, *_open_checks(view)), facts)
 
 
 def lives(view: View) -> bool:
@@ -170,12 +158,10 @@ def _open_checks(view: View) -> Iterator[str]:
 def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
     icmp = outcome.icmp
     return {
-        "answer": outcome.answer,
-        "failure": outcome.failure,
+        "answer": outcome.answer, "failure": outcome.failure,
         "icmp": None if icmp is None else [icmp.type, icmp.code, icmp.offender],
-        "ttl": outcome.ttl,
-        "rtt_ms": outcome.rtt_ms,
-    }
+        "ttl": outcome.ttl, "rtt_ms": outcome.rtt_ms,
+    }  # fmt: skip
 
 
 def path_mtu_step(view: View) -> TrailEntry:
@@ -183,17 +169,16 @@ def path_mtu_step(view: View) -> TrailEntry:
     if view.source.name == view.destination.name:
         return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
-        return TrailEntry("path-mtu", "not-possible", (_say_unmeasured(view),))
+        untested = view.mtu[0].untested if view.mtu is not None else None
+        words = unasked(view) if untested is None else untested[1]
+        return TrailEntry("path-mtu", "not-possible", (words,))
     evidence, result = view.mtu
     mtu = evidence.mtu
     assert mtu is not None
     facts = {
-        "path_mtu_bytes": mtu.path,
-        "needed": mtu.needed,
-        "limited_by": mtu.limited_by,
-        "limit": mtu.limit,
-        "how": mtu.how or None,
-    }
+        "path_mtu_bytes": mtu.path, "needed": mtu.needed, "limited_by": mtu.limited_by,
+        "limit": mtu.limit, "how": mtu.how or None,
+    }  # fmt: skip
     by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
     status = by_verdict.get(result.verdict, "not-possible")
     return TrailEntry("path-mtu", status, (_mtu_words(mtu),), facts)
@@ -214,9 +199,3 @@ def _mtu_words(mtu: PathMtu) -> str:
         f"unfragmented packets above {mtu.path} bytes vanish without a word, the interface sends "
         f"up to {mtu.needed} ({how})"
     )
-
-
-def _say_unmeasured(view: View) -> str:
-    if view.mtu is not None and view.mtu[0].untested is not None:
-        return view.mtu[0].untested[1]
-    return unasked(view)

@@ -1,14 +1,17 @@
-"""What the flow's own probes and the looks beside it saw, as sentences and as facts."""
+"""What the flow's own probes, the looks beside it and TTL walks saw, as sentences and as facts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.parts import WalkHop
 from netprobe.judge.symptom import icmp_word
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.probe.agents.decode import PortOutcome
 from netprobe.probe.flows.batches import Part
+from netprobe.probe.settings import MAX_TTL
 
 _ORIGINS = {
     "source": "the source's own kernel",
@@ -106,18 +109,13 @@ class Look:
         """The same for programs."""
         kind, rtt_us = self.row.kind, self.row.rtt_us
         return {
-            "mode": self.part.mode,
-            "packets": kind.packets,
-            "attempts": self.row.looks,
+            "mode": self.part.mode, "packets": kind.packets, "attempts": self.row.looks,
             "rtt_ms": None if rtt_us is None else round(rtt_us / 1000, 3),
-            "operation": kind.op,
-            "failure": kind.failure,
+            "operation": kind.op, "failure": kind.failure,
             "icmp": None if self.icmp is None else icmp_facts(self.icmp),
-            "left_host": kind.left,
-            "answer": kind.answer,
-            "ttl": kind.ttl,
+            "left_host": kind.left, "answer": kind.answer, "ttl": kind.ttl,
             "elapsed_ms": kind.elapsed_ms,
-        }
+        }  # fmt: skip
 
 
 def icmp_words(icmp: Icmp) -> str:
@@ -147,3 +145,49 @@ def outcome_words(outcome: Outcome) -> str:
     # One datagram without a word back has no failure: nobody owes an answer.
     silent = outcome.failure in (None, "no-answer")
     return "no answer" if silent else f"the kernel says {outcome.failure}"
+
+
+def walk_words(walk: Walked, what: str) -> str:
+    """``tcp/7000: 1 10.0.0.1, 2 10.0.2.2 answers``."""
+    if walk.failure is not None:
+        return f"{what}: could not be sent ({walk.failure})"
+    hops = heard(walk)
+    if not hops:
+        return f"{what}: no hop answers at all"
+    text = ", ".join(f"{ttl} {address or 'no answer'}" for ttl, address in hops)
+    if walk.reached:
+        return f"{what}: {text} answers"
+    return f"{what}: {text}{' (which refuses it)' if refused(walk) else ', then nobody answers'}"
+
+
+def refused(walk: Walked) -> bool:
+    """Whether the last hop that answered ended the walk: its word was no time-exceeded.
+
+    A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
+    """
+    hops = walk.hops
+    return not walk.reached and 0 < len(hops) < MAX_TTL and hops[-1].address is not None
+
+
+def heard(walk: Walked) -> list[WalkHop]:
+    """The hops up to the last that answered."""
+    hops = list(walk.hops)
+    while hops and hops[-1].address is None:
+        hops.pop()
+    return hops
+
+
+def distance(walk: Walked | None) -> int | None:
+    """How many hops away the destination answered; None: it did not."""
+    if walk is None or not walk.reached:
+        return None
+    return max(ttl for ttl, _ in heard(walk))
+
+
+def walk_facts(walk: Walked | None) -> dict[str, Any] | None:
+    """A walk for programs: every hop that was asked, null where nobody answered."""
+    if walk is None:
+        return None
+    hops = [hop._asdict() for hop in walk.hops]
+    ends = {"reached": walk.reached, "refused": refused(walk), "failure": walk.failure}
+    return {"hops": hops, **ends}

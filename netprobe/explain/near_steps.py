@@ -5,42 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netprobe.agent.wire.host_messages import (
-    Resolved,
-    Routed,
-    TxCounted,
-)
+from netprobe.agent.wire.host_messages import Resolved, Routed, TxCounted
+from netprobe.explain.looks import distance, walk_facts, walk_words
 from netprobe.explain.view import View
-from netprobe.explain.walks import distance, walk_facts, walk_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict
 from netprobe.model.trail import TrailEntry, TrailStatus
 
 _BY_VERDICT: dict[Verdict, TrailStatus] = {
-    "pass": "ok",
-    "blocked": "bad",
-    "exposed": "bad",
-    "inconclusive": "doubt",
+    "pass": "ok", "blocked": "bad", "exposed": "bad", "inconclusive": "doubt",
     "not-tested": "not-possible",
-}
+}  # fmt: skip
 
 
 def agents_step(view: View) -> TrailEntry:
     """Who looks at each end, and with which rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
-    states = {name: _state_of(view, name) for name in hosts}
+    reports = {name: view.reports.get(name) for name in hosts}
+    states = {name: "none" if one is None else one.state for name, one in reports.items()}
     status: TrailStatus = "ok"
     if states[view.source.name] != "agent":
         status = "bad"
     elif "failed" in states.values() or "lost" in states.values():
         status = "doubt"
     return TrailEntry("agents", status, words, {"states": states})
-
-
-def _state_of(view: View, name: str) -> str:
-    report = view.reports.get(name)
-    return "none" if report is None else report.state
 
 
 def _agent_words(view: View, name: str) -> str:
@@ -258,16 +247,15 @@ def hops_step(view: View) -> TrailEntry:
         return TrailEntry("hops", "not-possible", (unasked(view),), facts)
     walks = ((flow, view.wire), (other, view.further.other))
     words = [walk_words(walk, what) for walk, what in walks if walk is not None]
-    nearer = _say_nearer(view)
-    if nearer is not None:
-        return TrailEntry("hops", "doubt", (*words, nearer), facts)
-    return TrailEntry("hops", _hops_status(view), (*words, *_compare_walks(view)), facts)
-
-
-def _hops_status(view: View) -> TrailStatus:
-    if view.result.verdict == "pass" or distance(view.further.flow_walk) is not None:
-        return "ok"
-    return _BY_VERDICT[view.result.verdict]
+    hop = nearer_hop(view)
+    if hop is not None:
+        words.append(
+            f"{view.wire} is answered at hop {hop} already, but {view.address} is "
+            f"{distance(other)} hops away: something nearer answers in its name"
+        )
+        return TrailEntry("hops", "doubt", tuple(words), facts)
+    status = _BY_VERDICT[view.result.verdict] if distance(flow) is None else "ok"
+    return TrailEntry("hops", status, (*words, *_compare_walks(view)), facts)
 
 
 def nearer_hop(view: View) -> int | None:
@@ -276,22 +264,11 @@ def nearer_hop(view: View) -> int | None:
     return flow if flow is not None and other is not None and flow < other else None
 
 
-def _say_nearer(view: View) -> str | None:
-    hop = nearer_hop(view)
-    if hop is None:
-        return None
-    return (
-        f"{view.wire} is answered at hop {hop} already, but {view.address} is "
-        f"{distance(view.further.other_walk)} hops away: something nearer answers in its name"
-    )
-
-
 def _compare_walks(view: View) -> Iterator[str]:
-    flow, other = view.further.flow_walk, view.further.other_walk
-    if flow is None or distance(other) is None or distance(flow) is not None:
-        return
-    if view.result.verdict != "pass":
+    flow, hop = view.further.flow_walk, distance(view.further.other_walk)
+    silent = flow is not None and distance(flow) is None
+    if silent and hop is not None and view.result.verdict != "pass":
         yield (
-            f"{view.further.other} reaches {view.address} at hop {distance(other)}: what stops "
-            f"{view.wire} does not stop it"
+            f"{view.further.other} reaches {view.address} at hop {hop}: what stops {view.wire} "
+            "does not stop it"
         )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.explain.far_steps import lives
+from netprobe.explain.looks import heard
 from netprobe.explain.near_steps import nearer_hop
 from netprobe.explain.view import View
-from netprobe.explain.walks import heard
 from netprobe.judge.findings import fold
 
 

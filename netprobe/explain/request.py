@@ -94,18 +94,17 @@ def _load_files(
 
 
 def _find_source(name: str, inventory: Inventory) -> Host:
-    for host in inventory.hosts:
-        if host.name == name:
-            return host
-    names = [host.name for host in inventory.hosts]
-    raise RequestError(f"SOURCE: {unknown('host', name, names)}")
+    hosts = {host.name: host for host in inventory.hosts}
+    if name not in hosts:
+        raise RequestError(f"SOURCE: {unknown('host', name, list(hosts))}")
+    return hosts[name]
 
 
 def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
     """A host of the inventory by name or by address, else an address without an agent."""
-    for host in inventory.hosts:
-        if host.name == text:
-            return host, []
+    hosts = {host.name: host for host in inventory.hosts}
+    if text in hosts:
+        return hosts[text], []
     try:
         address = parse_address(text)
     except ValueError as error:
@@ -113,7 +112,7 @@ def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]
     for host in inventory.hosts:
         if address in host.addresses:
             return replace(host, addresses=(address,)), [f"{text} is {host.name}'s address"]
-    near = nearest(text, [host.name for host in inventory.hosts])
+    near = nearest(text, list(hosts))
     # A word without a dot is rather a slip than a name that the source can resolve.
     if near and address.family is None and "." not in text:
         words = f"no host is called {text}, did you mean {' or '.join(near)}?"
@@ -184,14 +183,10 @@ def _make_matrix(wire: Wire, local: bool) -> Matrix:
     ports = ((wire.port, wire.port),) if wire.port is not None else ()
     number = wire.protocol.partition("/")[2]
     requirement = Requirement(
-        EXPLAIN,
-        ("source",),
-        ("destination",),
-        tcp=ports if wire.protocol == "tcp" else (),
-        udp=ports if wire.protocol == "udp" else (),
-        icmp=wire.protocol == "icmp",
+        EXPLAIN, ("source",), ("destination",), tcp=ports if wire.protocol == "tcp" else (),
+        udp=ports if wire.protocol == "udp" else (), icmp=wire.protocol == "icmp",
         ipproto=(int(number),) if number else (),
-    )
+    )  # fmt: skip
     roles = {name: Role(name) for name in ("source", "destination")}
     return Matrix(EXPLAIN, "One flow", roles, {}, (requirement,), local=local)
 
@@ -201,12 +196,7 @@ def _add_path_mtu(block: Block) -> Iterator[Block]:
     if block.sources[0].name == block.destinations[0][0].name:
         return
     requirement = Requirement(
-        PATH_MTU,
-        block.requirement.sources,
-        block.requirement.destinations,
-        icmp=True,
-        purpose="full-size packets",
-        optional=True,
-        probe=PATH_MTU,
-    )
+        PATH_MTU, block.requirement.sources, block.requirement.destinations, icmp=True,
+        purpose="full-size packets", optional=True, probe=PATH_MTU,
+    )  # fmt: skip
     yield replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from netprobe.explain.extra_checks import Further
 from netprobe.explain.looks import Look
-from netprobe.model.evidence import Evidence, Witness
+from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
 from netprobe.model.trail import TrailEntry
@@ -56,11 +56,6 @@ class View:
     def wire(self) -> str:
         """``tcp/7000``, ``icmp``."""
         return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
-
-    @property
-    def witness(self) -> Witness | None:
-        """What the destination's agent noted."""
-        return self.evidence.witness
 
     def has_agent(self, host: Host) -> bool:
         """Whether an agent ran there to the end."""

@@ -16,20 +16,17 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import CHECKS
 from netprobe.probe.checks.check import Scene, run_checks
-from netprobe.probe.checks.path_mtu import unmeasured
 from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
-from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
-from netprobe.probe.flows.prober import Observation, Prober
+from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import STOPPED, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
-from netprobe.protocols import protocol_for
 
 # Answers that only the destination itself can give.
 PROVEN = ("nonce", "echo")
@@ -74,7 +71,9 @@ class Destination:
         tasks = join(by_way, resolved.addresses)
         try:
             async with self._alone.at(task.address for task in tasks):
-                observations = await self._probe_denied([task for task in tasks if task.denied])
+                # Ports that must not answer, before any listener of ours is open.
+                denied = [task for task in tasks if task.denied]
+                observations = await self._prober.probe(denied, Listeners(UNKNOWN))
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]
                 )
@@ -89,11 +88,6 @@ class Destination:
                 self._answered.note(source, address, seen.outcome, seen.concluded)
         on_final()
         self._emit_all(wants, by_way, observations, resolved)
-
-    async def _probe_denied(self, tasks: list[Task]) -> list[Observation]:
-        """Ports that must not answer: looked at before any listener of ours is open."""
-        listeners = Listeners(UNKNOWN)
-        return await self._prober.probe(tasks, listeners, self._fleet.templates)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         if not tasks:
@@ -157,7 +151,7 @@ class Destination:
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
         """One round of listeners; whatever the loss of the agent spoils is probed again without."""
         number = next(self._fleet.order_ids)
-        round_ = Round(self._agent, self._fleet.templates, number, self._origins)
+        round_ = Round(self._agent, number, self._origins)
         self._origins.expect(tasks)
         try:
             return await self._probe_and_check(
@@ -177,11 +171,11 @@ class Destination:
         """
         flows, proxied, paths = _sort_by_way(tasks)
         seen, through = await asyncio.gather(
-            self._prober.probe(flows, listeners, self._fleet.templates),
+            self._prober.probe(flows, listeners),
             self._proxied.probe(proxied, listeners),
         )
         scene = Scene(self._fleet, self._agent, self._prober, self._origins, round_)
-        seen += [unmeasured(task) for task in paths]
+        seen += [unprobed(task, ()) for task in paths]
         return await run_checks(CHECKS, seen, scene) + through
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
@@ -260,10 +254,7 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[
         flow = _without_ports(task)
         rest = port_sets.subtract(task.ports, kept.get(flow, ()))
         if rest or not (task.ports or flow in kept):
-            part = Part(task, rest, ((rest, UNKNOWN),), protocol_for(None), "connect", 0, False)
-            found.append(
-                Observation(task, part, rest, 0, outcome=None, listener=UNKNOWN, untested=STOPPED)
-            )
+            found.append(unprobed(task, rest, untested=STOPPED))
     return found
 
 
@@ -288,14 +279,9 @@ def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:
             if first:
                 some.append(task)
             continue
-        mine = [
-            spot
-            for spot in wanted
-            if (spot.protocol, spot.address) == (task.protocol, task.address)
-        ]
-        ports = port_sets.intersect(
-            task.ports, port_sets.normalise(entry for spot in mine for entry in spot.ports)
-        )
+        place = (task.protocol, task.address)
+        open_there = [spot.ports for spot in wanted if (spot.protocol, spot.address) == place]
+        ports = port_sets.intersect(task.ports, port_sets.union(open_there))
         if ports:
             some.append(replace(task, ports=ports))
     return some

@@ -15,9 +15,8 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
-from netprobe.explain.looks import icmp_words
+from netprobe.explain.looks import distance, icmp_words, walk_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
-from netprobe.explain.walks import distance, walk_words
 from netprobe.model.evidence import Icmp
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import STEPS, Explanation, FlowStory

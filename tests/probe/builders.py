@@ -85,7 +85,7 @@ def make_scene(
     fleet = FakeFleet([source, destination, *others])
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
     origins = Origins(fleet.hosts())
-    round_ = None if target is None else Round(target, fleet.templates, ROUND, origins)
+    round_ = None if target is None else Round(target, ROUND, origins)
     return Scene(fleet, destination, prober, origins, round_)
 
 

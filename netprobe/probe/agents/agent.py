@@ -11,42 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from netprobe.agent.wire.answers import (
-    Captured,
-    Capturing,
-    Closed,
-    HelloLine,
-    Listening,
-    ProbeOutcomes,
-    Seen,
-    Walked,
-)
-from netprobe.agent.wire.host_messages import (
-    Egress,
-    EgressOrder,
-    Nameservers,
-    NameserversOrder,
-    Resolved,
-    ResolveOrder,
-    ReturnPath,
-    ReturnPathOrder,
-    Routed,
-    RouteOrder,
-    TxCounted,
-    TxCountOrder,
-)
-from netprobe.agent.wire.orders import (
-    CaptureOrder,
-    CloseOrder,
-    EchoOrder,
-    HeldOrder,
-    ListenOrder,
-    ProbeOrder,
-    SeenOrder,
-    StopCaptureOrder,
-    TemplatesOrder,
-    WalkOrder,
-)
+from netprobe.agent.wire import answers, host_messages, orders
 from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
@@ -90,10 +55,10 @@ class AgentMethods(ABC):
         self.unhurried = asyncio.Lock()
         # Whether its start has succeeded or failed.
         self.settled = asyncio.Event()
-        self._routes: dict[tuple[str, str | None], Routed] = {}
+        self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
 
     @abstractmethod
-    async def wait_ready(self) -> None:
+    async def wait_ready(self) -> object:
         """Wait until the agent has started. Raises AgentError where it did not or was lost."""
 
     @abstractmethod
@@ -101,7 +66,7 @@ class AgentMethods(ABC):
         """Send an order that has one answer, and give that."""
 
     @abstractmethod
-    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+    async def probe(self, order: orders.ProbeOrder | orders.EchoOrder) -> ProbeReply:
         """Run an order for one destination to its end."""
 
     @abstractmethod
@@ -110,7 +75,7 @@ class AgentMethods(ABC):
 
     @property
     @abstractmethod
-    def hello(self) -> HelloLine | None:
+    def hello(self) -> answers.HelloLine | None:
         """What the agent said of itself; None where there is none."""
 
     @property
@@ -137,28 +102,40 @@ class AgentMethods(ABC):
 
     async def walk(
         self, protocol: str, dst: str, port: int, src: str | None, max_ttl: int, template: int = 0
-    ) -> Walked:
+    ) -> answers.Walked:
         """Send a flow's probes with TTL 1, 2, 3 ... and see which hops answer."""
-        return await self.request(WalkOrder(0, protocol, dst, port, src, max_ttl, template), Walked)
+        return await self.request(
+            orders.WalkOrder(0, protocol, dst, port, src, max_ttl, template), answers.Walked
+        )
 
-    async def route(self, dst: str, src: str | None) -> Routed:
+    async def route(self, dst: str, src: str | None) -> host_messages.Routed:
         """Look up the route to an address in the host's kernel; asked once."""
         key = (dst, src)
         if key not in self._routes:
-            self._routes[key] = await self.request(RouteOrder(0, dst, src), Routed)
+            self._routes[key] = await self.request(
+                host_messages.RouteOrder(0, dst, src), host_messages.Routed
+            )
         return self._routes[key]
 
-    async def return_path(self, dst: str, src: str) -> ReturnPath:
+    async def return_path(self, dst: str, src: str) -> host_messages.ReturnPath:
         """Ask whether the host can answer from ``src`` to ``dst``."""
-        return await self.request(ReturnPathOrder(0, dst, src), ReturnPath)
+        return await self.request(
+            host_messages.ReturnPathOrder(0, dst, src), host_messages.ReturnPath
+        )
 
-    async def egress(self, dst: str, src: str | None, port: int) -> Egress:
+    async def egress(self, dst: str, src: str | None, port: int) -> host_messages.Egress:
         """Ask whether the host's kernel has room for a packet."""
-        return await self.request(EgressOrder(0, dst, src, port), Egress)
+        return await self.request(
+            host_messages.EgressOrder(0, dst, src, port), host_messages.Egress
+        )
 
-    async def count_sent(self, dst: str, src: str | None, port: int, count: int) -> TxCounted:
+    async def count_sent(
+        self, dst: str, src: str | None, port: int, count: int
+    ) -> host_messages.TxCounted:
         """Make connects, and see whether they raise the interface's count of sent packets."""
-        return await self.request(TxCountOrder(0, dst, src, port, count), TxCounted)
+        return await self.request(
+            host_messages.TxCountOrder(0, dst, src, port, count), host_messages.TxCounted
+        )
 
     async def ask_service(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing
@@ -166,43 +143,43 @@ class AgentMethods(ABC):
         """Send a request to a real service at a port, and give what came back."""
         block = ProbeBlock([(port, port)], "bytes", self.templates.request(request))
         number = next(_SERVICE_ORDERS)
-        order = ProbeOrder(
+        order = orders.ProbeOrder(
             number, protocol, None, dst, None, [block], *timing,
             pace=None, min_ttl=None, ttl=None, size=None, host=None,
         )  # fmt: skip
         return [row.kind for row in (await self.probe(order)).rows]
 
-    async def resolve(self, name: str) -> Resolved:
+    async def resolve(self, name: str) -> host_messages.Resolved:
         """Resolve a name as programs on the host do."""
-        return await self.request(ResolveOrder(0, name), Resolved)
+        return await self.request(host_messages.ResolveOrder(0, name), host_messages.Resolved)
 
-    async def nameservers(self) -> Nameservers:
+    async def nameservers(self) -> host_messages.Nameservers:
         """Read the host's own name servers."""
-        return await self.request(NameserversOrder(0), Nameservers)
+        return await self.request(host_messages.NameserversOrder(0), host_messages.Nameservers)
 
-    async def listen(self, round_id: int, blocks: list[ListenBlock]) -> Listening:
+    async def listen(self, round_id: int, blocks: list[ListenBlock]) -> answers.Listening:
         """Open a round of listeners."""
-        return await self.request(ListenOrder(round_id, blocks), Listening)
+        return await self.request(orders.ListenOrder(round_id, blocks), answers.Listening)
 
-    async def held(self, round_id: int, blocks: list[ListenBlock]) -> Listening:
+    async def held(self, round_id: int, blocks: list[ListenBlock]) -> answers.Listening:
         """Ask who holds these ports; nothing is bound."""
-        return await self.request(HeldOrder(round_id, blocks), Listening)
+        return await self.request(orders.HeldOrder(round_id, blocks), answers.Listening)
 
-    async def seen(self, round_id: int, orders: list[int]) -> Seen:
+    async def seen(self, round_id: int, numbers: list[int]) -> answers.Seen:
         """Ask what a round's listeners have seen of these probe orders."""
-        return await self.request(SeenOrder(0, round_id, orders), Seen)
+        return await self.request(orders.SeenOrder(0, round_id, numbers), answers.Seen)
 
-    async def close_round(self, round_id: int) -> Closed:
+    async def close_round(self, round_id: int) -> answers.Closed:
         """Close a round's listeners."""
-        return await self.request(CloseOrder(round_id), Closed)
+        return await self.request(orders.CloseOrder(round_id), answers.Closed)
 
-    async def capture(self, order: CaptureOrder) -> Capturing:
+    async def capture(self, order: orders.CaptureOrder) -> answers.Capturing:
         """Start a capture."""
-        return await self.request(order, Capturing)
+        return await self.request(order, answers.Capturing)
 
-    async def stop_capture(self, capture_id: int) -> Captured:
+    async def stop_capture(self, capture_id: int) -> answers.Captured:
         """End a capture, and get what it saw."""
-        return await self.request(StopCaptureOrder(capture_id), Captured)
+        return await self.request(orders.StopCaptureOrder(capture_id), answers.Captured)
 
 
 class Agent(AgentMethods):
@@ -218,17 +195,14 @@ class Agent(AgentMethods):
         self._quiet = asyncio.Event()
         self._quiet.set()
 
-    async def wait_ready(self) -> None:
-        """Wait until the agent has started. Raises AgentError where it did not or was lost."""
-        await self._wait_link()
-
     @contextlib.asynccontextmanager
     async def open_stream(self, target: Target) -> AsyncIterator[OpenedPipe]:
         """Open a TCP connection from this host; it is closed at the end. Raises AgentError."""
-        async with open_stream(await self._wait_link(), target) as stream:
+        async with open_stream(await self.wait_ready(), target) as stream:
             yield stream
 
-    async def _wait_link(self) -> AgentLink:
+    async def wait_ready(self) -> AgentLink:
+        """Wait until the agent has started. Raises AgentError where it did not or was lost."""
         await self.settled.wait()
         if self.error is not None or self.link is None:
             raise self.error or AgentError("no-vantage", "no agent was started")
@@ -237,7 +211,7 @@ class Agent(AgentMethods):
         return self.link
 
     @property
-    def hello(self) -> HelloLine | None:
+    def hello(self) -> answers.HelloLine | None:
         """What the agent said of itself; None where there is none."""
         return self.link.hello if self.link is not None else None
 
@@ -248,16 +222,16 @@ class Agent(AgentMethods):
 
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Send an order that has one answer, and give that. Raises AgentError."""
-        link = await self._wait_link()
+        link = await self.wait_ready()
         self._send_templates(link)
         return await link.request(order, answer)
 
-    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+    async def probe(self, order: orders.ProbeOrder | orders.EchoOrder) -> ProbeReply:
         """Run an order for one destination to its end. Raises AgentError."""
         async with self._count_probing():
-            if isinstance(order, EchoOrder):
+            if isinstance(order, orders.EchoOrder):
                 return ProbeReply(await self._echo_batches.probe(order))
-            found = [answer async for answer in self._stream_answers(order, ProbeOutcomes)]
+            found = [answer async for answer in self._stream_answers(order, answers.ProbeOutcomes)]
         rows = [row for answer in found for row in read_outcomes(answer)]
         return ProbeReply(rows, found[0].own_port if found else None)
 
@@ -280,7 +254,7 @@ class Agent(AgentMethods):
 
     async def _stream_answers(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
         """Send an order and give its answers until it is done. Raises AgentError."""
-        link = await self._wait_link()
+        link = await self.wait_ready()
         self._send_templates(link)
         async for found in link.stream(order, answer):
             yield found
@@ -289,5 +263,5 @@ class Agent(AgentMethods):
         """Send the templates that this agent does not know yet."""
         items = self.templates.after(self._known_templates)
         if items:
-            link.send(TemplatesOrder(items))
+            link.send(orders.TemplatesOrder(items))
             self._known_templates += len(items)

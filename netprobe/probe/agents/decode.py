@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from netprobe.agent.wire.answers import ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
@@ -14,16 +14,9 @@ from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.
 _ANSWERS: dict[str, Answer] = {
-    "nonce": "nonce",
-    "foreign": "foreign",
-    "reflected": "reflected",
-    "garbled": "other",
-    "silent": "silent",
-    "closed": "closed",
-    "reset": "reset",
-    "echo": "echo",
-    "unasked": "unasked",
-}
+    "nonce": "nonce", "foreign": "foreign", "reflected": "reflected", "garbled": "other",
+    "silent": "silent", "closed": "closed", "reset": "reset", "echo": "echo", "unasked": "unasked",
+}  # fmt: skip
 
 
 class PortOutcome(NamedTuple):
@@ -112,8 +105,9 @@ class Reader:
         return _ANSWERS[kind.answer], None
 
     def _read_icmp(self, fact: IcmpFact) -> Icmp:
-        if fact.offender in self.own_addresses and fact.offender != self.destination:
-            return Icmp(fact.type, fact.code, fact.offender, "source", fact.ttl)
+        origin: Literal["source", "destination", "router"] = "router"
         if fact.offender == self.destination:
-            return Icmp(fact.type, fact.code, fact.offender, "destination", fact.ttl)
-        return Icmp(fact.type, fact.code, fact.offender, "router", fact.ttl)
+            origin = "destination"
+        elif fact.offender in self.own_addresses:
+            origin = "source"
+        return Icmp(fact.type, fact.code, fact.offender, origin, fact.ttl)

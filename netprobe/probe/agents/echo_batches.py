@@ -31,17 +31,6 @@ class EchoBatch:
     orders: list[EchoOrder] = field(default_factory=list)
     waiting: list[asyncio.Future[Rows]] = field(default_factory=list)
 
-    def hear(self, answer: EchoOutcomes) -> None:
-        """Give every asker the outcome of its own destination."""
-        for place, row in split_outcomes(answer):
-            _settle_waiting(self.waiting[place], [row])
-
-    def fail(self, error: AgentError) -> None:
-        """Tell every asker that still waits that the agent is gone."""
-        for waiting in self.waiting:
-            if not waiting.done():
-                waiting.set_exception(error)
-
 
 class EchoBatches:
     """Joins the echo orders of one agent; every asker gets the outcome of its own order."""
@@ -71,9 +60,12 @@ class EchoBatches:
             del self._gathering[key]
         try:
             async for answer in self._send_order(join_orders(batch.orders), EchoOutcomes):
-                batch.hear(answer)
+                for place, row in split_outcomes(answer):
+                    _settle_waiting(batch.waiting[place], [row])
         except AgentError as error:
-            batch.fail(error)
+            for waiting in batch.waiting:
+                if not waiting.done():
+                    waiting.set_exception(error)
         finally:
             for waiting in batch.waiting:
                 _settle_waiting(waiting, [])

@@ -16,12 +16,10 @@ from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.batches import Part, probe_order
-from netprobe.probe.flows.listeners import UNKNOWN
+from netprobe.probe.flows.batches import probe_order
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
-from netprobe.protocols import protocol_for
 
 # Two looks of three packets: a size is called too large only where six packets were lost. The
 # first is short: what arrives is answered, or seen by the listener, long before its end.
@@ -65,12 +63,6 @@ class PathMtuLook(Check):
         wanted = [seen for seen in group if seen.task.probe == PATH_MTU]
         measured = await asyncio.gather(*(_measure_path(seen, group, scene) for seen in wanted))
         return [seen for seen in group if seen.task.probe != PATH_MTU] + list(measured)
-
-
-def unmeasured(task: Task) -> Observation:
-    """What stands for a path until it is measured."""
-    part = Part(task, (), (((), UNKNOWN),), protocol_for(None), "echo", 0, False)
-    return Observation(task, part, (), 0, outcome=None, listener=UNKNOWN)
 
 
 async def _measure_path(wanted: Observation, group: list[Observation], scene: Scene) -> Observation:
@@ -177,4 +169,4 @@ def _make_way(observation: Observation, proof: Proof) -> MtuProbe:
 def _is_witnessed(observation: Observation) -> bool:
     """An overlay's packet that reached our listener."""
     arrived = observation.witness is not None and observation.witness.socket
-    return arrived and observation.part.ours and observation.part.mode == "send"
+    return arrived and observation.part.one_way

@@ -48,7 +48,7 @@ class Holders:
             (doubtful if _is_refused(one) else checked.standing).append(one)
         if not doubtful:
             return checked
-        round_ = Round(self._agent, self._fleet.templates, next(self._fleet.order_ids))
+        round_ = Round(self._agent, next(self._fleet.order_ids))
         try:
             now = await round_.held(spots(_task_of(one) for one in doubtful))
         except AgentError:

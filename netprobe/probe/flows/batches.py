@@ -73,19 +73,9 @@ def probe_order(
     if name == "icmp":
         return EchoOrder(number, [dst], src, *timing, size=None)
     return ProbeOrder(
-        number,
-        name,
-        int(protocol_number) if protocol_number else None,
-        dst,
-        src,
-        blocks,
-        *timing,
-        pace=None,
-        min_ttl=None,
-        ttl=None,
-        size=None,
-        host=None,
-    )
+        number, name, int(protocol_number) if protocol_number else None, dst, src, blocks, *timing,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+    )  # fmt: skip
 
 
 def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:
@@ -99,13 +89,9 @@ def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:
             members = groups.setdefault((mode, template, paced), (protocol, []))[1]
             members.append((some, listener))
     return [
-        Part(task, _join_ports(members), tuple(members), protocol, mode, template, paced)
-        for (mode, template, paced), (protocol, members) in groups.items()
+        Part(task, port_sets.union(some for some, _ in members), tuple(members), protocol, *key)
+        for key, (protocol, members) in groups.items()
     ]
-
-
-def _join_ports(members: list[tuple[Ports, Listener]]) -> Ports:
-    return port_sets.normalise(entry for ports, _ in members for entry in ports)
 
 
 def _choose_packet(

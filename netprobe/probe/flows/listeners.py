@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netprobe.agent.wire.answers import Listening, Seen
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
@@ -12,9 +13,8 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import Task
+from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
 from netprobe.protocols import Protocol
 from netprobe.protocols.by_port import packets
@@ -125,31 +125,28 @@ def _cut_spot(spot: Spot, room: int) -> Iterator[Spot]:
             left -= end - start + 1
             start = end + 1
             if not left:
-                yield Spot(spot.protocol, spot.address, spot.packet, tuple(piece))
+                yield replace(spot, ports=tuple(piece))
                 piece, left = [], room
     if piece:
-        yield Spot(spot.protocol, spot.address, spot.packet, tuple(piece))
+        yield replace(spot, ports=tuple(piece))
 
 
 class Round:
     """One round at one destination: open, ask what was seen, close."""
 
-    def __init__(
-        self, agent: AgentMethods, templates: Templates, number: int, origins: Origins | None = None
-    ) -> None:
+    def __init__(self, agent: AgentMethods, number: int, origins: Origins | None = None) -> None:
         self.origins = origins or Origins(())
         self._agent = agent
-        self._templates = templates
         self._number = number
 
     async def open(self, wanted: list[Spot]) -> Listeners:
         """Open listeners and give what came of it. Raises AgentError."""
-        answer = await self._agent.listen(self._number, self._make_blocks(wanted))
+        answer = await self._agent.listen(self._number, [self._make_block(one) for one in wanted])
         return _read_states(wanted, answer)
 
     async def held(self, wanted: list[Spot]) -> Listeners:
         """Open nothing, and give who holds what already. Raises AgentError."""
-        answer = await self._agent.held(self._number, self._make_blocks(wanted))
+        answer = await self._agent.held(self._number, [self._make_block(one) for one in wanted])
         return _read_states(wanted, answer)
 
     async def seen(self, orders: list[int]) -> Seen:
@@ -158,22 +155,16 @@ class Round:
 
     async def close(self) -> None:
         """Close every listener of the round."""
-        try:
+        # Where the agent is gone, its sockets are too.
+        with contextlib.suppress(AgentError):
             await self._agent.close_round(self._number)
-        except AgentError:
-            # The agent is gone, and its sockets with it.
-            return
-
-    def _make_blocks(self, wanted: list[Spot]) -> list[ListenBlock]:
-        return [self._make_block(spot) for spot in wanted]
 
     def _make_block(self, spot: Spot) -> ListenBlock:
-        name, _, number = spot.protocol.partition("/")
-        family = 6 if ":" in spot.address else 4
-        template = self._templates.listener(spot.packet, name, family)
-        return ListenBlock(
-            name, spot.address, list(spot.ports), int(number) if number else None, template
-        )
+        name, _, word = spot.protocol.partition("/")
+        templates = self._agent.templates
+        template = templates.listener(spot.packet, name, family_of(spot.address))
+        number = int(word) if word else None
+        return ListenBlock(name, spot.address, list(spot.ports), number, template)
 
 
 def _read_states(wanted: list[Spot], answer: Listening) -> Listeners:
@@ -221,7 +212,6 @@ def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Port
 
 def _name_owner(held: HeldPorts) -> str:
     """Who holds a port, as a phrase: ``etcd (pid 812) on 127.0.0.1``."""
-    name = "a process that the agent may not see"
-    if held.process:
-        name = f"{held.process} (pid {held.pid})"
+    known = f"{held.process} (pid {held.pid})"
+    name = known if held.process else "a process that the agent may not see"
     return f"{name} on {held.bind}"

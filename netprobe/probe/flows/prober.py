@@ -18,9 +18,9 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.templates import EMPTY, Templates
+from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
-from netprobe.probe.flows.listeners import Listeners
+from netprobe.probe.flows.listeners import UNKNOWN, Listeners
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.flows.work import Task
@@ -78,11 +78,9 @@ class Prober:
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
 
-    async def probe(
-        self, tasks: Iterable[Task], listeners: Listeners, templates: Templates
-    ) -> list[Observation]:
+    async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Probe all tasks at once; agents that are lost make their own tasks untested."""
-        wanted = [part for task in tasks for part in parts(task, listeners, templates)]
+        wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
         found = await asyncio.gather(*(self.part(part) for part in wanted))
         return [seen for some in found for seen in some]
 
@@ -189,9 +187,17 @@ class Prober:
         )
 
 
-def source_address(task: Task) -> str | None:
-    """The address that the inventory wants the source to probe from; None: the kernel chooses."""
-    for address in task.source.source_addresses:
-        if address.family == task.family:
-            return address.text
-    return None
+def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
+    """What stands for ports of a task to which nothing was sent."""
+    part = Part(task, ports, ((ports, UNKNOWN),), protocol_for(None), "connect", EMPTY, False)
+    return Observation(task, part, ports, 0, outcome=None, listener=UNKNOWN, **facts)
+
+
+def source_address(task: Task, family: int | None = None) -> str | None:
+    """The address that the inventory wants the source to probe from; None: the kernel chooses.
+
+    ``family`` is that of the address to reach, where it is not the task's.
+    """
+    wanted = family or task.family
+    usable = (one.text for one in task.source.source_addresses if one.family == wanted)
+    return next(usable, None)

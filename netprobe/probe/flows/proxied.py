@@ -17,12 +17,12 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
-from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.proxy_choice import dialled
 from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.protocols import Protocol
-from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
+from netprobe.protocols.connect import Answer, connect, parse_proxy
 from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import TlsPipe
@@ -66,9 +66,8 @@ class Proxied:
                 agent = self._fleet.agent(part.task.source)
                 talk = _Talk(agent, part.task, port)
                 if listener.state == "ours" and not talk.by_url:
-                    return replace(
-                        blank, outcome=await self._ask_nonce(talk, part.protocol, number)
-                    )
+                    outcome = await self._ask_nonce(talk, part.protocol, number)
+                    return replace(blank, outcome=outcome)
                 outcome, notes = await talk.ask()
             except AgentError as error:
                 return replace(blank, untested=(error.reason, str(error)))
@@ -181,7 +180,8 @@ class _Talk:
     async def _open_stream(self, stack: contextlib.AsyncExitStack) -> OpenedPipe | None:
         self._failed = None
         for address in await self._find_addresses():
-            target = Target(address, self._proxy.port, self._source_for(address))
+            source = source_address(self.task, family_of(address))
+            target = Target(address, self._proxy.port, source)
             stream = await stack.enter_async_context(self._agent.open_stream(target))
             if stream.opened.failure is None:
                 self._at = address
@@ -201,16 +201,11 @@ class _Talk:
             self._failed = Outcome("proxy", "proxy-not-resolved", said=words)
         return found
 
-    def _source_for(self, address: str) -> str | None:
-        for own in self.task.source.source_addresses:
-            if own.family == family_of(address):
-                return own.text
-        return None
-
     async def _pass_proxy(self, stream: OpenedPipe) -> Pipe | None:
         pipe: Pipe | None = stream
         if self._proxy.scheme == "https":
-            pipe = await TlsPipe.shaken(stream, Hello(_sni_of(self._proxy), alpn=("http/1.1",)))
+            sni = None if _is_address(self._proxy.host) else self._proxy.host
+            pipe = await TlsPipe.shaken(stream, Hello(sni, alpn=("http/1.1",)))
         if pipe is None:
             said = f"{self._asked}: the proxy answers no ClientHello"
             self._failed = Outcome("proxy", "proxy-not-http", said=said)
@@ -247,10 +242,6 @@ class _Talk:
     def _refuse_status(self, status: int, words: str) -> Outcome:
         failure = f"proxy-{status}"
         return Outcome("proxy", failure, answered_by=self._at, said=f"{self._asked}: {words}")
-
-
-def _sni_of(proxy: ProxyUrl) -> str | None:
-    return None if _is_address(proxy.host) else proxy.host
 
 
 def _format_place(host: str, port: int) -> str:

@@ -23,8 +23,8 @@ from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.path_mtu import PathMtuLook, unmeasured
-from netprobe.probe.flows.prober import Observation
+from netprobe.probe.checks.path_mtu import PathMtuLook
+from netprobe.probe.flows.prober import Observation, unprobed
 from tests.probe.builders import (
     ROUTER,
     SOURCE,
@@ -100,7 +100,7 @@ class World:
 
 def wanted(**more: Any) -> Observation:
     """A pair whose path is measured."""
-    return unmeasured(make_task("icmp", (), probe=PATH_MTU, **more))
+    return unprobed(make_task("icmp", (), probe=PATH_MTU, **more), ())
 
 
 def overlay(**change: Any) -> Observation:

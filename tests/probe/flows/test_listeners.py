@@ -169,8 +169,7 @@ def test_echo_denied_ports_and_names_need_no_listener() -> None:
 
 
 def round_of(agent: FakeAgent) -> tuple[Round, Templates]:
-    templates = Templates()
-    return Round(agent, templates, 9), templates
+    return Round(agent, 9), agent.templates
 
 
 def listen_script(**blocks: Any) -> Any:
@@ -224,7 +223,7 @@ def test_a_round_knows_where_packets_come_from() -> None:
     """What nonces tell of one round holds for the next."""
     origins = Origins([TARGET])
 
-    assert Round(FakeAgent(TARGET), Templates(), 9, origins).origins is origins
+    assert Round(FakeAgent(TARGET), 9, origins).origins is origins
 
 
 async def test_what_was_seen_is_asked_of_the_same_round() -> None:

@@ -63,7 +63,7 @@ class Bench:
         for ports, listener in states:
             spot = Spot(task.protocol, task.address, protocol_for(task.probe), ports)
             listeners.add(spot, ports, listener)
-        return await self.prober.probe([task], listeners, self.fleet.templates)
+        return await self.prober.probe([task], listeners)
 
     @property
     def order(self) -> ProbeOrder:
@@ -189,7 +189,7 @@ async def test_other_sources_are_probed_nevertheless() -> None:
     prober = Prober(fleet, ProbeSettings(), Answered())
     tasks = [make_task(), make_task(source=other.host)]
 
-    found = await prober.probe(tasks, Listeners(UNKNOWN), fleet.templates)
+    found = await prober.probe(tasks, Listeners(UNKNOWN))
 
     assert [(one.task.source.name, one.untested is None) for one in found] == [
         ("a", False),
@@ -340,12 +340,10 @@ async def test_closed_udp_is_asked_by_few_sources_at_once() -> None:
     fleet.fakes |= {one.host.name: Slow(one.host) for one in sources}
     tasks = [make_task("udp", ((5, 5),), source=one.host) for one in sources]
 
-    await prober.probe(tasks, Listeners(UNKNOWN), fleet.templates)
+    await prober.probe(tasks, Listeners(UNKNOWN))
     assert most == UDP_SOURCES_AT_ONCE
     most = 0
-    await prober.probe(
-        [replace(one, protocol="tcp") for one in tasks], Listeners(UNKNOWN), fleet.templates
-    )
+    await prober.probe([replace(one, protocol="tcp") for one in tasks], Listeners(UNKNOWN))
     assert most == len(sources)
 
 
