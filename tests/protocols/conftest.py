@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -12,21 +13,26 @@ from netprobe.protocols import PROTOCOLS, Reading
 from tests.lab.netlab import Lab, LabError, Namespace, find_program
 
 ANSWER_S = 5.0
+# A request is the same bytes each time, and charon ignores one that it is still busy with.
+TRIES = {"tcp": 1, "udp": 5}
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
 Need = Callable[[str], None]
 
 
 def exchange(namespace: Namespace, transport: str, port: int, data: bytes) -> bytes | None:
-    """Send bytes to a port of the namespace's loopback; None where nothing comes back."""
+    """Send bytes to a port of the namespace's loopback; None where nothing comes back.
+
+    A datagram is repeated, as every client of a protocol over UDP repeats it.
+    """
     with namespace.socket(socket.AF_INET, KINDS[transport]) as client:
-        client.settimeout(ANSWER_S)
+        client.settimeout(ANSWER_S / TRIES[transport])
         client.connect(("127.0.0.1", port))
-        client.sendall(data)
-        try:
-            return client.recv(4096)
-        except TimeoutError:
-            return None
+        for _ in range(TRIES[transport]):
+            client.sendall(data)
+            with contextlib.suppress(TimeoutError):
+                return client.recv(4096)
+    return None
 
 
 def ask(namespace: Namespace, name: str, transport: str, port: int) -> Reading:
