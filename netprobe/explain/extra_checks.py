@@ -125,7 +125,9 @@ class _FurtherLooks:
     async def look(self) -> Further:
         """Ask everything that can be asked; a name that is no address cannot."""
         found = Further()
-        if self._evidence.flow.address.family is None and _is_name(self._evidence.address):
+        address = self._evidence.address
+        is_name = ":" not in address and not address.replace(".", "").isdigit()
+        if self._evidence.flow.address.family is None and is_name:
             return found
         found.route = await _try_asking(
             self._source.route(self._task.address, source_address(self._task))
@@ -183,10 +185,6 @@ class _FurtherLooks:
         task = replace(self._task, protocol=protocol)
         found = await _try_asking(self._prober.ask(task, protocol, ports, look_ms=CHECK_MS))
         return found[0][1] if found else None
-
-
-def _is_name(address: str) -> bool:
-    return ":" not in address and not address.replace(".", "").isdigit()
 
 
 async def _try_asking(asked: Awaitable[Answer]) -> Answer | None:

@@ -127,7 +127,10 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     if listener.state == "loopback":
         return "bad", f"on {name} {wire} is held on loopback only, by {listener.owner}"
     if listener.state == "closed":
-        return "ok", f"nothing listens on {name} {wire}{_add_note(listener.note)}"
+        why = (
+            f"no listener of netprobe: {listener.note}" if listener.note else "netprobe opened none"
+        )
+        return "ok", f"nothing listens on {name} {wire}, and {why}"
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address
@@ -135,10 +138,6 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
         f"nothing held {wire} on {name}; netprobe's own listener is bound to {where} and was "
         "reached from its own host"
     )
-
-
-def _add_note(note: str | None) -> str:
-    return f", and no listener of netprobe: {note}" if note else ", and netprobe opened none"
 
 
 def _say_nat(view: View) -> Iterator[str]:

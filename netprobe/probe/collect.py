@@ -13,14 +13,12 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.destination import Destination
+from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
-
-Emit = Callable[[Want, list[Evidence]], None]
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
 PROMPT_S = 10.0
@@ -53,7 +51,9 @@ async def collect(
             pace.cancel()
     finally:
         for want in emitted.missing():
-            emit(want, [_stop_want(want)])
+            address = want.flow.address.text
+            left = want.left(address) or ()
+            emit(want, [Evidence(want.flow, address, left, outcome=None, untested=STOPPED)])
         await fleet.close()
 
 
@@ -131,9 +131,3 @@ async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
     links = fleet.links()
     for link in links:
         link.send(RateOrder(settings.rate / max(1, len(links))))
-
-
-def _stop_want(want: Want) -> Evidence:
-    flow = want.flow
-    address = flow.address.text
-    return Evidence(flow, address, want.left(address) or (), outcome=None, untested=STOPPED)

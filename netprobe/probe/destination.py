@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import CHECKS
 from netprobe.probe.checks.check import Scene, run_checks
-from netprobe.probe.checks.port_owners import Holders, tasks_of, undecided
+from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
@@ -25,7 +26,7 @@ from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import STOPPED, Task, Want, join
+from netprobe.probe.flows.work import STOPPED, Order, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 
 # Answers that only the destination itself can give.
@@ -61,7 +62,6 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._origins = Origins(fleet.hosts())
         self._proxied = Proxied(fleet)
-        self._holders = Holders(fleet, self._agent)
         self._own: set[str] = set()
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
@@ -100,27 +100,25 @@ class Destination:
     async def _probe_in_rounds(self, tasks: list[Task]) -> list[Observation]:
         if not await self._agent_is_ready():
             return await self._probe_and_check(tasks, Listeners(UNKNOWN), None)
-        wanted = spots(tasks)
         hello = self._agent.hello
         descriptors = hello.nofile if hello is not None else 0
         found: list[Observation] = []
-        for number, spots_now in enumerate(rounds(wanted, descriptors) or [[]]):
+        for number, spots_now in enumerate(rounds(spots(tasks), descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
             found += await self._held_still(await self._run_round(some, spots_now))
         return found
 
     async def _held_still(self, observations: list[Observation]) -> list[Observation]:
         """Probe refused ports again, with listeners of ours, where their holder has gone."""
-        found: list[Observation] = []
+        checked = await check_holders(self._fleet, self._agent, observations)
+        found = checked.standing
         for _ in range(HOLDER_LOOKS):
-            checked = await self._holders.check(observations)
-            found += checked.standing
             if not checked.moved:
-                return found
+                break
             again = tasks_of(checked.moved)
             observations = await self._run_round(again, spots(again))
-        checked = await self._holders.check(observations)
-        found += checked.standing
+            checked = await check_holders(self._fleet, self._agent, observations)
+            found += checked.standing
         return found + [undecided(one, self._host.name) for one in checked.moved]
 
     async def _find_own(self, observations: Iterable[Observation]) -> None:
@@ -132,13 +130,10 @@ class Destination:
         }
         if not failed or not await self._agent_is_ready():
             return
-        for address in failed:
-            try:
-                route = await self._agent.route(address, None)
-            except AgentError:
-                return
-            if route.source == address:
-                self._own.add(address)
+        with contextlib.suppress(AgentError):
+            for address in failed:
+                if (await self._agent.route(address, None)).source == address:
+                    self._own.add(address)
 
     async def _agent_is_ready(self) -> bool:
         """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
@@ -192,7 +187,7 @@ class Destination:
         observations: Iterable[Observation],
         resolved: ResolvedNames,
     ) -> None:
-        by_want: dict[tuple[int, int, int], list[Evidence]] = {}
+        by_want: dict[Order, list[Evidence]] = {}
         for seen in observations:
             for want in seen.task.wants:
                 evidence = self._make_evidence(want, seen, resolved)

@@ -54,7 +54,7 @@ class Check(ABC):
 
     def group(self, seen: Observation) -> Hashable:
         """Flows with one key are looked at together: those of one source and address."""
-        return pair_of(seen)
+        return seen.task.pair
 
     @abstractmethod
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
@@ -62,11 +62,6 @@ class Check(ABC):
 
         Raises AgentError where an agent is gone; then the group stays as it was.
         """
-
-
-def pair_of(seen: Observation) -> tuple[str, str]:
-    """The source and the address of a flow."""
-    return (seen.task.source.name, seen.task.address)
 
 
 async def run_checks(

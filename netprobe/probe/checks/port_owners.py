@@ -6,15 +6,14 @@ probe is refused by its own kernel, as by a firewall. A holder before and after 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Listener
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.listeners import Listeners, Round, spots
+from netprobe.probe.flows.listeners import Round, spots
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 
@@ -33,33 +32,27 @@ class Checked:
     moved: list[Observation]
 
 
-class Holders:
-    """Looks again who holds the ports of one destination that were refused."""
-
-    def __init__(self, fleet: Fleet, agent: AgentMethods) -> None:
-        self._fleet = fleet
-        self._agent = agent
-
-    async def check(self, observations: Iterable[Observation]) -> Checked:
-        """Tell the refusals apart whose holder is not there any more."""
-        checked = Checked([], [])
-        doubtful: list[Observation] = []
-        for one in observations:
-            (doubtful if _is_refused(one) else checked.standing).append(one)
-        if not doubtful:
-            return checked
-        round_ = Round(self._agent, next(self._fleet.order_ids))
-        try:
-            now = await round_.held(spots(_task_of(one) for one in doubtful))
-        except AgentError:
-            # Nobody can tell; the ports are probed again, as those of a host without an agent.
-            checked.moved.extend(doubtful)
-            return checked
-        for one in doubtful:
-            for part, listener in _cut_by_holder(one, now):
-                same = listener.owner == one.listener.owner
-                (checked.standing if same else checked.moved).append(part)
+async def check_holders(
+    fleet: Fleet, agent: AgentMethods, observations: Iterable[Observation]
+) -> Checked:
+    """Ask a destination's agent again, and tell the refusals apart whose holder has gone."""
+    checked = Checked([], [])
+    doubtful: list[Observation] = []
+    for one in observations:
+        (doubtful if _is_refused(one) else checked.standing).append(one)
+    if not doubtful:
         return checked
+    round_ = Round(agent, next(fleet.order_ids))
+    try:
+        now = await round_.held(spots(_task_of(one) for one in doubtful))
+    except AgentError:
+        # Nobody can tell; the ports are probed again, as those of a host without an agent.
+        return Checked(checked.standing, doubtful)
+    for one in doubtful:
+        for ports, listener, _ in now.split(_task_of(one)):
+            same = listener.owner == one.listener.owner
+            (checked.standing if same else checked.moved).append(replace(one, ports=ports))
+    return checked
 
 
 def tasks_of(observations: Iterable[Observation]) -> list[Task]:
@@ -92,9 +85,3 @@ def _is_refused(seen: Observation) -> bool:
 
 def _task_of(seen: Observation) -> Task:
     return replace(seen.task, ports=seen.ports)
-
-
-def _cut_by_holder(seen: Observation, now: Listeners) -> Iterator[tuple[Observation, Listener]]:
-    """The seen cut by who holds its ports now."""
-    for ports, listener, _ in now.split(_task_of(seen)):
-        yield replace(seen, ports=ports), listener

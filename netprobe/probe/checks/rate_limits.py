@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
-from netprobe.probe.checks.check import Check, Scene, group_by, pair_of
+from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.forged_resets import is_genuine
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
@@ -63,7 +63,8 @@ class RateLimits(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask slowly where a limit is likely; what answers then has that answer."""
         late = any(_is_late(seen) for seen in group)
-        pairs = [pair for pair in group_by(group, pair_of) if _may_be_limited(pair, late)]
+        pairs = group_by(group, lambda seen: seen.task.pair)
+        pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:

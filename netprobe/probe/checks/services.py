@@ -14,7 +14,7 @@ from netprobe.model.stream import Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
+from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings
 from netprobe.probe.flows.work import Task
 from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
 from netprobe.vantage.stream import Target
@@ -73,13 +73,9 @@ class Services(Check):
     def _take_finding(
         self, seen: Observation, finding: ServiceFinding, some: list[PortRange]
     ) -> Observation:
-        assert seen.outcome is not None
-        found = replace(
-            seen,
-            ports=port_sets.intersect(seen.ports, port_sets.normalise(some)),
-            outcome=with_finding(seen.outcome, finding),
-            warnings=service_warnings(seen.task, finding),
-        )
+        ports = port_sets.intersect(seen.ports, port_sets.normalise(some))
+        found = replace(seen, ports=ports, warnings=service_warnings(seen.task, finding))
+        found = found.amending(answer=finding.told, said=finding.said)
         return found.noting(self.name, told=finding.told, said=finding.said)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from netprobe.agent.wire.answers import Walked
 from netprobe.model.evidence import Trace
 from netprobe.probe.checks.captures import is_lost
-from netprobe.probe.checks.check import Check, Scene, pair_of
+from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import MAX_TTL
 
@@ -27,7 +27,7 @@ class Traceroute(Check):
 
     def group(self, seen: Observation) -> Hashable:
         """One walk for each source, address and protocol."""
-        return (*pair_of(seen), seen.task.protocol)
+        return (*seen.task.pair, seen.task.protocol)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Walk while the source has walks left, after its other probes."""

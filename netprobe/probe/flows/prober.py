@@ -177,14 +177,10 @@ class Prober:
             route = await agent.route(task.address, source_address(task))
             own |= {route.source} if route.source else set()
         return Reader(
-            protocol,
-            task.protocol.partition("/")[0],
-            task.address,
-            frozenset(own),
-            self._fleet.name_of,
-            unasked=task.probe is None and task.protocol == "udp",
+            protocol, task.protocol.partition("/")[0], task.address, frozenset(own),
+            self._fleet.name_of, unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
-        )
+        )  # fmt: skip
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:

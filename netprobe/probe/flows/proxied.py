@@ -19,7 +19,7 @@ from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.proxy_choice import dialled
-from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings, with_finding
+from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, connect, parse_proxy
@@ -33,7 +33,6 @@ ANSWER_S = 6.0
 NONCE_S = 3.0
 # A name may have many addresses; software tries a few.
 ADDRESSES = 2
-_REASONS = {"no-answer": "no-response"}
 # Asked for a whole URL, a proxy answers by itself like this, or with any status from 500 on.
 _DENIED = frozenset((403, 407))
 
@@ -91,12 +90,9 @@ class Proxied:
             return Outcome("proxy", None, answer="other" if data else "silent", said=said)
         wanted = self._fleet.agent(talk.task.wants[0].flow.destination).index
         return Outcome(
-            "proxy",
-            None,
-            answer="nonce" if host == wanted else "foreign",
-            answered_by=self._fleet.name_of(host),
-            rtt_ms=talk.rtt_ms,
-        )
+            "proxy", None, answer="nonce" if host == wanted else "foreign",
+            answered_by=self._fleet.name_of(host), rtt_ms=talk.rtt_ms,
+        )  # fmt: skip
 
 
 async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
@@ -163,9 +159,11 @@ class _Talk:
                 return Outcome("proxy", "proxy-silent", said=said), ()
             said = f"{self._asked}: the proxy opened a tunnel, and nothing came through it"
             return self._mute_tunnel(said), notes
-        through = replace(finding, said=f"{finding.said}, through {self._proxy}")
-        outcome = Outcome("proxy", None, answered_by=self._at, rtt_ms=self.rtt_ms)
-        return with_finding(outcome, through), notes
+        outcome = Outcome(
+            "proxy", None, answer=finding.told, answered_by=self._at,
+            said=f"{finding.said}, through {self._proxy}", rtt_ms=self.rtt_ms,
+        )  # fmt: skip
+        return outcome, notes
 
     def _mute_tunnel(self, said: str) -> Outcome:
         return Outcome("proxy", None, answer="tunnel", said=said, rtt_ms=self.rtt_ms)
@@ -222,10 +220,11 @@ class _Talk:
         return None
 
     def _fail_connect(self, address: str, opened: Opened) -> Outcome:
-        failure = opened.failure or "no-answer"
+        silent = opened.failure in (None, "no-answer")
+        reason = "no-response" if silent else opened.failure
         place = _format_place(address, self._proxy.port)
-        said = f"{self._asked}: {place} gives no connection ({_REASONS.get(failure, failure)})"
-        return Outcome("proxy", f"proxy-{_REASONS.get(failure, failure)}", said=said)
+        said = f"{self._asked}: {place} gives no connection ({reason})"
+        return Outcome("proxy", f"proxy-{reason}", said=said)
 
     def _read_refusal(self, answer: Answer) -> Outcome:
         if answer.foreign is not None:

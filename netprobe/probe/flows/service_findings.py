@@ -1,10 +1,7 @@
-"""What a live service said, as outcomes and warnings."""
+"""What a live service said, as warnings."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from netprobe.model.evidence import Outcome
 from netprobe.probe.flows.work import Task
 from netprobe.protocols.services import SERVICES, ServiceFinding
 
@@ -12,11 +9,6 @@ from netprobe.protocols.services import SERVICES, ServiceFinding
 AT_ONCE = 8
 # Only what may be the service's own answer needs an explanation.
 _UNEXPECTED = ("other", "tls", "plaintext")
-
-
-def with_finding(outcome: Outcome, finding: ServiceFinding) -> Outcome:
-    """The outcome of a connection with what was found out behind it."""
-    return replace(outcome, answer=finding.told, said=finding.said)
 
 
 def service_warnings(task: Task, finding: ServiceFinding) -> tuple[str, ...]:

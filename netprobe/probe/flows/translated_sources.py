@@ -27,20 +27,20 @@ class Origins:
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
         """Nonces of this source came to the task's address from these."""
-        self._senders.setdefault(_pair_of_task(task), set()).update(senders)
+        self._senders.setdefault(task.pair, set()).update(senders)
 
     def is_of(self, task: Task, port: int, sender: str) -> bool | None:
         """Whether a packet that came to this port is the task's source's; None: nobody can say."""
         if sender in own_addresses(task.source):
             return True
-        if sender in self._senders.get(_pair_of_task(task), ()):
+        if sender in self._senders.get(task.pair, ()):
             return None if self._is_shared(task, port, sender) else True
         return False if sender in self._hosts else None
 
     def _is_shared(self, task: Task, port: int, sender: str) -> bool:
         """Whether another host that asks the same may come from that address too."""
         rivals = (
-            self._senders.get(_pair_of_task(other))
+            self._senders.get(other.pair)
             for other in self._tasks
             if other.source.name != task.source.name
             and other.protocol == task.protocol
@@ -58,7 +58,3 @@ def own_addresses(host: Host) -> set[str]:
 def holds(ports: Ports, port: int) -> bool:
     """Whether the port is one of them."""
     return any(first <= port <= last for first, last in ports)
-
-
-def _pair_of_task(task: Task) -> tuple[str, str]:
-    return (task.source.name, task.address)

@@ -87,6 +87,11 @@ class Task:
     via: Via | None = None
 
     @property
+    def pair(self) -> tuple[str, str]:
+        """The names of its source and its address."""
+        return (self.source.name, self.address)
+
+    @property
     def is_name(self) -> bool:
         """Whether the address is a name, which only a proxy can resolve."""
         return self.via is not None and self.wants[0].flow.address.family is None

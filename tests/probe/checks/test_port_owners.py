@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from netprobe.agent.wire.orders import HeldOrder
 from netprobe.agent.wire.parts import HeldPorts, ListeningBlock
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.port_owners import Checked, Holders, tasks_of, undecided
+from netprobe.probe.checks.port_owners import Checked, check_holders, tasks_of, undecided
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
 from tests.probe.fakes import FakeAgent, FakeFleet, host, listening_block
@@ -32,10 +34,12 @@ def held(*ports: int, process: str = "etcd", pid: int = 8) -> ListeningBlock:
     return listening_block(held=found)
 
 
-def holders(block: ListeningBlock, lost: bool = False) -> tuple[Holders, FakeAgent]:
+def holders(
+    block: ListeningBlock, lost: bool = False
+) -> tuple[Callable[[list[Observation]], Awaitable[Checked]], FakeAgent]:
     """The look at a destination whose agent says this now."""
     target = FakeAgent(TARGET, {HeldOrder: lambda order: Listening(order.id, [block])}, lost=lost)
-    return Holders(FakeFleet([FakeAgent(SOURCE), target]), target), target
+    return partial(check_holders, FakeFleet([FakeAgent(SOURCE), target]), target), target
 
 
 def ports_of(checked: Checked) -> tuple[list[Ports], list[Ports]]:
@@ -46,7 +50,7 @@ async def test_a_holder_that_is_still_there_refused_by_itself() -> None:
     """Then the refusal stands."""
     look, target = holders(held(2379, 2380))
 
-    assert ports_of(await look.check([refused()])) == ([((2379, 2379),), ((2380, 2380),)], [])
+    assert ports_of(await look([refused()])) == ([((2379, 2379),), ((2380, 2380),)], [])
     (order,) = target.orders(HeldOrder)
     assert [(block.address, block.ports) for block in order.blocks] == [
         ("10.0.0.2", [(2379, 2380)])
@@ -56,17 +60,17 @@ async def test_a_holder_that_is_still_there_refused_by_itself() -> None:
 async def test_a_port_that_has_another_holder_or_none_is_probed_again() -> None:
     """Its own kernel refused it, as of any free port."""
     look, _ = holders(held(2380))
-    assert ports_of(await look.check([refused()])) == ([((2380, 2380),)], [((2379, 2379),)])
+    assert ports_of(await look([refused()])) == ([((2380, 2380),)], [((2379, 2379),)])
 
     look, _ = holders(held(2379, 2380, pid=9))
-    assert ports_of(await look.check([refused()])) == ([], [((2379, 2379),), ((2380, 2380),)])
+    assert ports_of(await look([refused()])) == ([], [((2379, 2379),), ((2380, 2380),)])
 
 
 async def test_where_nobody_can_tell_everything_is_probed_again() -> None:
     """The agent was lost meanwhile: these are ports of a host without one."""
     look, _ = holders(held(2379), lost=True)
 
-    assert ports_of(await look.check([refused()])) == ([], [((2379, 2380),)])
+    assert ports_of(await look([refused()])) == ([], [((2379, 2380),)])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ async def test_only_refusals_of_held_ports_are_doubtful(
     """Without one nobody is asked."""
     look, target = holders(held())
 
-    standing, moved = ports_of(await look.check([refused(**change)]))
+    standing, moved = ports_of(await look([refused(**change)]))
 
     assert (bool(target.asked), bool(moved), bool(standing)) == (doubtful, doubtful, not doubtful)
 

@@ -365,3 +365,27 @@ def test_silence_and_notes() -> None:
     assert make_observation(Outcome("connect", "no-answer")).silent
     assert not make_observation(Outcome("connect", "refused")).silent
     assert not make_observation(None).silent
+
+
+def test_amending_keeps_the_rest_of_the_outcome() -> None:
+    """A check that asks a service still knows how the connection opened."""
+    opened = Outcome("connect", None, answer="unasked", rtt_ms=1.5, attempts=2)
+
+    found = make_observation(opened).amending(answer="tls", said="TLS 1.3")
+
+    assert found.outcome == replace(opened, answer="tls", said="TLS 1.3")
+
+
+@pytest.mark.parametrize(
+    ("ports", "pieces"),
+    [
+        (((3, 4),), [(True, ((3, 4),)), (False, ((1, 2), (5, 9)))]),
+        (((1, 20),), [(True, ((1, 9),))]),
+        ((), [(False, ((1, 9),))]),
+    ],
+)
+def test_a_cut_leaves_out_empty_pieces(ports: Ports, pieces: list[tuple[bool, Ports]]) -> None:
+    """Every port is in exactly one piece."""
+    seen = make_observation(Outcome("connect", None), make_task("tcp", ((1, 9),)))
+
+    assert [(among, piece.ports) for among, piece in seen.cut(ports)] == pieces
