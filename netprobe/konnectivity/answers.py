@@ -86,7 +86,7 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
     evidence = reach.where() | {"hello_bytes": large.seen.hello_bytes}
     said = (
         "the right certificate answers a small ClientHello, twice; another "
-        f"({_subject_of(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
+        f"({_word_answer(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
     )
     log.add("identity", "bad", said, facts_of(large))
     return Conclusion("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
@@ -121,13 +121,8 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
         return what
     hello = identity.small_hello(reach.tunnel.sni)
     call = await identity.call_unknown(reach, hello, reach.tunnel.identity)
-    answer = {
-        "alert": call.alert,
-        "grpc_status": call.grpc_status,
-        "status": call.status,
-        "grpc_message": call.grpc_message,
-        "ended": call.ended,
-    }
+    told = ("alert", "grpc_status", "status", "grpc_message", "ended")
+    answer = {name: getattr(call, name) for name in told}
     word = "alert" if call.alert is not None else identity.call_word(call)
     row = first_match(CALLS, (word,))
     assert row.verdict is not None
@@ -138,8 +133,11 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
     return result
 
 
-def _subject_of(one: Attempt) -> str:
-    certificate = identity.leaf(one)
+def _word_answer(one: Attempt) -> str:
+    """The subject of the certificate, or the symptom where none came."""
+    certificate, symptom = identity.leaf(one), hello_symptom(one)
+    if symptom != "answered":
+        return symptom
     return "none" if certificate is None else certificate.subject
 
 
@@ -151,9 +149,7 @@ def _nameless_phrase(control: Attempt, nameless: Attempt | None) -> str:
         or hello_symptom(control) == hello_symptom(nameless) != "answered"
     ):
         return ", and so does a ClientHello without a name"
-    symptom = hello_symptom(nameless)
-    words = _subject_of(nameless) if symptom == "answered" else symptom
-    return f"; without a name: {words}"
+    return f"; without a name: {_word_answer(nameless)}"
 
 
 def _control_phrase(small: Attempt, control: Attempt | None) -> str:
@@ -161,6 +157,4 @@ def _control_phrase(small: Attempt, control: Attempt | None) -> str:
         return ""
     if identity.same_certificate(small, control):
         return "; a name that nobody routes gets the same certificate"
-    symptom = hello_symptom(control)
-    words = _subject_of(control) if symptom == "answered" else symptom
-    return f"; a name that nobody routes gets {words}"
+    return f"; a name that nobody routes gets {_word_answer(control)}"

@@ -1,4 +1,4 @@
-"""Several addresses of one server, one verdict of one worker."""
+"""One verdict from several addresses of one server, one cause from several workers' verdicts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import STAGES, Diagnosis
+from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 
 Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
 
 _WORST: tuple[TrailStatus, ...] = ("bad", "doubt", "ok", "not-possible", "not-needed")
+# Faults first, then unsure ones, then workers that were not tested.
+_RANK = {"fault": 0, "unsure": 1, "not-tested": 2, "ok": 3}
 
 
 def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results) -> Diagnosis:
@@ -85,3 +87,23 @@ def _join_words(telling: Sequence[tuple[str, TrailEntry]]) -> str:
 def _unique_texts(results: Results, which: str) -> list[str]:
     texts = [text for _, (log, _) in results for text in getattr(log, which)]
     return list(dict.fromkeys(texts))
+
+
+def causes(diagnoses: Sequence[Diagnosis]) -> tuple[CommonCause, ...]:
+    """One cause for each verdict and title, the most widespread fault first; none for good ones."""
+    groups: dict[tuple[str, str], list[Diagnosis]] = {}
+    for one in diagnoses:
+        if one.outcome != "ok":
+            groups.setdefault((one.code, one.title), []).append(one)
+    found = [
+        CommonCause(
+            code=members[0].code,
+            outcome=members[0].outcome,
+            title=members[0].title,
+            remedy=members[0].remedy,
+            workers=tuple(one.worker for one in members),
+            total=len(diagnoses),
+        )
+        for members in groups.values()
+    ]
+    return tuple(sorted(found, key=lambda one: (_RANK[one.outcome], -len(one.workers), one.code)))

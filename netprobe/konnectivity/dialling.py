@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_words
-from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.reach import Reach, place
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
 from netprobe.model.decision import first_match
@@ -14,8 +14,6 @@ from netprobe.model.stream import Opened
 from netprobe.protocols.connect import Answer, connect
 
 CONNECTS = 3
-_AUTHENTICATE = 407
-_FORBIDDEN = 403
 
 
 async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
@@ -71,7 +69,7 @@ def _evidence_of_connects(
     evidence: dict[str, Any] = {
         "address": reach.address,
         "port": reach.port,
-        "to": place_of(reach),
+        "to": place(reach.address, reach.port),  # the proxy's, if there is one
         "tries": len(opened),
         "sight": symptom,
         "rtt": round(times[len(times) // 2], 1),
@@ -84,11 +82,6 @@ def _evidence_of_connects(
     if one.tcp and symptom == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     return evidence | icmp_words(one.icmp)
-
-
-def place_of(reach: Reach) -> str:
-    """The address and port that TCP dials: those of the proxy, if there is one."""
-    return reach.to.rpartition(" through ")[2]
 
 
 async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
@@ -119,7 +112,7 @@ def _proxy_code(answer: Answer) -> str | None:
         return "PROXY_SILENT" if answer.ended == "timeout" else "PROXY_NOT_HTTP"
     if 200 <= answer.status < 300:
         return None
-    exact = {_AUTHENTICATE: "PROXY_407", _FORBIDDEN: "PROXY_403"}
+    exact = {407: "PROXY_407", 403: "PROXY_403"}
     return exact.get(answer.status, "PROXY_5XX" if answer.status >= 500 else "PROXY_REFUSED")
 
 

@@ -16,20 +16,14 @@ from netprobe.protocols.tls_talk import Attempt
 
 # The words of ICMP errors by family, type and code (RFC 792, 1812, 4443).
 _ICMP = {
-    (4, 3, 0): "network unreachable",
-    (4, 3, 1): "host unreachable",
-    (4, 3, 2): "protocol unreachable",
-    (4, 3, 3): "port unreachable",
-    (4, 3, 9): "network prohibited",
-    (4, 3, 10): "host prohibited",
+    (4, 3, 0): "network unreachable", (4, 3, 1): "host unreachable",
+    (4, 3, 2): "protocol unreachable", (4, 3, 3): "port unreachable",
+    (4, 3, 9): "network prohibited", (4, 3, 10): "host prohibited",
     (4, 3, 13): "administratively prohibited",
-    (6, 1, 0): "no route",
-    (6, 1, 1): "administratively prohibited",
-    (6, 1, 3): "address unreachable",
-    (6, 1, 4): "port unreachable",
-    (6, 1, 5): "source address failed policy",
-    (6, 1, 6): "route rejected",
-}
+    (6, 1, 0): "no route", (6, 1, 1): "administratively prohibited",
+    (6, 1, 3): "address unreachable", (6, 1, 4): "port unreachable",
+    (6, 1, 5): "source address failed policy", (6, 1, 6): "route rejected",
+}  # fmt: skip
 _TCP_SHOWN = (
     "snd_mss", "advmss", "pmtu", "unacked", "bytes_acked", "bytes_received", "total_retrans",
     "rcv_ooopack", "segs_out", "segs_in",
@@ -93,7 +87,7 @@ def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
         code=what.code,
         outcome=verdict.outcome,
         kind=verdict.kind,
-        stage=_first_failing(log.stages) or verdict.stage,
+        stage=next((one.name for one in log.stages if one.status == "bad"), verdict.stage),
         title=fill(verdict.title, words),
         because=what.because,
         remedy=fill(verdict.remedy, words),
@@ -108,10 +102,6 @@ def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
         open=tuple(log.open),
         stages=tuple(log.stages),
     )
-
-
-def _first_failing(stages: list[TrailEntry]) -> str | None:
-    return next((stage.name for stage in stages if stage.status == "bad"), None)
 
 
 def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:

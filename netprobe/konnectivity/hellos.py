@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from netprobe.konnectivity import identity, mtu
+from netprobe.konnectivity import identity
 from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_words
-from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, look
+from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.model.decision import first_match
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.tls import Hello
+from netprobe.protocols.tls_talk import BRIEF, Attempt
 
 # If the name in the hello may decide the answer, the same address is asked with another name.
 _BY_NAME = ("reset", "closed", "lost")
+# TCP_INFO counts without the timestamp option, TCP_MAXSEG with it.
+_OPTION_BYTES = 12
+_SIZES_AT_ONCE = 8
+_TRIES_OF_SIZE = 2
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 
 
@@ -35,12 +41,6 @@ async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Co
     _log_answer(log, "tls-agent-size", large.first)
     _log_full_mtu(log, large.first)
     return small.first, large.first
-
-
-def control_stage(log: Log, control: Attempt) -> None:
-    """Write down what another name got."""
-    said = f"a name that nobody routes: {hello_symptom(control)}"
-    log.add("control-sni", "ok", said, facts_of(control))
 
 
 def _log_answer(log: Log, name: str, one: Attempt) -> None:
@@ -83,19 +83,61 @@ async def _conclude_failure(
     else:
         log.add(name, "bad", fill(row.because, evidence), facts_of(tries.first))
     if control is not None:
-        control_stage(log, control)
+        said = f"a name that nobody routes: {hello_symptom(control)}"
+        log.add("control-sni", "ok", said, facts_of(control))
     return found(code, row.because, evidence)
 
 
 async def _measure_bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
-    bounds = await mtu.bisect(reach, failed.hello, failed)
+    """The largest packet that passes, and the smallest that does not."""
+    passes, fails = await _bisect_mss(reach, failed)
+    packet, too_large = passes + reach.header_bytes, fails + reach.header_bytes
     return {
-        "bounds": bounds.said,
-        "largest": f"{bounds.packet:,}",
-        "largest_bytes": bounds.packet,
-        "mss": f"{bounds.passes:,}",
-        "fails_bytes": bounds.fails + bounds.header_bytes,
+        "bounds": f"packets of {packet:,} bytes pass, of {too_large:,} do not "
+        f"(MSS {passes:,} and {fails:,})",
+        "largest": f"{packet:,}",
+        "largest_bytes": packet,
+        "mss": f"{passes:,}",
+        "fails_bytes": too_large,
     }
+
+
+async def _bisect_mss(reach: Reach, failed: Attempt) -> tuple[int, int]:
+    """Cap TCP's segments (TCP_MAXSEG), which needs neither root nor ICMP.
+
+    Several sizes are tried at once, each twice: a size passes where one of its tries passes, and
+    fails only where both do, so that plain loss is not taken for a limit.
+    """
+    # The segment size without a cap is the larger of both directions.
+    known = [failed.tcp.get(name, 0) for name in ("snd_mss", "advmss")]
+    passes, fails = LEAST_MSS, max(*known, LEAST_MSS) + _OPTION_BYTES
+    while fails - passes > 1:
+        sizes = _spread_sizes(passes, fails)
+        good = await asyncio.gather(*(_size_passes(reach, failed.hello, size) for size in sizes))
+        tried = list(zip(sizes, good, strict=True))
+        passes = max([passes, *(size for size, ok in tried if ok)])
+        fails = min([fails, *(size for size, ok in tried if not ok and size > passes)])
+    return passes, fails
+
+
+def _spread_sizes(passes: int, fails: int) -> list[int]:
+    """Sizes strictly between, evenly spread."""
+    gap = fails - passes
+    steps = min(_SIZES_AT_ONCE, gap - 1)
+    return sorted({passes + gap * step // (steps + 1) for step in range(1, steps + 1)} - {passes})
+
+
+async def _size_passes(reach: Reach, hello: Hello, mss: int) -> bool:
+    tries = [asyncio.create_task(attempt(reach, hello, BRIEF, mss)) for _ in range(_TRIES_OF_SIZE)]
+    try:
+        for done in asyncio.as_completed(tries):
+            if hello_symptom(await done) == "answered":
+                return True
+        return False
+    finally:
+        for one in tries:
+            one.cancel()
+        await asyncio.gather(*tries, return_exceptions=True)
 
 
 def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any
 
 from netprobe.konnectivity.findings import Conclusion, Log, found
-from netprobe.konnectivity.reach import Reach
-from netprobe.model.stream import Event, IdleClock
-from netprobe.protocols.connect import connect
+from netprobe.konnectivity.reach import Reach, open_tunnel
+from netprobe.model.stream import Event, IdleClock, OpenedPipe
 from netprobe.protocols.http2 import Http2Talk
 from netprobe.protocols.tls import Hello, TlsClient
 from netprobe.protocols.tls_talk import Patience, TlsTalk
-from netprobe.vantage.stream import Stream
 
 HOLDS = 2
 FLIGHT_S = 5.0
@@ -42,8 +39,6 @@ VERDICT_OF = {
     "silent": "HOLD_CUT_SILENTLY",
     "goaway": "HOLD_GOAWAY",
 }
-
-
 _HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
 
 
@@ -54,7 +49,8 @@ async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Con
         log.add("hold", "not-needed", "asked for by --hold SECONDS")
         log.open.append("idle timers on the way: --hold was not given")
         return None
-    held = await hold(reach, replace(hello, identity=reach.tunnel.identity), http2)
+    hello = replace(hello, identity=reach.tunnel.identity)
+    held = await asyncio.gather(*(_hold_one(reach, hello, http2) for _ in range(HOLDS)))
     ways = sorted({one.how for one in held})
     one = held[0]
     evidence = reach.where() | {
@@ -77,26 +73,15 @@ async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Con
     return what
 
 
-async def hold(reach: Reach, hello: Hello, http2: bool) -> tuple[Held, ...]:
-    """Hold two connections for the tunnel's ``hold_s``."""
-    one = _hold_http2 if http2 else _hold_handshake
-    return tuple(await asyncio.gather(*(_with_stream(reach, hello, one) for _ in range(HOLDS))))
-
-
-async def _with_stream(reach: Reach, hello: Hello, one: Any) -> Held:
-    async with reach.agent.open_stream(reach.target()) as stream:
-        if stream.opened.failure is not None:
+async def _hold_one(reach: Reach, hello: Hello, http2: bool) -> Held:
+    way = _hold_http2 if http2 else _hold_handshake
+    async with open_tunnel(reach) as (stream, failure):
+        if failure is not None:
             return Held("unheld", 0.0)
-        if reach.proxy is not None:
-            tunnel = reach.tunnel
-            answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
-            if answer.status is None or answer.status >= 300:
-                return Held("unheld", 0.0)
-        held: Held = await one(stream, replace(hello, padding=0), reach)
-        return held
+        return await way(stream, replace(hello, padding=0), reach)
 
 
-async def _hold_handshake(stream: Stream, hello: Hello, reach: Reach) -> Held:
+async def _hold_handshake(stream: OpenedPipe, hello: Hello, reach: Reach) -> Held:
     """Take the server's flight, answer nothing for the time, then finish: it must complain."""
     client = TlsClient(hello)
     await stream.send(client.start())
@@ -122,7 +107,7 @@ async def _hold_handshake(stream: Stream, hello: Hello, reach: Reach) -> Held:
     return Held(_read_event(await stream.receive(PROOF_S)), held_s)
 
 
-async def _hold_http2(stream: Stream, hello: Hello, reach: Reach) -> Held:
+async def _hold_http2(stream: OpenedPipe, hello: Hello, reach: Reach) -> Held:
     """Keep HTTP/2 open without a stream, then one PING; the server's own PINGs are answered."""
     tls = TlsTalk(stream, hello)
     await tls.shake(Patience())

@@ -90,7 +90,7 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
         call = await call_unknown(reach, seen.hello)
     if request == "none" and alpn[0] != "h2" and who == "foreign":
         page = await _get_page(reach, seen.hello)
-        if ROUTER_PAGE in page.body and control is not None and _show_same_leaf(control, shown):
+        if ROUTER_PAGE in page.body and control is not None and same_certificate(control, shown):
             who = "router"
     return Who(who, request, alpn[0], _read_reply(shown, call), certificate, shown, call, page)
 
@@ -132,10 +132,6 @@ async def ask_control(reach: Reach, name: str | None) -> Attempt:
 
 def same_certificate(first: Attempt, second: Attempt) -> bool:
     """Whether both were answered with one certificate."""
-    return _show_same_leaf(first, second)
-
-
-def _show_same_leaf(first: Attempt, second: Attempt) -> bool:
     return bool(first.seen.chain) and first.seen.chain[:1] == second.seen.chain[:1]
 
 

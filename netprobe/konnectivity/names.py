@@ -29,13 +29,8 @@ async def look_up(
     addresses = tuple(answer.addresses)
     if addresses:
         said = f"{host} is {', '.join(addresses)}"
-        log.add(
-            "names",
-            "ok",
-            said,
-            {"addresses": list(addresses)},
-            f"the worker resolves {host}: {', '.join(addresses)}",
-        )
+        fine = f"the worker resolves {host}: {', '.join(addresses)}"
+        log.add("names", "ok", said, {"addresses": list(addresses)}, fine)
         return addresses, None
     what = await _explain_failure(agent, host, answer.words, proxy)
     log.add("names", "bad", what.because, what.evidence)
@@ -58,9 +53,8 @@ async def _explain_failure(agent: AgentMethods, host: str, words: str, proxy: bo
     if host.endswith(PRIVATE_ZONE):
         hint = f"; names below {PRIVATE_ZONE} exist in a private zone only"
     because = f"the worker's resolver says: {words or 'nothing'}; {said or 'no resolver'}{hint}"
-    return found(
-        "PROXY_NAME_NOT_RESOLVED" if proxy else _worst_agreed_code(answers), because, evidence
-    )
+    code = "PROXY_NAME_NOT_RESOLVED" if proxy else _worst_agreed_code(answers)
+    return found(code, because, evidence)
 
 
 def _worst_agreed_code(answers: dict[str, dict[str, str]]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
+from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.protocols.connect import ProxyUrl, connect
 from netprobe.protocols.tls import Hello, SeenHandshake
@@ -94,6 +96,20 @@ def place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+@asynccontextmanager
+async def open_tunnel(
+    reach: Reach, mss: int | None = None
+) -> AsyncIterator[tuple[OpenedPipe, str | None]]:
+    """A connection to the server, through the proxy if there is one; or why there is none."""
+    async with reach.agent.open_stream(reach.target(mss)) as stream:
+        failure = stream.opened.failure
+        if failure is None and reach.proxy is not None:
+            answer = await connect(stream, reach.tunnel.host, reach.tunnel.port, reach.proxy)
+            if answer.status is None or not 200 <= answer.status < 300:
+                failure = f"proxy-{answer.status or answer.ended}"
+        yield stream, failure
+
+
 async def attempt(
     reach: Reach,
     hello: Hello,
@@ -107,16 +123,9 @@ async def attempt(
 
     ``words``: wait for what the server says after the handshake.
     """
-    async with reach.agent.open_stream(reach.target(mss)) as stream:
-        failure = stream.opened.failure
+    async with open_tunnel(reach, mss) as (stream, failure):
         if failure is not None:
             return Attempt(hello, SeenHandshake(), first="failed", failure=failure)
-        if reach.proxy is not None:
-            tunnel = reach.tunnel
-            answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
-            if answer.status is None or not 200 <= answer.status < 300:
-                failure = f"proxy-{answer.status or answer.ended}"
-                return Attempt(hello, SeenHandshake(), first="failed", failure=failure)
         talk = TlsTalk(stream, hello)
         await talk.shake(patience, words)
         if then is not None and talk.usable:
@@ -136,7 +145,7 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     try:
         await asyncio.wait({tries}, timeout=SEGMENTED_AFTER_S)
         if not tries.done():
-            early = await _try_twice(reach, hello, SEGMENTED, LEAST_MSS)
+            early = await repeat(reach, hello, 2, SEGMENTED, LEAST_MSS)
             if agree(early) == "answered":
                 enough.set()
         found = await tries
@@ -146,13 +155,19 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     asked = symptom in SILENT or (hello.padding > 0 and symptom not in ("answered", "unopened"))
     if symptom is None or not asked:
         return Tries(found, symptom)
-    segmented = early or await _try_twice(reach, hello, SEGMENTED, LEAST_MSS)
+    segmented = early or await repeat(reach, hello, 2, SEGMENTED, LEAST_MSS)
     return Tries(found, symptom, segmented, agree(segmented) or "unopened")
 
 
-async def repeat(reach: Reach, hello: Hello, count: int) -> tuple[Attempt, ...]:
+async def repeat(
+    reach: Reach,
+    hello: Hello,
+    count: int,
+    patience: Patience | None = None,
+    mss: int | None = None,
+) -> tuple[Attempt, ...]:
     """So many tries at once."""
-    tries = (attempt(reach, hello, Patience()) for _ in range(count))
+    tries = (attempt(reach, hello, patience or Patience(), mss) for _ in range(count))
     return tuple(await asyncio.gather(*tries))
 
 
@@ -162,19 +177,10 @@ async def _try_until_agreed(reach: Reach, hello: Hello, patience: Patience) -> t
         await asyncio.wait({first}, timeout=SECOND_AFTER_S)
         if first.done() and hello_symptom(first.result()) == "answered":
             return (first.result(),)
-        more = await asyncio.gather(
-            *(attempt(reach, hello, patience) for _ in range(FURTHER_TRIES))
-        )
+        more = await repeat(reach, hello, FURTHER_TRIES, patience)
         return (await first, *more)
     finally:
         first.cancel()
-
-
-async def _try_twice(
-    reach: Reach, hello: Hello, patience: Patience, mss: int
-) -> tuple[Attempt, ...]:
-    tries = (attempt(reach, hello, patience, mss) for _ in range(2))
-    return tuple(await asyncio.gather(*tries))
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from netprobe.errors import AgentError, RequestError
-from netprobe.konnectivity.causes import causes
+from netprobe.konnectivity.combining import causes
 from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.request import ProxyRoute, Tunnel, choose_via
 from netprobe.konnectivity.stages import diagnose

@@ -22,6 +22,3 @@ class Events(Protocol):
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
         """Tell how many flows (ports) are final of how many, and what is being done."""
-
-    def note(self, text: str) -> None:
-        """Say one sentence that the reader should see now."""

@@ -39,7 +39,9 @@ class _Live:
 
     def host(self, report: HostReport) -> None:
         if report.state in ("failed", "lost"):
-            self._print_line(host_text(report), "yellow")
+            text = clean(host_text(report))
+            line = encodable(text, self._bar.console.file)  # type: ignore[arg-type]  # rich: IO
+            self._bar.console.print(Text(line, style="yellow"))
         elif report.state == "agent":
             self._agents += 1
             self._bar.update(self._task, note=f"{self._agents} agents")
@@ -52,10 +54,3 @@ class _Live:
             total=total_flows,
             note=clean(note),
         )
-
-    def note(self, text: str) -> None:
-        self._print_line(text, "")
-
-    def _print_line(self, text: str, style: str) -> None:
-        line = encodable(clean(text), self._bar.console.file)  # type: ignore[arg-type]  # rich: IO
-        self._bar.console.print(Text(line, style=style))

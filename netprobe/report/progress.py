@@ -32,7 +32,7 @@ def progress(stream: TextIO) -> Iterator[Events]:
 
 
 class PlainProgress:
-    """Lines for a log: hosts that failed, notes, and progress every 5 s or 10 %."""
+    """Lines for a log: hosts that failed, and progress every 5 s or 10 %."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -55,10 +55,6 @@ class PlainProgress:
             return
         self._last_s, self._last_percent = now_s, percent
         self._print_line(f"{progress_text(done_flows, total_flows)}{f', {note}' if note else ''}")
-
-    def note(self, text: str) -> None:
-        """Say it."""
-        self._print_line(text)
 
     def _print_line(self, text: str) -> None:
         self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")

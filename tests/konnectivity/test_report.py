@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 
-from netprobe.konnectivity.causes import causes
+from netprobe.konnectivity.combining import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.trail import TrailEntry
 from netprobe.report.konnectivity_report import (
