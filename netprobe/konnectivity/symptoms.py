@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from netprobe.model.stream import Opened
 from netprobe.protocols.tls_talk import Attempt
@@ -23,8 +23,6 @@ HelloSymptom = Literal[
     "answered", "closed", "reset", "late-3s", "late", "lost", "gap", "mute", "rejected", "foreign",
     "unopened", "none",
 ]  # fmt: skip
-TCP_SYMPTOMS: tuple[TcpSymptom, ...] = get_args(TcpSymptom)
-HELLO_SYMPTOMS: tuple[HelloSymptom, ...] = get_args(HelloSymptom)
 
 # An edge without an endpoint closes within milliseconds of the hello. HAProxy's dead back end takes
 # 3 tries 1 s apart; a black-holed one 15 s or more. Between them lies a round trip.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import string
+from typing import get_args
 
 import pytest
 
 from netprobe.konnectivity.holding import VERDICT_OF
-from netprobe.konnectivity.symptoms import HELLO_SYMPTOMS, TCP_SYMPTOMS
+from netprobe.konnectivity.symptoms import HelloSymptom, TcpSymptom
 from netprobe.konnectivity.tables import (
     ALPN,
     CALLS,
@@ -24,6 +25,8 @@ from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.decision import first_match
 from netprobe.model.konnectivity import STAGES
 
+TCP_SYMPTOMS: tuple[str, ...] = get_args(TcpSymptom)
+HELLO_SYMPTOMS: tuple[str, ...] = get_args(HelloSymptom)
 # Verdicts that no table gives: they are found by a status, a fraction, or a missing agent.
 OUTSIDE = {
     "NAME_NOT_FOUND", "NAME_SERVER_FAILURE", "NAME_SERVERS_SILENT", "NAME_NOT_RESOLVED",
