@@ -1,4 +1,4 @@
-"""What a reader should do, and what the steps show beside the verdict, which never rests on it."""
+"""Tells the reader what to do, and what the steps show beside the verdict."""
 
 from __future__ import annotations
 

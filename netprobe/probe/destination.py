@@ -122,7 +122,7 @@ class Destination:
         return found + [undecided(one, self._host.name) for one in checked.moved]
 
     async def _find_own(self, observations: Iterable[Observation]) -> None:
-        """Which of the addresses that did not answer the host itself has, says its agent."""
+        """Ask the agent which of the addresses that did not answer its host has itself."""
         failed = {
             one.task.address
             for one in observations
@@ -144,7 +144,7 @@ class Destination:
         return True
 
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
-        """One round of listeners; whatever the loss of the agent spoils is probed again without."""
+        """Probe with one round of listeners, or again without them where the agent is lost."""
         number = next(self._fleet.order_ids)
         round_ = Round(self._agent, number, self._origins)
         self._origins.expect(tasks)
@@ -231,7 +231,7 @@ class Destination:
 def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:
     """What is proven of tasks that were stopped half-way, and the rest of them as stopped.
 
-    Only an answer that needs no second look is: silence and refusals are not final yet.
+    Only an answer is proven: silence and refusals need a second look.
     """
     kept: dict[Task, Ports] = {}
     found: list[Observation] = []

@@ -117,7 +117,7 @@ class Fleet:
 
 
 def _probing_addresses(host: Host) -> tuple[str, ...]:
-    """What its probes start from: where the inventory names a source address, that one alone."""
+    """The addresses that probes start from; a chosen source address replaces its whole family."""
     chosen = {address.family for address in host.source_addresses}
     own = [one for one in host.addresses if one.family and one.family not in chosen]
     return tuple(address.text for address in (*host.source_addresses, *own))

@@ -1,9 +1,9 @@
-"""A router's "host unreachable" that came early, or late: a firewall's word, or a dead host's?
+"""Tells whether a router's "host unreachable" means a dead host or a firewall that rejects.
 
-A router gives up a dead neighbour after 3 s and then answers everything that waited: who asks while
-somebody else's packets already wait hears it early, as from a firewall that rejects. A firewall
-answers each packet at once, whenever it is asked, and is often about one port only; but where the
-router answers others already, or is starved, its word comes late, as for a dead host.
+A router gives up a dead neighbour after 3 s and then answers all packets that wait. A probe that
+joins waiting packets gets the error early, as from a firewall. A firewall answers each packet at
+once, often for one port only; but a router that has used up its rate of ICMP errors answers late,
+as for a dead host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GIVEN_UP_MS = 2500
 
 
 class DeadHosts(Check):
-    """Tells dead hosts from refusals; of each pair one flow stands for all."""
+    """Tells dead hosts from refusals; one flow of each pair stands for all."""
 
     name = "dead-host"
     needs = "no-agent"
@@ -56,7 +56,7 @@ class DeadHosts(Check):
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
-    """Ask a flow again while nothing else is out: a firewall refuses it at once, each time."""
+    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time."""
     ports = seen.ports and ((seen.ports[0][0], seen.ports[0][0]),)
     await scene.fleet.agent(seen.task.source).quiet()
     await asyncio.sleep(REFILL_S)
@@ -68,7 +68,7 @@ async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
 
 
 async def _is_dead(task: Task, scene: Scene) -> bool:
-    """Ask echo and a port that nobody needs, some times, with a full bucket at the router."""
+    """Ask echo and an unused port a few times, when the router may send ICMP errors again."""
     await asyncio.sleep(REFILL_S)
     for _ in range(TRIES):
         outcomes = await _ask_controls(task, scene)
@@ -105,7 +105,7 @@ def _elapsed_ms(seen: Observation) -> int:
 
 
 def _has_waited(outcome: Outcome) -> bool:
-    """Whether the word kept us waiting, as a dead host's does."""
+    """Whether the error came late, as it does for a dead host."""
     elapsed_ms = outcome.elapsed_ms or 0
     # Just after a repeated SYN it may be a refusal for which the first one found no answer left.
     repeated = outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS

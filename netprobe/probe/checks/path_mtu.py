@@ -1,7 +1,7 @@
-"""Path MTU of pairs that an overlay runs between: full-size packets that must not be fragmented.
+"""Measures the path MTU between hosts of an overlay with packets that must not be fragmented.
 
-Sent as the overlay's own packets to our listener where they arrive, else on any UDP flow that our
-listener answers, else as echo requests. Sizes are bytes of the whole IP packet.
+It sends the overlay's own packets to our listener where they arrive, else packets of a UDP flow
+that our listener answers, else echo requests. Sizes are bytes of the whole IP packet.
 """
 
 from __future__ import annotations

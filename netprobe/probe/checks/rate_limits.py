@@ -1,9 +1,9 @@
-"""Ports that a limit of new connections a second stopped: asked again, few at a time.
+"""Asks ports again, a few at a time, where a limit of new connections may have stopped them.
 
 Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range.
-What betrays it costs nothing: answers that came only upon a second look, and rejections that do not
-come again when a port is asked alone. Only then is anything asked slowly, one destination at a
-time; a range that a rule stops is asked at four ports twice and stays as it was.
+Two signs of a limit cost nothing: some ports answered only at a second look, or a port that was
+rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
+at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALL_BATCH, MOST_BATCH = 2, 64
 # Runs of fewer ports have no spokesmen: all of them are asked.
 LEAST_RUN = 8
 BATCH_S, SMALL_BATCH_S = 1.0, 2.0
-# A port that is silent so often, while one that is known to answer does so before and after it, is
-# not only limited.
+# A limit alone does not explain a port that stays silent this often while a port that is known to
+# answer does so before and after it.
 TRIES = 2
 BUDGET_S = 60.0
 SHOWN = (
@@ -40,7 +40,7 @@ SHOWN = (
     "connections a second through, or loses packets"
 )
 
-# Who listens does not reset: then a reset is a firewall's.
+# A port with a listener does not reset connections, so the reset comes from a firewall.
 TELLING = ("ours", "live")
 
 # One port of one seen.

@@ -88,7 +88,7 @@ class Prober:
         """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
-        # An answer of any other host of ours is not the one that was asked for.
+        # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = self._choose_timing(part, looks)
         order = part.make_order(number, source_address(part.task), timing, host)
@@ -105,7 +105,7 @@ class Prober:
     def _choose_timing(self, part: Part, looks: int | None) -> Timing:
         timing = self._settings.timing
         if part.one_way and looks is None:
-            # Nobody answers these: the listener tells whether they came, and silence costs a look.
+            # Nobody answers these packets, and the listener tells at once whether they came.
             short_ms = min(ONE_WAY_MS, timing.look_ms)
             return Timing(short_ms, short_ms, 1)
         return timing._replace(looks=looks or timing.looks)
