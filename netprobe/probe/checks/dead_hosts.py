@@ -9,11 +9,9 @@ as for a dead host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
-from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
@@ -44,10 +42,8 @@ class DeadHosts(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: the host is dead, or refuses."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
-        if early:
-            dead = await _is_dead(early[0].task, scene)
-        else:
-            dead = await _is_no_refusal(group[0], scene)
+        first = (early or group)[0]
+        dead = await (_is_dead(first.task, scene) if early else _is_no_refusal(first, scene))
         conclusion = CheckConclusion("dead-host" if dead else "refusing-host")
         return [
             replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
@@ -80,12 +76,11 @@ async def _is_dead(task: Task, scene: Scene) -> bool:
 
 
 async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
-    control: Ports = ((CONTROL_PORTS[0], CONTROL_PORTS[0]),)
-    asked: Iterable[list[tuple[Ports, Outcome]]] = await asyncio.gather(
+    echo, control = await asyncio.gather(
         scene.prober.ask(task, "icmp", (), look_ms=LOOK_MS),
-        scene.prober.ask(task, "tcp", control, look_ms=LOOK_MS),
+        scene.prober.ask(task, "tcp", ((CONTROL_PORTS[0],) * 2,), look_ms=LOOK_MS),
     )
-    return [outcome for some in asked for _, outcome in some]
+    return [outcome for _, outcome in echo + control]
 
 
 def _is_routers_word(seen: Observation) -> bool:

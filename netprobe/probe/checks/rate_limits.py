@@ -132,9 +132,9 @@ async def _ask_spot(
     seen = replace(group[at], ports=((port, port),))
     told = seen.listener.state in TELLING
     forged = seen.outcome is not None and seen.outcome.forged and not told
-    if forged and not await is_genuine(seen, group, scene):
-        return None
     if forged:
+        if not await is_genuine(seen, group, scene):
+            return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen)
     if again.outcome is None or _is_stopped(again):
@@ -231,11 +231,9 @@ class _Pending:
             answered = {port for spot_at, port in self.answers if spot_at == at}
             unknown = {port for spot_at, port in unasked if spot_at == at} - answered
             found += [_take_answer(seen, port, self.answers[at, port]) for port in sorted(answered)]
-            rest = port_sets.subtract(seen.ports, _ports_of(answered | unknown))
-            if unknown:
-                found.append(replace(seen, ports=_ports_of(unknown), limited=True))
-            if rest:
-                found.append(replace(seen, ports=rest))
+            rest = port_sets.subtract(seen.ports, _ports_of(answered))
+            for limited, piece in replace(seen, ports=rest).cut(_ports_of(unknown)):
+                found.append(replace(piece, limited=True) if limited else piece)
         return found
 
 

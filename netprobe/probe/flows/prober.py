@@ -97,7 +97,13 @@ class Prober:
                 reply = await agent.probe(order)
             reader = await self._make_reader(agent, part.protocol, part.task, reply)
         except AgentError as error:
-            return [self._mark_untested(part, number, error)]
+            listener, words = part.listeners[0][1], (error.reason, str(error))
+            return [
+                Observation(
+                    part.task, part, part.ports, number, outcome=None, listener=listener,
+                    untested=words,
+                )
+            ]  # fmt: skip
         found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
@@ -161,13 +167,6 @@ class Prober:
                     task, part, some, number, reply.own_port,
                     outcome=outcome, listener=listener, trail=trail,
                 )  # fmt: skip
-
-    def _mark_untested(self, part: Part, number: int, error: AgentError) -> Observation:
-        listener = part.listeners[0][1]
-        words = (error.reason, str(error))
-        return Observation(
-            part.task, part, part.ports, number, outcome=None, listener=listener, untested=words
-        )
 
     async def _make_reader(
         self, agent: AgentMethods, protocol: Protocol, task: Task, reply: ProbeReply
