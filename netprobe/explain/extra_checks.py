@@ -143,11 +143,9 @@ class _FurtherLooks:
 
     def _find_walk(self) -> Walked | None:
         """The walk that the run made of this very flow, if it did."""
-        for entry in self._evidence.trail:
-            if entry.name == "traceroute" and entry.facts.get("port") == self._first_port():
-                walked: Walked = entry.facts["walked"]
-                return walked
-        return None
+        port = self._first_port()
+        walks = [entry.facts for entry in self._evidence.trail if entry.name == "traceroute"]
+        return next((facts["walked"] for facts in walks if facts.get("port") == port), None)
 
     def _first_port(self) -> int:
         ports = self._evidence.flow.block.ports

@@ -90,8 +90,6 @@ class Destination:
         self._emit_all(wants, by_way, observations, resolved)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
-        if not tasks:
-            return []
         named = [task for task in tasks if task.is_name]
         tasks = [task for task in tasks if not task.is_name]
         found = await self._proxied.probe(named, Listeners(UNKNOWN))
@@ -164,13 +162,14 @@ class Destination:
 
         Raises AgentError where this destination's agent is lost meanwhile.
         """
-        flows, proxied, paths = _sort_by_way(tasks)
+        flows = [task for task in tasks if task.probe != PATH_MTU]
         seen, through = await asyncio.gather(
-            self._prober.probe(flows, listeners),
-            self._proxied.probe(proxied, listeners),
+            self._prober.probe([task for task in flows if task.via is None], listeners),
+            self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
         scene = Scene(self._fleet, self._agent, self._prober, self._origins, round_)
-        seen += [unprobed(task, ()) for task in paths]
+        # The check of the path MTU measures these.
+        seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
         return await run_checks(CHECKS, seen, scene) + through
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
@@ -256,14 +255,6 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[
 def _without_ports(task: Task) -> Task:
     """What tells a task from the others of its destination, whatever its ports."""
     return replace(task, ports=())
-
-
-def _sort_by_way(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:
-    """The flows, those that go through a proxy, and the tasks that measure a path instead."""
-    mtus = [task for task in tasks if task.probe == PATH_MTU]
-    flows = [task for task in tasks if task.probe != PATH_MTU]
-    direct = [task for task in flows if task.via is None]
-    return direct, [task for task in flows if task.via is not None], mtus
 
 
 def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:
