@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Further:
-    """What was asked after the verdict's evidence was complete. None: it could not be asked.
+    """The answers to questions asked after the run's evidence was complete. None: no answer.
 
     ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` is the walk
     of the flow itself, ``other_walk`` that of ``other``: what another protocol reaches; ``route``
@@ -181,7 +181,7 @@ class _FurtherLooks:
 
 
 async def _try_asking(asked: Awaitable[Answer]) -> Answer | None:
-    """What an agent answered; None where there is no agent, or no longer."""
+    """Wait for an agent's answer; None where there is no agent, or no longer."""
     try:
         return await asked
     except AgentError:

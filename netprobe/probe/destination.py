@@ -1,4 +1,4 @@
-"""Everything that is done at one destination: resolve, denied ports, rounds, localisation."""
+"""Does all work at one destination: names, denied ports, rounds of listeners, checks."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Destination:
 
 
 def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:
-    """What is proven of tasks that were stopped half-way, and the rest of them as stopped.
+    """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped.
 
     Only an answer is proven: silence and refusals need a second look.
     """
@@ -253,7 +253,7 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[
 
 
 def _without_ports(task: Task) -> Task:
-    """What tells a task from the others of its destination, whatever its ports."""
+    """The task as a key: tasks of one destination differ in more than their ports."""
     return replace(task, ports=())
 
 

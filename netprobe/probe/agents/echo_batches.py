@@ -84,7 +84,7 @@ def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
 
 
 def _common_part(order: EchoOrder) -> str:
-    """What orders must have in common; of the address its family and its interface."""
+    """The properties that orders of a batch share; addresses share family and interface."""
     (dst,) = order.dsts
     return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
 

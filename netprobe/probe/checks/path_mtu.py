@@ -43,7 +43,7 @@ class Way:
 
     @property
     def words(self) -> str:
-        """What the packets are, for the report's sentence."""
+        """The kind of packets, for the report's sentence."""
         if self.proof == "service":
             return "echo requests"
         return f"{self.protocol} {self.port} packets" if self.port else f"{self.protocol} packets"

@@ -57,7 +57,7 @@ async def check_holders(
 
 
 def tasks_of(observations: Iterable[Observation]) -> list[Task]:
-    """What to probe again, each flow once."""
+    """Collect the tasks to probe again, each flow once."""
     found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
     for one in observations:
         task = _task_of(one)

@@ -30,14 +30,14 @@ class ResolvedNames:
     answers: Mapping[NameKey, Resolved]
 
     def entries(self, want: Want) -> tuple[TrailEntry, ...]:
-        """What the trail of a flow says of its name; nothing where it has an address."""
+        """Make the trail entry of a flow's name; a flow to an address has none."""
         answer = self.answers.get((want.flow.source.name, want.flow.address.text))
         if answer is None:
             return ()
         return (TrailEntry("name", "ok" if answer.addresses else "bad", facts={"answer": answer}),)
 
     def evidence(self, want: Want) -> list[Evidence]:
-        """What is known of a flow whose name the source could not resolve; else nothing."""
+        """Make the evidence of a flow whose name the source could not resolve; else nothing."""
         address = want.flow.address
         failure = self.failed.get((want.flow.source.name, address.text))
         if address.family is not None or failure is None or want.via is not None:

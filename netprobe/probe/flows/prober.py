@@ -30,7 +30,7 @@ from netprobe.protocols import Protocol, protocol_for
 
 @dataclass(frozen=True, slots=True)
 class Observation(FlowFacts):
-    """What one source saw on some ports of a task, and what is known of the other end.
+    """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
     where the agent said it.
@@ -183,7 +183,7 @@ class Prober:
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
-    """What stands for ports of a task to which nothing was sent."""
+    """Make the observation of ports to which nothing was sent."""
     part = Part(task, ports, ((ports, UNKNOWN),), protocol_for(None), "connect", EMPTY, False)
     return Observation(task, part, ports, 0, outcome=None, listener=UNKNOWN, **facts)
 

@@ -1,4 +1,4 @@
-"""What there is to probe at one destination: wanted flows, joined where packets are the same."""
+"""Lists the flows to probe at each destination, and joins those with the same packets."""
 
 from __future__ import annotations
 
