@@ -1,7 +1,6 @@
-"""One flow under the microscope: what `run` does for it, every step noted, and the judge's verdict.
+"""Explains one flow: probes it as `run` does, notes every step, and adds the judge's verdict.
 
-It probes with the probe stage's own parts and judges with the judge's own tables, so that it cannot
-say something else than a run does.
+It uses the parts of the probe stage and the tables of the judge, so it cannot contradict a run.
 """
 
 from __future__ import annotations

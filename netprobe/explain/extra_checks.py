@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Further:
-    """What was asked after the verdict's evidence was complete. None: it could not be asked.
+    """The answers to questions asked after the run's evidence was complete. None: no answer.
 
     ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` is the walk
     of the flow itself, ``other_walk`` that of ``other``: what another protocol reaches; ``route``
@@ -148,11 +148,9 @@ class _FurtherLooks:
 
     def _find_walk(self) -> Walked | None:
         """The walk that the run made of this very flow, if it did."""
-        for entry in self._evidence.trail:
-            if entry.name == "traceroute" and entry.facts.get("port") == self._first_port():
-                walked: Walked = entry.facts["walked"]
-                return walked
-        return None
+        port = self._first_port()
+        walks = [entry.facts for entry in self._evidence.trail if entry.name == "traceroute"]
+        return next((facts["walked"] for facts in walks if facts.get("port") == port), None)
 
     def _first_port(self) -> int:
         ports = self._evidence.flow.block.ports
@@ -188,7 +186,7 @@ class _FurtherLooks:
 
 
 async def _try_asking(asked: Awaitable[Answer]) -> Answer | None:
-    """What an agent answered; None where there is no agent, or no longer."""
+    """Wait for an agent's answer; None where there is no agent, or no longer."""
     try:
         return await asked
     except AgentError:

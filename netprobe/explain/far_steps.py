@@ -13,7 +13,7 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 
 
 def arrival_step(view: View) -> TrailEntry:
-    """What the destination's listener and a capture there saw of the requests."""
+    """Tell whether the destination's listener and a capture there saw the requests."""
     witness = view.evidence.witness
     name = view.destination.name
     if not view.has_agent(view.destination):
@@ -97,7 +97,7 @@ def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
 
 
 def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
-    """What captures and the listener's own errno say of the answers."""
+    """Describe the answers by captures and by the listener's own errno."""
     witness = view.evidence.witness or Witness()
     words: list[str] = []
     if witness.reply_failure is not None:
@@ -114,7 +114,7 @@ def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
 
 
 def control_step(view: View) -> TrailEntry:
-    """What the same address says to echo requests and on ports that nobody uses."""
+    """The address's answers to echo requests and on unused ports."""
     controls = view.further.controls
     if not controls:
         return TrailEntry("control", "not-possible", (unasked(view),))
@@ -165,7 +165,7 @@ def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
 
 
 def path_mtu_step(view: View) -> TrailEntry:
-    """How large a packet the path carries unfragmented."""
+    """The largest packet that the path carries unfragmented."""
     if view.source.name == view.destination.name:
         return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:

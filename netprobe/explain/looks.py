@@ -1,4 +1,4 @@
-"""What the flow's own probes, the looks beside it and TTL walks saw, as sentences and as facts."""
+"""Turns the results of probes, of looks beside the flow and of TTL walks into words and facts."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def icmp_facts(icmp: Icmp) -> dict[str, Any]:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What one look beside the flow saw."""
+    """Describe the outcome of one look beside the flow."""
     ttl = f", TTL {outcome.ttl}" if outcome.ttl is not None else ""
     if outcome.answer is not None:
         return f"{'answered' if outcome.answer == 'echo' else 'accepted the connection'}{ttl}"
@@ -178,7 +178,7 @@ def heard(walk: Walked) -> list[WalkHop]:
 
 
 def distance(walk: Walked | None) -> int | None:
-    """How many hops away the destination answered; None: it did not."""
+    """Count the hops to the destination; None where it did not answer."""
     if walk is None or not walk.reached:
         return None
     return max(ttl for ttl, _ in heard(walk))

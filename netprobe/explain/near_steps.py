@@ -19,7 +19,7 @@ _BY_VERDICT: dict[Verdict, TrailStatus] = {
 
 
 def agents_step(view: View) -> TrailEntry:
-    """Who looks at each end, and with which rights."""
+    """The agents at both ends, and their rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
     reports = {name: view.reports.get(name) for name in hosts}
@@ -80,7 +80,7 @@ def unasked(view: View) -> str:
 
 
 def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, tuple[str, ...]]:
-    """What a host's kernel says of the way to an address."""
+    """Describe the route that a host's kernel has to an address."""
     if route.failure is not None:
         return "bad", (f"{host.name}'s kernel has no way to {address} ({route.failure})",)
     via = f"through {route.gateway} on" if route.gateway else "directly on"
@@ -95,7 +95,7 @@ def route_facts(route: Routed) -> dict[str, Any]:
 
 
 def listener_step(view: View) -> TrailEntry:
-    """Who holds the port at the destination while it is probed."""
+    """The holder of the port at the destination while it is probed."""
     listener = view.evidence.listener
     name, wire = view.destination.name, view.wire
     facts = {"state": listener.state, "owner": listener.owner, "nat": listener.nat,
@@ -149,7 +149,7 @@ def _say_nat(view: View) -> Iterator[str]:
 
 
 def probe_step(view: View) -> TrailEntry:
-    """What was sent, how often, and what came back, the error queue's words included."""
+    """The packets sent, and everything that came back, ICMP errors included."""
     outcome = view.evidence.outcome
     looks = view.looks()
     if outcome is None:
@@ -239,7 +239,7 @@ def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
 
 
 def hops_step(view: View) -> TrailEntry:
-    """How far the flow's own packets come, hop by hop, and another protocol's beside them."""
+    """The hops that the flow's packets reach, and those that another protocol reaches."""
     flow, other = view.further.flow_walk, view.further.other_walk
     facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
     if flow is None and other is None:

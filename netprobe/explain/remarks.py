@@ -1,4 +1,4 @@
-"""What a reader should do, and what the steps show beside the verdict, which never rests on it."""
+"""Tells the reader what to do, and what the steps show beside the verdict."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _say_where_nearer(view: View) -> Iterator[str]:
 
 
 def _find_hop(view: View, ttl: int) -> str | None:
-    """Who answers at a hop, the flow itself or else another protocol."""
+    """Find the host that answers at a hop, by the flow's walk or else the other."""
     own = _find_hop_of(view.further.flow_walk, ttl)
     return own or _find_hop_of(view.further.other_walk, ttl)
 

@@ -123,9 +123,8 @@ def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]
 
 def _replace_host(inventory: Inventory, destination: Host) -> Inventory:
     """The inventory in which the destination is as it was asked for."""
-    hosts = tuple(
-        destination if host.name == destination.name else host for host in inventory.hosts
-    )
+    name = destination.name
+    hosts = tuple(destination if host.name == name else host for host in inventory.hosts)
     return replace(inventory, hosts=hosts)
 
 

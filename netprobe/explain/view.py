@@ -1,4 +1,4 @@
-"""All that is known of one address of the explained flow, as its steps read it."""
+"""Holds everything known of one address of the explained flow, for the steps to read."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ class View:
         return [Look(facts["part"], facts["row"], facts["outcome"].icmp) for facts in probes]
 
     def entry(self, check: str) -> TrailEntry | None:
-        """What a check left in the trail; None where it did not look."""
+        """Find a check's entry in the trail; None where it did not look."""
         found = [entry for entry in self.evidence.trail if entry.name == check]
         return found[-1] if found else None

@@ -58,7 +58,7 @@ async def collect(
 
 
 class Emitted:
-    """Which flows have their evidence: whole destinations, and parts of those in progress."""
+    """Notes which flows have their evidence: whole destinations, and parts of others."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -66,12 +66,12 @@ class Emitted:
         self._parts: dict[str, set[Order]] = {}
 
     def whole(self, host: Host) -> None:
-        """Everything towards this destination has been emitted."""
+        """Note that every flow to this destination has been emitted."""
         self._whole.add(host.name)
         self._parts.pop(host.name, None)
 
     def part(self, host: Host, wants: Sequence[Want]) -> None:
-        """These flows towards the destination have been, or are being."""
+        """Note that these flows to the destination have been emitted, or are being."""
         self._parts.setdefault(host.name, set()).update(want.order for want in wants)
 
     def missing(self) -> Iterator[Want]:

@@ -1,4 +1,4 @@
-"""Everything that is done at one destination: resolve, denied ports, rounds, localisation."""
+"""Does all work at one destination: names, denied ports, rounds of listeners, checks."""
 
 from __future__ import annotations
 
@@ -90,8 +90,6 @@ class Destination:
         self._emit_all(wants, by_way, observations, resolved)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
-        if not tasks:
-            return []
         named = [task for task in tasks if task.is_name]
         tasks = [task for task in tasks if not task.is_name]
         found = await self._proxied.probe(named, Listeners(UNKNOWN))
@@ -122,7 +120,7 @@ class Destination:
         return found + [undecided(one, self._host.name) for one in checked.moved]
 
     async def _find_own(self, observations: Iterable[Observation]) -> None:
-        """Which of the addresses that did not answer the host itself has, says its agent."""
+        """Ask the agent which of the addresses that did not answer its host has itself."""
         failed = {
             one.task.address
             for one in observations
@@ -144,7 +142,7 @@ class Destination:
         return True
 
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
-        """One round of listeners; whatever the loss of the agent spoils is probed again without."""
+        """Probe with one round of listeners, or again without them where the agent is lost."""
         number = next(self._fleet.order_ids)
         round_ = Round(self._agent, number, self._origins)
         self._origins.expect(tasks)
@@ -164,13 +162,14 @@ class Destination:
 
         Raises AgentError where this destination's agent is lost meanwhile.
         """
-        flows, proxied, paths = _sort_by_way(tasks)
+        flows = [task for task in tasks if task.probe != PATH_MTU]
         seen, through = await asyncio.gather(
-            self._prober.probe(flows, listeners),
-            self._proxied.probe(proxied, listeners),
+            self._prober.probe([task for task in flows if task.via is None], listeners),
+            self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
         scene = Scene(self._fleet, self._agent, self._prober, self._origins, round_)
-        seen += [unprobed(task, ()) for task in paths]
+        # The check of the path MTU measures these.
+        seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
         return await run_checks(CHECKS, seen, scene) + through
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
@@ -229,9 +228,9 @@ class Destination:
 
 
 def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:
-    """What is proven of tasks that were stopped half-way, and the rest of them as stopped.
+    """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped.
 
-    Only an answer that needs no second look is: silence and refusals are not final yet.
+    Only an answer is proven: silence and refusals need a second look.
     """
     kept: dict[Task, Ports] = {}
     found: list[Observation] = []
@@ -254,16 +253,8 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[
 
 
 def _without_ports(task: Task) -> Task:
-    """What tells a task from the others of its destination, whatever its ports."""
+    """The task as a key: tasks of one destination differ in more than their ports."""
     return replace(task, ports=())
-
-
-def _sort_by_way(tasks: list[Task]) -> tuple[list[Task], list[Task], list[Task]]:
-    """The flows, those that go through a proxy, and the tasks that measure a path instead."""
-    mtus = [task for task in tasks if task.probe == PATH_MTU]
-    flows = [task for task in tasks if task.probe != PATH_MTU]
-    direct = [task for task in flows if task.via is None]
-    return direct, [task for task in flows if task.via is not None], mtus
 
 
 def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:

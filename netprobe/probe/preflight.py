@@ -23,7 +23,7 @@ async def check_hosts(
 ) -> tuple[HostReport, ...]:
     """A report for every host of the plan, in plan order; ``tell`` gets each once it is known.
 
-    The peers of limited flows are none of the hosts that the user asked for.
+    Where the user limits the flows, their peers get no report.
     """
     work = Work(plan)
     everybody = {host.name: host for host in (*work.sources, *work.destinations)}

@@ -36,7 +36,7 @@ class PortOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProbeReply:
-    """All that a probe order brought; ``own_port`` is the UDP port that it was sent from."""
+    """The outcomes of a probe order; ``own_port`` is the UDP port that sent it."""
 
     rows: list[PortOutcome]
     own_port: int | None = None

@@ -1,4 +1,4 @@
-"""Echo orders that one source gets at about the same time, sent as one order of many destinations.
+"""Joins echo orders that one source gets at about the same time into one of many destinations.
 
 The coordinator works on destinations side by side, and each asks every source for echoes by itself.
 An order waits a moment here, so that alike orders of other destinations can join it.
@@ -26,7 +26,7 @@ MOST = 4096
 
 @dataclass(slots=True)
 class EchoBatch:
-    """Orders that will go as one; each has somebody who waits for its outcome."""
+    """Orders that are sent as one; for each of them a caller waits for its outcome."""
 
     orders: list[EchoOrder] = field(default_factory=list)
     waiting: list[asyncio.Future[Rows]] = field(default_factory=list)
@@ -84,7 +84,7 @@ def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
 
 
 def _common_part(order: EchoOrder) -> str:
-    """What orders must have in common; of the address its family and its interface."""
+    """The properties that orders of a batch share; addresses share family and interface."""
     (dst,) = order.dsts
     return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
 

@@ -65,7 +65,7 @@ class Fleet:
         return [agent.host for agent in self._agents.values()]
 
     def name_of(self, index: int) -> str | None:
-        """Which host an answer's index means."""
+        """Translate the index in an answer to the host's name."""
         names = list(self._agents)
         return names[index] if 0 <= index < len(names) else None
 
@@ -117,14 +117,14 @@ class Fleet:
 
 
 def _probing_addresses(host: Host) -> tuple[str, ...]:
-    """What its probes start from: where the inventory names a source address, that one alone."""
+    """The addresses that probes start from; a chosen source address replaces its whole family."""
     chosen = {address.family for address in host.source_addresses}
     own = [one for one in host.addresses if one.family and one.family not in chosen]
     return tuple(address.text for address in (*host.source_addresses, *own))
 
 
 def host_report(link: AgentLink) -> HostReport:
-    """What an agent's hello says of its rights, and what the missing ones cost."""
+    """Report the agent's rights as its hello gives them, and the cost of missing rights."""
     hello = link.hello
     facts: dict[str, Any] = hello._asdict()
     return HostReport(
@@ -139,7 +139,7 @@ def host_report(link: AgentLink) -> HostReport:
 
 
 def _describe_costs(hello: HelloLine) -> tuple[str, ...]:
-    """What the rights that the agent lacks take away, one sentence each."""
+    """Describe in one sentence each what a missing right costs."""
     lacks = (
         (hello.net_raw, "no packet capture and no raw IP protocols: its own firewall cannot be "
                         "told from the path"),

@@ -1,4 +1,4 @@
-"""What a follow-up check is, and the one loop that runs them.
+"""Defines follow-up checks, and runs them in one loop.
 
 A check looks again at some flows of one destination, after their first probes. It never changes
 what was measured: its conclusions are fields of their own, and only the judge says what they mean.

@@ -1,19 +1,17 @@
-"""A router's "host unreachable" that came early, or late: a firewall's word, or a dead host's?
+"""Tells whether a router's "host unreachable" means a dead host or a firewall that rejects.
 
-A router gives up a dead neighbour after 3 s and then answers everything that waited: who asks while
-somebody else's packets already wait hears it early, as from a firewall that rejects. A firewall
-answers each packet at once, whenever it is asked, and is often about one port only; but where the
-router answers others already, or is starved, its word comes late, as for a dead host.
+A router gives up a dead neighbour after 3 s and then answers all packets that wait. A probe that
+joins waiting packets gets the error early, as from a firewall. A firewall answers each packet at
+once, often for one port only; but a router that has used up its rate of ICMP errors answers late,
+as for a dead host.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
-from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
@@ -32,7 +30,7 @@ GIVEN_UP_MS = 2500
 
 
 class DeadHosts(Check):
-    """Tells dead hosts from refusals; of each pair one flow stands for all."""
+    """Tells dead hosts from refusals; one flow of each pair stands for all."""
 
     name = "dead-host"
     needs = "no-agent"
@@ -44,10 +42,8 @@ class DeadHosts(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: the host is dead, or refuses."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
-        if early:
-            dead = await _is_dead(early[0].task, scene)
-        else:
-            dead = await _is_no_refusal(group[0], scene)
+        first = (early or group)[0]
+        dead = await (_is_dead(first.task, scene) if early else _is_no_refusal(first, scene))
         conclusion = CheckConclusion("host-down" if dead else "refusing-host")
         return [
             replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
@@ -56,7 +52,7 @@ class DeadHosts(Check):
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
-    """Ask a flow again while nothing else is out: a firewall refuses it at once, each time."""
+    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time."""
     ports = seen.ports and ((seen.ports[0][0], seen.ports[0][0]),)
     await scene.fleet.agent(seen.task.source).quiet()
     await asyncio.sleep(REFILL_S)
@@ -68,7 +64,7 @@ async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
 
 
 async def _is_dead(task: Task, scene: Scene) -> bool:
-    """Ask echo and a port that nobody needs, some times, with a full bucket at the router."""
+    """Ask echo and an unused port a few times, when the router may send ICMP errors again."""
     await asyncio.sleep(REFILL_S)
     for _ in range(TRIES):
         outcomes = await _ask_controls(task, scene)
@@ -80,12 +76,11 @@ async def _is_dead(task: Task, scene: Scene) -> bool:
 
 
 async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
-    control: Ports = ((CONTROL_PORTS[0], CONTROL_PORTS[0]),)
-    asked: Iterable[list[tuple[Ports, Outcome]]] = await asyncio.gather(
+    echo, control = await asyncio.gather(
         scene.prober.ask(task, "icmp", (), look_ms=LOOK_MS),
-        scene.prober.ask(task, "tcp", control, look_ms=LOOK_MS),
+        scene.prober.ask(task, "tcp", ((CONTROL_PORTS[0],) * 2,), look_ms=LOOK_MS),
     )
-    return [outcome for some in asked for _, outcome in some]
+    return [outcome for _, outcome in echo + control]
 
 
 def _is_routers_word(seen: Observation) -> bool:
@@ -105,7 +100,7 @@ def _elapsed_ms(seen: Observation) -> int:
 
 
 def _has_waited(outcome: Outcome) -> bool:
-    """Whether the word kept us waiting, as a dead host's does."""
+    """Whether the error came late, as it does for a dead host."""
     elapsed_ms = outcome.elapsed_ms or 0
     # Just after a repeated SYN it may be a refusal for which the first one found no answer left.
     repeated = outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS

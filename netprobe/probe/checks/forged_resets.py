@@ -1,4 +1,4 @@
-"""Resets that may not be the destination's: something nearer may have forged them.
+"""Tells whether the destination sent a reset, or something nearer forged it.
 
 * A genuine reset arrives with the destination's TTL. With IP_MINTTL just above that the kernel
   ignores it, and still sees one from a nearer forger (docs/network-facts.md, section 2).

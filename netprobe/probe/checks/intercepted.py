@@ -1,4 +1,4 @@
-"""Connections that opened without our listener's word: something nearer may answer for everybody.
+"""Finds devices nearer than the destination that accept connections in its name.
 
 * A port that must be closed and opens nevertheless: something answers SYNs for everybody.
 * A connection that opens with a TTL too small to reach the destination: something nearer answers.

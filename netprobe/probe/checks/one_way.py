@@ -1,7 +1,7 @@
-"""One-way packets: what the listener has not seen after a short look is sent again, unhurried.
+"""Sends one-way packets again, with long timeouts, where the listener has not seen them.
 
-Nothing answers VXLAN and its like, so that waiting for silence would cost every pair of hosts two
-looks, although the listener knows at once what came.
+Nobody answers VXLAN and similar protocols. Waiting for silence would cost every pair of hosts two
+timeouts, although the listener knows at once what arrived.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Path MTU of pairs that an overlay runs between: full-size packets that must not be fragmented.
+"""Measures the path MTU between hosts of an overlay with packets that must not be fragmented.
 
-Sent as the overlay's own packets to our listener where they arrive, else on any UDP flow that our
-listener answers, else as echo requests. Sizes are bytes of the whole IP packet.
+It sends the overlay's own packets to our listener where they arrive, else packets of a UDP flow
+that our listener answers, else echo requests. Sizes are bytes of the whole IP packet.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MtuProbe:
 
     @property
     def words(self) -> str:
-        """What the packets are, for the report's sentence."""
+        """The kind of packets, for the report's sentence."""
         if self.proof == "service":
             return "echo requests"
         return f"{self.protocol} {self.port} packets" if self.port else f"{self.protocol} packets"

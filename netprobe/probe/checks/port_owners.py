@@ -1,7 +1,8 @@
-"""Refusals of ports that a service was seen to hold: does it hold them still?
+"""Asks again which process holds a port, after the port refused a probe.
 
-Who holds a port is looked up when a round begins. A service that ends between that look and the
-probe is refused by its own kernel, as by a firewall. A holder before and after is no such service.
+A round begins with a look at all holders. If a service ends between that look and the probe, its
+own kernel refuses the probe, as a firewall would. A holder that is there before and after the
+probe rules this out.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ async def check_holders(
 
 
 def tasks_of(observations: Iterable[Observation]) -> list[Task]:
-    """What to probe again, each flow once."""
+    """Collect the tasks to probe again, each flow once."""
     found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
     for one in observations:
         task = _task_of(one)
@@ -68,7 +69,7 @@ def tasks_of(observations: Iterable[Observation]) -> list[Task]:
 
 
 def undecided(seen: Observation, name: str) -> Observation:
-    """A refusal that nobody can hold against anything."""
+    """The refusal as untested: it proves nothing while the holder of the port changes."""
     reason, words = CHANGED
     return replace(seen, outcome=None, untested=(reason, words.format(name=name)))
 

@@ -1,9 +1,9 @@
-"""Ports that a limit of new connections a second stopped: asked again, few at a time.
+"""Asks ports again, a few at a time, where a limit of new connections may have stopped them.
 
 Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range.
-What betrays it costs nothing: answers that came only upon a second look, and rejections that do not
-come again when a port is asked alone. Only then is anything asked slowly, one destination at a
-time; a range that a rule stops is asked at four ports twice and stays as it was.
+Two signs of a limit cost nothing: some ports answered only at a second look, or a port that was
+rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
+at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALL_BATCH, MOST_BATCH = 2, 64
 # Runs of fewer ports have no spokesmen: all of them are asked.
 LEAST_RUN = 8
 BATCH_S, SMALL_BATCH_S = 1.0, 2.0
-# A port that is silent so often, while one that is known to answer does so before and after it, is
-# not only limited.
+# A limit alone does not explain a port that stays silent this often while a port that is known to
+# answer does so before and after it.
 TRIES = 2
 BUDGET_S = 60.0
 SHOWN = (
@@ -40,7 +40,7 @@ SHOWN = (
     "connections a second through, or loses packets"
 )
 
-# Who listens does not reset: then a reset is a firewall's.
+# A port with a listener does not reset connections, so the reset comes from a firewall.
 TELLING = ("ours", "live")
 
 # One port of one seen.
@@ -132,9 +132,9 @@ async def _ask_spot(
     seen = replace(group[at], ports=((port, port),))
     told = seen.listener.state in TELLING
     forged = seen.outcome is not None and seen.outcome.forged and not told
-    if forged and not await is_genuine(seen, group, scene):
-        return None
     if forged:
+        if not await is_genuine(seen, group, scene):
+            return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen)
     if again.outcome is None or _is_stopped(again):
@@ -231,11 +231,9 @@ class _Pending:
             answered = {port for spot_at, port in self.answers if spot_at == at}
             unknown = {port for spot_at, port in unasked if spot_at == at} - answered
             found += [_take_answer(seen, port, self.answers[at, port]) for port in sorted(answered)]
-            rest = port_sets.subtract(seen.ports, _ports_of(answered | unknown))
-            if unknown:
-                found.append(replace(seen, ports=_ports_of(unknown), limited=True))
-            if rest:
-                found.append(replace(seen, ports=rest))
+            rest = port_sets.subtract(seen.ports, _ports_of(answered))
+            for limited, piece in replace(seen, ports=rest).cut(_ports_of(unknown)):
+                found.append(replace(piece, limited=True) if limited else piece)
         return found
 
 

@@ -1,4 +1,4 @@
-"""Live services asked who they are, over streams that the source's agent opens."""
+"""Asks live services who they are, over streams that the source's agent opens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Services(Check):
     name = "services"
 
     def concerns(self, seen: Observation) -> bool:
-        """A service that we know how to ask accepted the connection, no listener of ours."""
+        """A service that we know how to ask, not our listener, accepted the connection."""
         task, outcome = seen.task, seen.outcome
         return (
             outcome is not None

@@ -1,4 +1,4 @@
-"""Where silent flows end: a TTL walk, once for each source, address and protocol."""
+"""Finds where silent flows end, with one TTL walk for each source, address and protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Traceroute(Check):
     name = "traceroute"
 
     def concerns(self, seen: Observation) -> bool:
-        """Silence. A walk shows how far requests come; where they arrived, nothing is to ask."""
+        """Silent flows, except those whose requests arrived: a walk would show nothing new."""
         arrived = seen.witness is not None and seen.witness.socket
         return is_lost(seen) and not arrived and seen.task.protocol in WALKED
 

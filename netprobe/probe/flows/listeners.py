@@ -39,7 +39,7 @@ class Spot:
 
 
 class Listeners:
-    """What is known of the destination's ports in one round."""
+    """The states of the destination's ports in one round."""
 
     def __init__(self, default: Listener) -> None:
         self._default = default
@@ -71,7 +71,7 @@ class Listeners:
 
 
 def spots(tasks: Iterable[Task]) -> list[Spot]:
-    """What to listen on for these tasks; echo needs no listener, the kernel answers."""
+    """Choose the ports to listen on; echo needs no listener, because the kernel answers."""
     found: dict[tuple[str, str, str], tuple[Protocol, list[tuple[int, int]]]] = {}
     taken: dict[tuple[str, str], Ports] = {}
     for task in tasks:
@@ -150,7 +150,7 @@ class Round:
         return _read_states(wanted, answer)
 
     async def seen(self, orders: list[int]) -> Seen:
-        """What the listeners noted of these orders. Raises AgentError."""
+        """Ask what the listeners noted of these orders. Raises AgentError."""
         return await self._agent.seen(self._number, orders)
 
     async def close(self) -> None:
@@ -211,7 +211,7 @@ def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Port
 
 
 def _name_owner(held: HeldPorts) -> str:
-    """Who holds a port, as a phrase: ``etcd (pid 812) on 127.0.0.1``."""
+    """Name the holder of a port in a phrase: ``etcd (pid 812) on 127.0.0.1``."""
     known = f"{held.process} (pid {held.pid})"
     name = known if held.process else "a process that the agent may not see"
     return f"{name} on {held.bind}"

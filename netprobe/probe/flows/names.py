@@ -32,14 +32,14 @@ class ResolvedNames:
     answers: Mapping[NameKey, Resolved]
 
     def entries(self, want: Want) -> tuple[TrailEntry, ...]:
-        """What the trail of a flow says of its name; nothing where it has an address."""
+        """Make the trail entry of a flow's name; a flow to an address has none."""
         answer = self.answers.get((want.flow.source.name, want.flow.address.text))
         if answer is None:
             return ()
         return (TrailEntry("name", "ok" if answer.addresses else "bad", facts={"answer": answer}),)
 
     def evidence(self, want: Want) -> list[Evidence]:
-        """What is known of a flow whose name the source could not resolve; else nothing."""
+        """Make the evidence of a flow whose name the source could not resolve; else nothing."""
         address = want.flow.address
         failure = self.failed.get((want.flow.source.name, address.text))
         if address.family is not None or failure is None or want.via is not None:
@@ -62,28 +62,22 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     addresses: dict[NameKey, tuple[str, ...]] = {}
     failed: dict[NameKey, tuple[str, str]] = {}
     answers: dict[NameKey, Resolved] = {}
-    asked = await asyncio.gather(
-        *(_ask_source(fleet, host, name) for (_, name), host in needed.items())
-    )
-    for (key, source), answer in zip(needed.items(), asked, strict=True):
-        if isinstance(answer, AgentError):
-            failed[key] = (answer.reason, str(answer))
-            continue
-        answers[key] = answer
+
+    async def ask(key: NameKey, source: Host) -> None:
+        try:
+            answer = answers[key] = await fleet.agent(source).resolve(key[1])
+        except AgentError as error:
+            failed[key] = (error.reason, str(error))
+            return
         usable = _choose_addresses(source, answer)
         if usable:
             addresses[key] = usable
         else:
             words = "the name has no address of a family that the source lists"
             failed[key] = ("name-not-resolved", answer.words or words)
+
+    await asyncio.gather(*(ask(key, source) for key, source in needed.items()))
     return ResolvedNames(addresses, failed, answers)
-
-
-async def _ask_source(fleet: Fleet, source: Host, name: str) -> Resolved | AgentError:
-    try:
-        return await fleet.agent(source).resolve(name)
-    except AgentError as error:
-        return error
 
 
 def _choose_addresses(source: Host, answer: Resolved) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from netprobe.protocols import Protocol, protocol_for
 
 @dataclass(frozen=True, slots=True)
 class Observation(FlowFacts):
-    """What one source saw on some ports of a task, and what is known of the other end.
+    """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
     where the agent said it.
@@ -88,7 +88,7 @@ class Prober:
         """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
-        # An answer of any other host of ours is not the one that was asked for.
+        # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = self._choose_timing(part, looks)
         order = part.make_order(number, source_address(part.task), timing, host)
@@ -97,7 +97,13 @@ class Prober:
                 reply = await agent.probe(order)
             reader = await self._make_reader(agent, part.protocol, part.task, reply)
         except AgentError as error:
-            return [self._mark_untested(part, number, error)]
+            listener, words = part.listeners[0][1], (error.reason, str(error))
+            return [
+                Observation(
+                    part.task, part, part.ports, number, outcome=None, listener=listener,
+                    untested=words,
+                )
+            ]  # fmt: skip
         found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
@@ -105,7 +111,7 @@ class Prober:
     def _choose_timing(self, part: Part, looks: int | None) -> Timing:
         timing = self._settings.timing
         if part.one_way and looks is None:
-            # Nobody answers these: the listener tells whether they came, and silence costs a look.
+            # Nobody answers these packets, and the listener tells at once whether they came.
             short_ms = min(ONE_WAY_MS, timing.look_ms)
             return Timing(short_ms, short_ms, 1)
         return timing._replace(looks=looks or timing.looks)
@@ -162,13 +168,6 @@ class Prober:
                     outcome=outcome, listener=listener, trail=trail,
                 )  # fmt: skip
 
-    def _mark_untested(self, part: Part, number: int, error: AgentError) -> Observation:
-        listener = part.listeners[0][1]
-        words = (error.reason, str(error))
-        return Observation(
-            part.task, part, part.ports, number, outcome=None, listener=listener, untested=words
-        )
-
     async def _make_reader(
         self, agent: AgentMethods, protocol: Protocol, task: Task, reply: ProbeReply
     ) -> Reader:
@@ -184,7 +183,7 @@ class Prober:
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
-    """What stands for ports of a task to which nothing was sent."""
+    """Make the observation of ports to which nothing was sent."""
     part = Part(task, ports, ((ports, UNKNOWN),), protocol_for(None), "connect", EMPTY, False)
     return Observation(task, part, ports, 0, outcome=None, listener=UNKNOWN, **facts)
 

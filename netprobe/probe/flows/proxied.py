@@ -136,7 +136,7 @@ class _Talk:
         return self._failed or Outcome("proxy", "proxy-closed", said=f"{self._asked}: no answer")
 
     async def ask(self) -> tuple[Outcome, tuple[str, ...]]:
-        """What the service says through the proxy, and what a reader should know of it."""
+        """Ask the service through the proxy; give the outcome and the warnings for a reader."""
         if self.task.server_name == "":
             async with self.dial() as pipe:
                 said = f"{self._asked}: the proxy opened a tunnel, and nothing was sent through it"

@@ -1,4 +1,4 @@
-"""Which way a source's own software goes: directly, or through the proxy of the inventory."""
+"""Decides whether a source's software goes directly or through the proxy of the inventory."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Which addresses answered which source in this run: what silence is held against."""
+"""Remembers which addresses answered which source in this run; silence is judged by that."""
 
 from __future__ import annotations
 
 from netprobe.model.evidence import Outcome
 
-# A dead neighbour is given up after 3.06 s; who joins the kernel's queue late waits less, but who
-# is refused hears it within a round trip.
+# The kernel gives up a dead neighbour after 3.06 s; a packet that joins its queue late waits less.
+# A refusal arrives within a round trip.
 DEAD_MS = 1500
 REFUSED_MS = 500
 HOST_UNREACHABLE = ((3, 1), (1, 3))

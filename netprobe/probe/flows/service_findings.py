@@ -1,4 +1,4 @@
-"""What a live service said, as warnings."""
+"""Turns what a live service said into warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNEXPECTED = ("other", "tls", "plaintext")
 
 
 def service_warnings(task: Task, finding: ServiceFinding) -> tuple[str, ...]:
-    """What a reader should know beside the verdict."""
+    """Make the warnings that a reader gets beside the verdict."""
     title = SERVICES[task.probe or ""].title
     if finding.told in _UNEXPECTED:
         return (f"{title} is expected there, and something else answered",)

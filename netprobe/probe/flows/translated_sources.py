@@ -1,7 +1,7 @@
-"""Whose a packet is that arrives at a destination: source addresses may be translated on the way.
+"""Tells which source sent a packet that arrives; its address may be translated on the way.
 
-A nonce tells from which address a source's packets arrive. TCP and echo carry none of ours, so
-their senders are held against what the nonces of other flows have told.
+A nonce tells from which address a source's packets arrive. TCP and echo carry no nonce, so their
+senders are compared with those that the nonces of other flows have shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What there is to probe at one destination: wanted flows, joined where packets are the same."""
+"""Lists the flows to probe at each destination, and joins those with the same packets."""
 
 from __future__ import annotations
 
@@ -129,16 +129,12 @@ class Work:
             for source_index, source in enumerate(block.sources):
                 if not block.has_pair(source_index, end_index):
                     continue
+                key = (block.matrix, block.requirement.id, source.name, destination.name)
+                kept = self._kept.get((*key, block.protocol), {})
                 flow = Flow(block, source, destination, address)
-                want = self._make_want(flow, (block.index, source_index, end_index))
+                want = Want(flow, (block.index, source_index, end_index), kept)
                 if address.family is None or want.left(address.text) is not None:
                     yield want
-
-    def _make_want(self, flow: Flow, order: Order) -> Want:
-        block = flow.block
-        names = (flow.source.name, flow.destination.name)
-        key = (block.matrix, block.requirement.id, *names, block.protocol)
-        return Want(flow, order, self._kept.get(key, {}))
 
 
 def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> list[Task]:
