@@ -182,10 +182,14 @@ def _make_matrix(wire: Wire, local: bool) -> Matrix:
     ports = ((wire.port, wire.port),) if wire.port is not None else ()
     number = wire.protocol.partition("/")[2]
     requirement = Requirement(
-        EXPLAIN, ("source",), ("destination",), tcp=ports if wire.protocol == "tcp" else (),
-        udp=ports if wire.protocol == "udp" else (), icmp=wire.protocol == "icmp",
+        EXPLAIN,
+        ("source",),
+        ("destination",),
+        tcp=ports if wire.protocol == "tcp" else (),
+        udp=ports if wire.protocol == "udp" else (),
+        icmp=wire.protocol == "icmp",
         ipproto=(int(number),) if number else (),
-    )  # fmt: skip
+    )
     roles = {name: Role(name) for name in ("source", "destination")}
     return Matrix(EXPLAIN, "One flow", roles, {}, (requirement,), local=local)
 
@@ -195,7 +199,12 @@ def _add_path_mtu(block: Block) -> Iterator[Block]:
     if block.sources[0].name == block.destinations[0][0].name:
         return
     requirement = Requirement(
-        PATH_MTU, block.requirement.sources, block.requirement.destinations, icmp=True,
-        purpose="full-size packets", optional=True, probe=PATH_MTU,
-    )  # fmt: skip
+        PATH_MTU,
+        block.requirement.sources,
+        block.requirement.destinations,
+        icmp=True,
+        purpose="full-size packets",
+        optional=True,
+        probe=PATH_MTU,
+    )
     yield replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)

@@ -73,9 +73,19 @@ def probe_order(
     if name == "icmp":
         return EchoOrder(number, [dst], src, *timing, size=None)
     return ProbeOrder(
-        number, name, int(protocol_number) if protocol_number else None, dst, src, blocks, *timing,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None,
-    )  # fmt: skip
+        number,
+        name,
+        int(protocol_number) if protocol_number else None,
+        dst,
+        src,
+        blocks,
+        *timing,
+        pace=None,
+        min_ttl=None,
+        ttl=None,
+        size=None,
+        host=None,
+    )
 
 
 def parts(task: Task, listeners: Listeners, templates: Templates) -> list[Part]:

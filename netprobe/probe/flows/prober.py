@@ -100,10 +100,15 @@ class Prober:
             listener, words = part.listeners[0][1], (error.reason, str(error))
             return [
                 Observation(
-                    part.task, part, part.ports, number, outcome=None, listener=listener,
+                    part.task,
+                    part,
+                    part.ports,
+                    number,
+                    outcome=None,
+                    listener=listener,
                     untested=words,
                 )
-            ]  # fmt: skip
+            ]
         found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
@@ -176,10 +181,14 @@ class Prober:
             route = await agent.route(task.address, source_address(task))
             own |= {route.source} if route.source else set()
         return Reader(
-            protocol, task.protocol.partition("/")[0], task.address, frozenset(own),
-            self._fleet.name_of, unasked=task.probe is None and task.protocol == "udp",
+            protocol,
+            task.protocol.partition("/")[0],
+            task.address,
+            frozenset(own),
+            self._fleet.name_of,
+            unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
-        )  # fmt: skip
+        )
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:

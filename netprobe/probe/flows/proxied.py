@@ -90,9 +90,12 @@ class Proxied:
             return Outcome("proxy", None, answer="other" if data else "silent", said=said)
         wanted = self._fleet.agent(talk.task.wants[0].flow.destination).index
         return Outcome(
-            "proxy", None, answer="nonce" if host == wanted else "foreign",
-            answered_by=self._fleet.name_of(host), rtt_ms=talk.rtt_ms,
-        )  # fmt: skip
+            "proxy",
+            None,
+            answer="nonce" if host == wanted else "foreign",
+            answered_by=self._fleet.name_of(host),
+            rtt_ms=talk.rtt_ms,
+        )
 
 
 async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
@@ -160,9 +163,13 @@ class _Talk:
             said = f"{self._asked}: the proxy opened a tunnel, and nothing came through it"
             return self._mute_tunnel(said), notes
         outcome = Outcome(
-            "proxy", None, answer=finding.told, answered_by=self._at,
-            said=f"{finding.said}, through {self._proxy}", rtt_ms=self.rtt_ms,
-        )  # fmt: skip
+            "proxy",
+            None,
+            answer=finding.told,
+            answered_by=self._at,
+            said=f"{finding.said}, through {self._proxy}",
+            rtt_ms=self.rtt_ms,
+        )
         return outcome, notes
 
     def _mute_tunnel(self, said: str) -> Outcome:
