@@ -24,8 +24,8 @@ Start = Callable[[Namespace, Path, int], None]
 def start_dnsmasq(host: Namespace, folder: Path, port: int, *options: str) -> None:
     """dnsmasq that forwards everything to the silent upstream and reads no hosts file."""
     host.spawn(
-        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
-        f"--port={port}", f"--server=127.0.0.1#{UPSTREAM}", "--user=root", "--pid-file=",
+        "dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
+        f"--port={port}", f"--server=127.0.0.1#{UPSTREAM}", "--pid-file=",
         "--log-facility=-", "--listen-address=127.0.0.1", "--bind-interfaces", *options,
     )  # fmt: skip
 
