@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import subprocess
@@ -78,14 +79,32 @@ def test_no_module_imports_typing() -> None:
     assert "typing" not in _load(*MODULES)[0]
 
 
+@functools.cache
+def _bundled_records() -> dict[str, Any]:
+    """What the bundle makes of each record, asked in one process: fields, and if it is a tuple."""
+    found = {
+        _path(record): f"modules['netprobe_agent.{_path(record)[0]}'].{record.__name__}"
+        for record in _records()
+    }
+    words = [
+        f"'{'.'.join(path)}': [{name}._fields, {name}.__mro__[1] is tuple]"
+        for path, name in found.items()
+    ]
+    said = _load(*sorted({module for module, _ in found}), code=f"{{{', '.join(words)}}}")[1]
+    assert isinstance(said, dict)
+    return said
+
+
+def _path(record: Any) -> tuple[str, str]:
+    return record.__module__.removeprefix("netprobe.agent."), record.__name__
+
+
 @pytest.mark.parametrize("record", _records(), ids=lambda record: record.__name__)
 def test_records_of_the_bundle_have_their_fields(record: Any) -> None:
     """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class; defaults
     it cannot have."""
-    module = record.__module__.removeprefix("netprobe.agent.")
-    found = f"modules['netprobe_agent.{module}'].{record.__name__}"
-    code = f"[{found}._fields, {found}.__mro__[1] is tuple]"
-    assert _load(module, code=code)[1] == [list(record._fields), True]
+    said = _bundled_records()[".".join(_path(record))]
+    assert said == [list(record._fields), True]
     assert not record._field_defaults
 
 
