@@ -35,16 +35,24 @@ class AgentProcess:
     async def spawn(cls, argv: Sequence[str]) -> AgentProcess:
         """Start the command. Raises OSError where it does not exist."""
         environment = {k: v for k, v in os.environ.items() if k not in SECRET_VARIABLES}
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=STDOUT_LIMIT_BYTES,
-            env=environment,
-            start_new_session=True,
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=STDOUT_LIMIT_BYTES,
+                env=environment,
+                start_new_session=True,
+            )
         )
-        return cls(process, argv[0])
+        try:
+            return cls(await asyncio.shield(starting), argv[0])
+        except asyncio.CancelledError:
+            # asyncio would kill the child only, and wait for its children, which hold the pipes.
+            with contextlib.suppress(OSError):
+                os.killpg((await starting).pid, signal.SIGKILL)
+            raise
 
     @property
     def pid(self) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -234,6 +235,24 @@ async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
+    assert await gone(int(note.read_text()), 2.0)
+
+
+@pytest.mark.parametrize("turns", range(1, 6))
+async def test_a_start_that_is_cancelled_within_asyncio(tmp_path: Path, turns: int) -> None:
+    """Children of the command hold its pipes; they end with it, and nobody waits for them."""
+    note = tmp_path / "pid"
+    hanging = ("sh", "-c", f"sleep 60 & echo $! > {note}; wait")
+    starting = asyncio.create_task(AgentProcess.spawn(hanging))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    # The loop stands still meanwhile, so asyncio has no turn between the child and the end.
+    deadline_s = time.monotonic() + 10
+    while not (note.exists() and note.read_text()) and time.monotonic() < deadline_s:
+        pass
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(starting, 10)
     assert await gone(int(note.read_text()), 2.0)
 
 
