@@ -51,7 +51,7 @@ class AgentProcess:
         except asyncio.CancelledError:
             # asyncio would kill the child only, and wait for its children, which hold the pipes.
             with contextlib.suppress(OSError):
-                os.killpg((await starting).pid, signal.SIGKILL)
+                await cls(await starting, argv[0]).end(0)
             raise
 
     @property
