@@ -51,7 +51,6 @@ HANDLERS: Dict[Any, Handler] = {
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),
     stream_messages.StreamAwaitOrder: (".streams.streams", "AgentStreams", "wait_for"),
     stream_messages.StreamInfoOrder: (".streams.streams", "AgentStreams", "tell_info"),
-    stream_messages.StreamShutOrder: (".streams.streams", "AgentStreams", "shut"),
     stream_messages.StreamDropOrder: (".streams.streams", "AgentStreams", "drop"),
 }
 

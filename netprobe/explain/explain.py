@@ -29,6 +29,7 @@ _STEPS: tuple[Callable[[View], TrailEntry], ...] = (
     near.agents_step, near.name_step, near.route_step, near.listener_step, near.probe_step,
     near.reset_step, near.hops_step,
     far.arrival_step, far.way_back_step, far.control_step, far.path_mtu_step,
+    far.checks_step,
 )  # fmt: skip
 
 

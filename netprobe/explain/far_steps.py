@@ -199,3 +199,24 @@ def _mtu_words(mtu: PathMtu) -> str:
         f"unfragmented packets above {mtu.path} bytes vanish without a word, the interface sends "
         f"up to {mtu.needed} ({how})"
     )
+
+
+def checks_step(view: View) -> TrailEntry:
+    """The follow-up checks that looked at the flow, as the run's trail has them."""
+    facts = {name: _check_facts(entry) for name, entry in view.checks().items()}
+    if not facts:
+        return TrailEntry("checks", "not-needed", ("no follow-up check looked at the flow",))
+    return TrailEntry("checks", "ok", tuple(_check_words(*item) for item in facts.items()), facts)
+
+
+def _check_facts(entry: TrailEntry) -> dict[str, Any]:
+    """What a check noted in plain values; the steps tell of records and lists."""
+    plain = {k: v for k, v in entry.facts.items() if v is None or isinstance(v, str | int | float)}
+    return plain | {"elapsed_ms": entry.elapsed_ms}
+
+
+def _check_words(name: str, facts: dict[str, Any]) -> str:
+    *values, (_, elapsed_ms) = facts.items()
+    return f"{name}: " + ", ".join(
+        [f"{key} {value}" for key, value in values] + [f"{elapsed_ms} ms"]
+    )

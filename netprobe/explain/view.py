@@ -78,6 +78,11 @@ class View:
         probes = [entry.facts for entry in self.evidence.trail if entry.name == "probe"]
         return [Look(facts["part"], facts["row"], facts["outcome"].icmp) for facts in probes]
 
+    def checks(self) -> dict[str, TrailEntry]:
+        """The entries that follow-up checks left, by the checks' names, in their order."""
+        entries = {entry.name: entry for entry in self.evidence.trail}
+        return {name: entry for name, entry in entries.items() if name not in ("probe", "name")}
+
     def entry(self, check: str) -> TrailEntry | None:
         """Find a check's entry in the trail; None where it did not look."""
         found = [entry for entry in self.evidence.trail if entry.name == check]

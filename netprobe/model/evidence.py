@@ -43,7 +43,7 @@ class Icmp:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the source saw. ``failure`` is a name of ``agent/failures.py``, or None.
+    """What the source saw. ``failure`` is a name of ``agent/wire/failures.py``, or None.
 
     Through a proxy (operation ``proxy``) it is ``proxy-`` and what the proxy did, and
     ``answered_by`` is the proxy.

@@ -10,7 +10,7 @@ from netprobe.model.trail import TrailEntry
 # Every explanation has all of them, in this order.
 STEPS = (
     "agents", "name", "route", "listener", "probe", "reset", "hops", "arrival", "way-back",
-    "control", "path-mtu",
+    "control", "path-mtu", "checks",
 )  # fmt: skip
 
 

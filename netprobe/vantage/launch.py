@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.agent.wire.frames import SILENCE_S
@@ -30,19 +30,14 @@ RETRY_S = 1.0
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
 
-Password = str | Callable[[], str | None] | None
-
 
 class Launcher:
-    """The starts of one run share this: connection folder, limits, the become password.
-
-    ``become_password`` is a password, or a function that asks for it when sudo is first used.
-    """
+    """The starts of one run share this: connection folder, limits, the become password."""
 
     def __init__(
         self,
         *,
-        become_password: Password = None,
+        become_password: str | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
         silence_s: float = SILENCE_S,
         retry_s: float = RETRY_S,
@@ -50,10 +45,7 @@ class Launcher:
         self.start_timeout_s = start_timeout_s
         self.retry_s = retry_s
         self.beats = Beats(interval_s=silence_s / 6, silence_s=silence_s)
-        self._ask = become_password if callable(become_password) else None
-        text = become_password if isinstance(become_password, str) else None
-        self._secret = Secret(text) if text else None
-        self._password_lock = asyncio.Lock()
+        self.password = Secret(become_password) if become_password else None
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._hops: dict[str, str | None] = {}
         self.starts = asyncio.Semaphore(STARTS_AT_ONCE)
@@ -75,15 +67,6 @@ class Launcher:
     def slot(self, hop: str | None, host: str) -> asyncio.Semaphore:
         """Give the limit of the starts in progress through one first hop."""
         return self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
-
-    async def password(self) -> Secret | None:
-        """Give the become password; a function is called once, in a thread: it may ask a user."""
-        async with self._password_lock:
-            if self._ask is not None:
-                text = await asyncio.to_thread(self._ask)
-                self._ask = None
-                self._secret = Secret(text) if text else None
-            return self._secret
 
 
 async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
@@ -121,7 +104,7 @@ class _Start:
         if self._host.become is None:
             return await self._start_in_turn(None)
         try:
-            return await self._start_in_turn(await self._launcher.password(), sudo=True)
+            return await self._start_in_turn(self._launcher.password, sudo=True)
         except _SudoFailed as failed:
             cost = (
                 f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "

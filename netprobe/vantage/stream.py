@@ -101,10 +101,6 @@ class Stream:
         self._link.send(wire.StreamInfoOrder(self._id))
         return (await answer).tcp or {}
 
-    def shut(self) -> None:
-        """Send a FIN; the other direction stays open."""
-        self._link.send(wire.StreamShutOrder(self._id))
-
     async def close(self, reset: bool = False) -> None:
         """Close the connection; harmless when it is over."""
         if not self._link.lost.done():

@@ -167,6 +167,7 @@ def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None
     assert seen.facts("way-back")["route"]["gateway"] == "10.93.3.1"
     assert seen.facts("control")["tcp/64999"]["failure"] == "refused"
     assert seen.facts("path-mtu")["path_mtu_bytes"] == 1500
+    assert list(seen.facts("checks")) == ["arrivals"]
     for walk in ("flow", "icmp echo"):
         assert hop_addresses(seen.facts("hops")[walk]) == [ROUTER_1, ROUTER_2, DESTINATION]
 
@@ -184,6 +185,7 @@ def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_2]
     assert seen.facts("hops")["icmp echo"]["reached"] is True
     assert (seen.facts("arrival")["socket"], seen.facts("arrival")["capture"]) == (False, False)
+    assert {"captures", "traceroute"} <= set(seen.facts("checks"))
     assert seen.flow["remarks"] == [
         f"tcp/{PORT} is lost between {ROUTER_2} (itself included) and {DESTINATION}, the next hop "
         "that icmp echo shows"

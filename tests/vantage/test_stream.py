@@ -52,8 +52,6 @@ async def test_much_more_than_the_credit_passes_both_ways(link: AgentLink, port:
         await sender
         assert bytes(got) == sent
         assert (await stream.info())["bytes_received"] == len(sent)
-        stream.shut()
-        assert (await stream.receive(10)).kind == "fin"
 
 
 async def test_silence_is_measured_by_the_agent(link: AgentLink, port: int) -> None:

@@ -59,14 +59,14 @@ def user_host() -> Host:
     return command("runuser", "-u", USER, "--", sudo=True)
 
 
-async def started(password: str | Callable[[], str | None] | None) -> AgentLink:
+async def started(password: str | None) -> AgentLink:
     """Start an agent as the user; the caller closes it."""
     async with Launcher(become_password=password) as launcher:
         return await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
 
 
 async def uid_and_cost(
-    password: str | Callable[[], str | None] | None,
+    password: str | None,
 ) -> tuple[int, str | None]:
     """Whose rights the agent got, and what a failure of sudo cost."""
     link = await started(password)
@@ -81,23 +81,6 @@ async def test_a_password_makes_the_agent_root(rules: Callable[[str], None]) -> 
     """The password goes in once, after sudo's own prompt, and the agent runs as root."""
     rules(f"{USER} ALL=(ALL) ALL\n")
     assert await uid_and_cost(PASSWORD) == (0, None)
-
-
-async def test_a_function_is_asked_once(rules: Callable[[str], None]) -> None:
-    """--ask-become-pass asks the user once for all hosts."""
-    rules(f"{USER} ALL=(ALL) ALL\n")
-    asked = []
-
-    def ask() -> str:
-        asked.append(1)
-        return PASSWORD
-
-    async with Launcher(become_password=ask) as launcher:
-        for _ in range(2):
-            link = await start_agent(user_host(), HOST, key=KEY, launcher=launcher)
-            assert link.hello.uid == 0
-            await link.close()
-    assert asked == [1]
 
 
 async def test_nopasswd_needs_none(rules: Callable[[str], None]) -> None:

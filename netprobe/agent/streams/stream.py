@@ -50,7 +50,6 @@ class AgentStream:
         self._credit = CREDIT_BYTES
         self._waiting: Deque[memoryview] = deque()
         self._queued = 0
-        self._shutting = False
         self._hears = True
         # The first bytes after a send are its answer: TCP_INFO is read with them.
         self._answered = False
@@ -153,7 +152,7 @@ class AgentStream:
         """Send bytes; credit for them is returned once the kernel has taken them."""
         if self._queued + len(data) > CREDIT_BYTES:
             raise ValueError("stream %d: more than %d bytes wait" % (self.id, CREDIT_BYTES))
-        if data and not self._shutting:
+        if data:
             self._waiting.append(memoryview(data))
             self._queued += len(data)
         if self._open:
@@ -168,12 +167,6 @@ class AgentStream:
         """Report ``timeout`` if no byte and no end comes within this time; the stream lives on."""
         self._cancel_timer()
         self._timer = self._loop.call_later(limit_s, lambda: self._report_event("timeout", None))
-
-    def shut(self) -> None:
-        """Send a FIN after what waits; the other direction stays open."""
-        self._shutting = True
-        if self._open:
-            self._send_waiting()
 
     def drop(self, reset: bool) -> None:
         """Close the connection now, by a FIN or by a reset; nothing more is reported."""
@@ -244,11 +237,6 @@ class AgentStream:
                 self._report_broken(sock, error.errno)
                 return
             self._note_sent(piece, count)
-        if self._shutting and not self._waiting and sock is not None:
-            try:
-                sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass  # the peer was faster: reading reports its end
         self._watch_again()
 
     def _note_sent(self, piece: memoryview, count: int) -> None:

@@ -44,11 +44,6 @@ class AgentStreams:
         stream = self._streams.get(order.id)
         self._agent.send(wire.StreamInfo(order.id, None if stream is None else stream.facts()))
 
-    def shut(self, order: wire.StreamShutOrder) -> None:
-        """Send a FIN after what waits."""
-        if order.id in self._streams:
-            self._streams[order.id].shut()
-
     def drop(self, order: wire.StreamDropOrder) -> None:
         """Close a connection now."""
         if order.id in self._streams:

@@ -48,12 +48,6 @@ class StreamInfoOrder(NamedTuple):
     id: int
 
 
-class StreamShutOrder(NamedTuple):
-    """Send a FIN after what waits; the other direction stays open."""
-
-    id: int
-
-
 class StreamDropOrder(NamedTuple):
     """Close now, by a FIN or by a reset; nothing more is said of this stream."""
 

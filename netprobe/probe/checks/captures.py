@@ -148,6 +148,7 @@ class Captures(Check):
     """One more look at silence while both ends capture; it is also a further try."""
 
     name = "captures"
+    probes_listeners = True
 
     def concerns(self, seen: Observation) -> bool:
         """Silence, and every answer that our own listener should have given and did not."""

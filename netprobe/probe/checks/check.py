@@ -47,6 +47,8 @@ class Check(ABC):
     needs: ClassVar[Need | None] = None
     # Whether the flows mean nothing without it: then a bug of an agent is the loss of that agent.
     vital: ClassVar[bool] = False
+    # Whether it probes our listeners: then the loss of the destination's agent spoils what it saw.
+    probes_listeners: ClassVar[bool] = False
 
     @abstractmethod
     def concerns(self, seen: Observation) -> bool:
@@ -69,7 +71,7 @@ async def run_checks(
 ) -> list[Observation]:
     """Run one check after the other over all flows of a destination.
 
-    Raises AgentError where the destination's own agent is lost meanwhile.
+    Raises AgentError where the loss of the destination's own agent spoils what was seen.
     """
     for check in checks:
         if scene.meets(check.needs):
@@ -103,9 +105,10 @@ async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -
     try:
         found = await check.look(group, scene)
     except AgentError:
-        if scene.round is not None and (check.vital or not scene.agent.alive):
+        spoiled = check.vital or (check.probes_listeners and not scene.agent.alive)
+        if scene.round is not None and spoiled:
             raise
-        return group  # the source is gone: what it saw stands as it is
+        return group  # what was seen before stands as it is
     elapsed_ms = round((time.monotonic() - began_s) * 1000)
     before = {id(one) for one in group}
     return [one if id(one) in before else _note_time(one, check, elapsed_ms) for one in found]

@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.trail import TrailEntry
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
@@ -43,24 +44,35 @@ class DeadHosts(Check):
         """Conclude once for the pair: the host is dead, or refuses."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         first = (early or group)[0]
-        dead = await (_is_dead(first.task, scene) if early else _is_no_refusal(first, scene))
+        looks: tuple[TrailEntry, ...] = ()
+        if early:
+            dead = await _is_dead(first.task, scene)
+        else:
+            dead, looks = await _is_no_refusal(first, scene)
         conclusion = CheckConclusion("host-down" if dead else "refusing-host")
+        asked = replace(first, trail=first.trail + looks)
         return [
             replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
-            for seen in group
+            for seen in (asked if one is first else one for one in group)
         ]
 
 
-async def _is_no_refusal(seen: Observation, scene: Scene) -> bool:
-    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time."""
+async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[TrailEntry, ...]]:
+    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time.
+
+    It gives the entries of these looks too.
+    """
     ports = seen.ports and ((seen.ports[0][0], seen.ports[0][0]),)
+    asked = replace(seen, ports=ports, trail=())
+    looks: tuple[TrailEntry, ...] = ()
     await scene.fleet.agent(seen.task.source).quiet()
     await asyncio.sleep(REFILL_S)
     for _ in range(TRIES):
-        again = await scene.prober.again(replace(seen, ports=ports))
+        again = await scene.prober.again(asked)
+        looks += tuple(entry for one in again for entry in one.trail)
         if not all(_is_routers_word(one) and _elapsed_ms(one) < REFUSED_MS for one in again):
-            return True
-    return False
+            return True, looks
+    return False, looks
 
 
 async def _is_dead(task: Task, scene: Scene) -> bool:

@@ -24,6 +24,7 @@ class HalfOpenLook(Check):
 
     name = "half-open"
     needs = "agent"
+    probes_listeners = True
 
     def concerns(self, seen: Observation) -> bool:
         """Silent TCP to a listener of ours, of which nothing at the other end is known."""

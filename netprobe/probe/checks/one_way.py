@@ -19,6 +19,7 @@ class OneWay(Check):
 
     name = "one-way"
     needs = "agent"
+    probes_listeners = True
 
     def concerns(self, seen: Observation) -> bool:
         """One-way packets without an error that the listener has not seen."""

@@ -51,6 +51,7 @@ class RateLimits(Check):
     """Looks again at what limits of new connections may have stopped."""
 
     name = "rate-limit"
+    probes_listeners = True
 
     def concerns(self, seen: Observation) -> bool:
         """TCP that was probed directly."""

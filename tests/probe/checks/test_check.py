@@ -35,10 +35,12 @@ class Scripted(Check):
         name: str = "scripted",
         needs: Need | None = None,
         vital: bool = False,
+        probes_listeners: bool = False,
     ) -> None:
         self.name = name  # type: ignore[misc]  # several checks of one class
         self.needs = needs  # type: ignore[misc]  # the same
         self.vital = vital  # type: ignore[misc]  # the same
+        self.probes_listeners = probes_listeners  # type: ignore[misc]  # the same
         self.groups: list[list[Observation]] = []
         self._conclude = conclude
 
@@ -150,7 +152,14 @@ async def test_the_loss_of_the_destinations_agent_ends_the_round(vital: bool, lo
     scene = bare_scene(FakeAgent(TARGET, lost=lost))
 
     with pytest.raises(AgentError):
-        await run_checks([Scripted(lose, vital=vital)], [flow()], scene)
+        await run_checks([Scripted(lose, vital=vital, probes_listeners=True)], [flow()], scene)
+
+
+async def test_what_our_listeners_proved_outlives_the_destinations_agent() -> None:
+    """A check that does not probe them has nothing to do with that agent's loss."""
+    scene, seen = bare_scene(FakeAgent(TARGET, lost=True)), flow()
+
+    assert await run_checks([Scripted(lose)], [seen], scene) == [seen]
 
 
 async def test_without_a_round_nothing_is_lost() -> None:

@@ -132,6 +132,8 @@ async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(
     assert [order.blocks[0].ports for order in source.orders(ProbeOrder)] == (
         [[(443, 443)]] * len(again)
     )
+    # Every look is told, before what was concluded from them.
+    assert [entry.name for entry in found.trail] == ["probe"] * len(again) + ["dead-host"]
 
 
 async def test_one_flow_stands_for_all_of_a_pair() -> None:

@@ -89,6 +89,13 @@ def test_only_the_listeners_word_is_vital() -> None:
     assert [check.name for check in CHECKS if check.vital] == ["arrivals"]
 
 
+def test_checks_that_probe_our_listeners_say_so() -> None:
+    """The loss of the destination's agent spoils these, and only these."""
+    said = [check.name for check in CHECKS if check.probes_listeners]
+
+    assert said == ["one-way", "rate-limit", "captures", "half-open"]
+
+
 def flows(listener: str) -> list[Observation]:
     """A flow of every kind, each at a port of its own."""
     found = []

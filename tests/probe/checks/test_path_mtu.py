@@ -18,7 +18,6 @@ from netprobe.agent.wire.orders import (
     SeenOrder,
 )
 from netprobe.agent.wire.parts import OrderArrivals
-from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
@@ -269,13 +268,15 @@ async def test_where_the_source_is_lost_the_path_is_untested(with_agent: bool) -
     assert found.untested == ("agent-lost", "the agent of a was lost")
 
 
-async def test_the_loss_of_the_destinations_agent_ends_the_round() -> None:
-    """Then its flows are probed again without listeners."""
+async def test_the_loss_of_the_destinations_agent_costs_only_the_path() -> None:
+    """What its listeners proved of other flows stands."""
     scene = World(1500).scene()
     scene.agent.lost = True  # type: ignore[attr-defined]  # a FakeAgent
 
-    with pytest.raises(AgentError):
-        await look(PathMtuLook(), scene, wanted(), overlay())
+    path, flow = await look(PathMtuLook(), scene, wanted(), proven := overlay())
+
+    assert flow is proven
+    assert (path.outcome, path.untested) == (None, ("agent-lost", "the agent of b was lost"))
 
 
 def test_an_unmeasured_path_passes_nothing() -> None:
