@@ -27,7 +27,7 @@ class BundleFinder:
     def find_spec(
         self, fullname: str, path: "Any" = None, target: "Any" = None
     ) -> "Optional[ModuleSpec]":
-        """A spec for what the bundle holds, None for everything else."""
+        """Find a spec for what the bundle holds, None for everything else."""
         name = self._source_name(fullname)
         if name is None:
             return None
@@ -47,7 +47,7 @@ class BundleFinder:
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
 
     def get_source(self, fullname: str) -> str:
-        """The source text, for tracebacks."""
+        """Give the source text, for tracebacks."""
         return self._sources[self._source_name(fullname) or ""]
 
     def _source_name(self, fullname: str) -> "Optional[str]":

@@ -24,7 +24,7 @@ VerbOptions = Mapping[str, Any]  # Any: what click made of each option
 
 
 def option(*names: str, **attributes: Any) -> Decorator:
-    """An option that ``NETPROBE_<NAME>`` sets too."""
+    """Give an option that ``NETPROBE_<NAME>`` sets too."""
     long = next(name for name in names if name.startswith("--"))
     variable = "NETPROBE_" + long.split("/")[0].lstrip("-").upper().replace("-", "_")
     attributes.setdefault("show_default", True)
@@ -32,17 +32,17 @@ def option(*names: str, **attributes: Any) -> Decorator:
 
 
 def _repeat_option(*names: str, text: str, **attributes: Any) -> Decorator:
-    """An option that may be given several times."""
+    """Give an option that may be given several times."""
     return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
 
 
 def flag(name: str, text: str) -> Decorator:
-    """An option without a value."""
+    """Give an option without a value."""
     return option(name, is_flag=True, show_default=False, help=text)
 
 
 def _add_number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
-    """A whole number within limits."""
+    """Give a whole number within limits."""
     return option(name, type=click.IntRange(low, high), metavar="N", help=text, **attributes)
 
 

@@ -170,7 +170,7 @@ def _falls_short(host: HostReport) -> bool:
 
 
 def _make_plan(options: VerbOptions) -> Plan:
-    """The plan of a verb's options. Raises RequestError where no matrix is named."""
+    """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
@@ -178,7 +178,7 @@ def _make_plan(options: VerbOptions) -> Plan:
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:
-    """How to probe, for ``run`` and for ``explain``, which has fewer of the options."""
+    """Tell how to probe, for ``run`` and for ``explain``, which has fewer of the options."""
     return ProbeSettings(
         timeout_s=options["timeout"],
         looks=options["retries"] + 1,
@@ -190,12 +190,12 @@ def settings_of(options: VerbOptions) -> ProbeSettings:
 
 
 def rules_of(options: VerbOptions) -> Rules:
-    """How to judge."""
+    """Tell how to judge."""
     return Rules(options["strict"], options["live"])
 
 
 def make_launcher(options: VerbOptions) -> Launcher:
-    """What starts the agents, with the sudo password where one is given.
+    """Tell what starts the agents, with the sudo password where one is given.
 
     The password leaves the environment, which ssh and all agents would inherit.
     """

@@ -59,7 +59,7 @@ async def explain(
 
 
 def summary_of(explanation: Explanation) -> Summary:
-    """The counts that the exit status is made of."""
+    """Give the counts that the exit status is made of."""
     counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
     deciding: dict[str, int] = dict.fromkeys(VERDICTS, 0)
     for story in explanation.stories:

@@ -147,7 +147,7 @@ class _FurtherLooks:
         return found
 
     def _find_walk(self) -> Walked | None:
-        """The walk that the run made of this very flow, if it did."""
+        """Find the walk that the run made of this very flow, if it did."""
         port = self._first_port()
         walks = [entry.facts for entry in self._evidence.trail if entry.name == "traceroute"]
         return next((facts["walked"] for facts in walks if facts.get("port") == port), None)

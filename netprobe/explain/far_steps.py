@@ -66,7 +66,7 @@ def _capture_words(view: View, witness: Witness) -> Iterator[str]:
 
 
 def way_back_step(view: View) -> TrailEntry:
-    """The destination's route to the source, and what became of its answers."""
+    """Show the destination's route to the source, and what became of its answers."""
     if not view.has_agent(view.destination):
         return TrailEntry("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
@@ -83,7 +83,7 @@ def way_back_step(view: View) -> TrailEntry:
 
 
 def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
-    """The destination's own routing table, asked from the address that was probed."""
+    """Give the destination's own routing table, asked from the address that was probed."""
     back = view.further.back
     if back is None:
         return "ok", ()
@@ -114,7 +114,7 @@ def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
 
 
 def control_step(view: View) -> TrailEntry:
-    """The address's answers to echo requests and on unused ports."""
+    """Show the address's answers to echo requests and on unused ports."""
     controls = view.further.controls
     if not controls:
         return TrailEntry("control", "not-possible", (unasked(view),))
@@ -131,7 +131,7 @@ def control_step(view: View) -> TrailEntry:
 
 
 def lives(view: View) -> bool:
-    """Whether the destination itself said anything to the controls."""
+    """Tell whether the destination itself said anything to the controls."""
     return any(_from_destination(one) for one in view.further.controls.values())
 
 
@@ -142,7 +142,7 @@ def _from_destination(outcome: Outcome) -> bool:
 
 
 def _open_checks(view: View) -> Iterator[str]:
-    """The run's own checks of a port that opened without our listener's word."""
+    """Give the run's own checks of a port that opened without our listener's word."""
     entry = view.entry("intercepted")
     if entry is None:
         return
@@ -165,7 +165,7 @@ def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
 
 
 def path_mtu_step(view: View) -> TrailEntry:
-    """The largest packet that the path carries unfragmented."""
+    """Show the largest packet that the path carries unfragmented."""
     if view.source.name == view.destination.name:
         return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
@@ -202,7 +202,7 @@ def _mtu_words(mtu: PathMtu) -> str:
 
 
 def checks_step(view: View) -> TrailEntry:
-    """The follow-up checks that looked at the flow, as the run's trail has them."""
+    """Show the follow-up checks that looked at the flow, as the run's trail has them."""
     facts = {name: _check_facts(entry) for name, entry in view.checks().items()}
     if not facts:
         return TrailEntry("checks", "not-needed", ("no follow-up check looked at the flow",))
@@ -210,7 +210,7 @@ def checks_step(view: View) -> TrailEntry:
 
 
 def _check_facts(entry: TrailEntry) -> dict[str, Any]:
-    """What a check noted in plain values; the steps tell of records and lists."""
+    """Tell what a check noted in plain values; the steps tell of records and lists."""
     plain = {k: v for k, v in entry.facts.items() if v is None or isinstance(v, str | int | float)}
     return plain | {"elapsed_ms": entry.elapsed_ms}
 

@@ -106,7 +106,7 @@ class Look:
         return "and TCP_INFO shows that they left the host" if left else ""
 
     def facts(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Give the same for programs."""
         kind, rtt_us = self.row.kind, self.row.rtt_us
         return {
             "mode": self.part.mode, "packets": kind.packets, "attempts": self.row.looks,
@@ -126,7 +126,7 @@ def icmp_words(icmp: Icmp) -> str:
 
 
 def icmp_facts(icmp: Icmp) -> dict[str, Any]:
-    """The same for programs."""
+    """Give the same for programs."""
     return {
         "type": icmp.type, "code": icmp.code, "word": icmp_word(icmp),
         "offender": icmp.offender, "origin": icmp.origin, "ttl": icmp.ttl,
@@ -161,7 +161,7 @@ def walk_words(walk: Walked, what: str) -> str:
 
 
 def refused(walk: Walked) -> bool:
-    """Whether the last hop that answered ended the walk: its word was no time-exceeded.
+    """Tell whether the last hop that answered ended the walk: its word was no time-exceeded.
 
     A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
     """
@@ -170,7 +170,7 @@ def refused(walk: Walked) -> bool:
 
 
 def heard(walk: Walked) -> list[WalkHop]:
-    """The hops up to the last that answered."""
+    """Give the hops up to the last that answered."""
     hops = list(walk.hops)
     while hops and hops[-1].address is None:
         hops.pop()
@@ -185,7 +185,7 @@ def distance(walk: Walked | None) -> int | None:
 
 
 def walk_facts(walk: Walked | None) -> dict[str, Any] | None:
-    """A walk for programs: every hop that was asked, null where nobody answered."""
+    """Give a walk for programs: every hop that was asked, null where nobody answered."""
     if walk is None:
         return None
     hops = [hop._asdict() for hop in walk.hops]

@@ -19,7 +19,7 @@ _BY_VERDICT: dict[Verdict, TrailStatus] = {
 
 
 def agents_step(view: View) -> TrailEntry:
-    """The agents at both ends, and their rights."""
+    """Show the agents at both ends, and their rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
     reports = {name: view.reports.get(name) for name in hosts}
@@ -45,7 +45,7 @@ def _agent_words(view: View, name: str) -> str:
 
 
 def name_step(view: View) -> TrailEntry:
-    """The name, as the source resolves it."""
+    """Show the name, as the source resolves it."""
     asked = view.evidence.flow.address
     if asked.family is not None:
         return TrailEntry("name", "not-needed", (f"{asked.text} is an address",))
@@ -63,7 +63,7 @@ def name_step(view: View) -> TrailEntry:
 
 
 def route_step(view: View) -> TrailEntry:
-    """The source's own route, and the address that it sends from."""
+    """Show the source's own route, and the address that it sends from."""
     route = view.further.route
     if route is None:
         return TrailEntry("route", "not-possible", (unasked(view),))
@@ -90,12 +90,12 @@ def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, t
 
 
 def route_facts(route: Routed) -> dict[str, Any]:
-    """A route for programs, without the wire's own number."""
+    """Give a route for programs, without the wire's own number."""
     return {key: value for key, value in route._asdict().items() if key != "id"}
 
 
 def listener_step(view: View) -> TrailEntry:
-    """The holder of the port at the destination while it is probed."""
+    """Show the holder of the port at the destination while it is probed."""
     listener = view.evidence.listener
     name, wire = view.destination.name, view.wire
     facts = {"state": listener.state, "owner": listener.owner, "nat": listener.nat,
@@ -149,7 +149,7 @@ def _say_nat(view: View) -> Iterator[str]:
 
 
 def probe_step(view: View) -> TrailEntry:
-    """The packets sent, and everything that came back, ICMP errors included."""
+    """Show the packets sent, and everything that came back, ICMP errors included."""
     outcome = view.evidence.outcome
     looks = view.looks()
     if outcome is None:
@@ -169,7 +169,7 @@ def probe_step(view: View) -> TrailEntry:
 
 
 def reset_step(view: View) -> TrailEntry:
-    """Whether a reset is the destination's: by its TTL, and by what leaves the source."""
+    """Tell whether a reset is the destination's: by its TTL, and by what leaves the source."""
     outcome = view.evidence.outcome
     reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
     if outcome is None or not reset or view.protocol != "tcp":
@@ -239,7 +239,7 @@ def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
 
 
 def hops_step(view: View) -> TrailEntry:
-    """The hops that the flow's packets reach, and those that another protocol reaches."""
+    """Show the hops that the flow's packets reach, and those that another protocol reaches."""
     flow, other = view.further.flow_walk, view.further.other_walk
     facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
     if flow is None and other is None:
@@ -258,7 +258,7 @@ def hops_step(view: View) -> TrailEntry:
 
 
 def nearer_hop(view: View) -> int | None:
-    """The hop at which something answers in the destination's name, nearer than that is."""
+    """Give the hop at which something answers in the destination's name, nearer than that is."""
     flow, other = distance(view.further.flow_walk), distance(view.further.other_walk)
     return flow if flow is not None and other is not None and flow < other else None
 

@@ -13,7 +13,7 @@ from netprobe.judge.findings import fold
 
 
 def advice(view: View) -> str:
-    """The finding's advice, as a run gives it; for doubt, what would remove it."""
+    """Give the finding's advice, as a run gives it; for doubt, what would remove it."""
     findings = fold([view.result])
     if findings:
         return findings[0].advice
@@ -63,7 +63,7 @@ def _find_hop_of(walk: Walked | None, ttl: int) -> str | None:
 
 
 def _lost_between(view: View) -> Iterator[str]:
-    """The piece of the way on which a silent drop is, where it is known to be on the way."""
+    """Give the piece of the way on which a silent drop is, where it is known to be on the way."""
     flow = view.further.flow_walk
     if view.result.where != ("path",) or view.result.reason != "no-response" or flow is None:
         return

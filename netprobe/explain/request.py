@@ -101,7 +101,7 @@ def _find_source(name: str, inventory: Inventory) -> Host:
 
 
 def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]:
-    """A host of the inventory by name or by address, else an address without an agent."""
+    """Find a host of the inventory by name or by address, else an address without an agent."""
     hosts = {host.name: host for host in inventory.hosts}
     if text in hosts:
         return hosts[text], []
@@ -122,7 +122,7 @@ def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]
 
 
 def _replace_host(inventory: Inventory, destination: Host) -> Inventory:
-    """The inventory in which the destination is as it was asked for."""
+    """Give the inventory in which the destination is as it was asked for."""
     name = destination.name
     hosts = tuple(destination if host.name == name else host for host in inventory.hosts)
     return replace(inventory, hosts=hosts)
@@ -164,7 +164,7 @@ def _cut_block(block: Block, source: Host, destination: Host, wire: Wire) -> Ite
 
 
 def _plan_plain(source: Host, destination: Host, wire: Wire, today: date) -> list[Block]:
-    """The flow as a matrix of one requirement would ask for it."""
+    """Make the flow as a matrix of one requirement would ask for it."""
     chosen = ChosenMatrix(_make_matrix(wire, source.name == destination.name), {})
     if source.name == destination.name:
         hosts: Sequence[Host] = (replace(source, roles=("source", "destination")),)

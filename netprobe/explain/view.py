@@ -58,12 +58,12 @@ class View:
         return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
 
     def has_agent(self, host: Host) -> bool:
-        """Whether an agent ran there to the end."""
+        """Tell whether an agent ran there to the end."""
         report = self.reports.get(host.name)
         return report is not None and report.state == "agent"
 
     def captures(self, host: Host) -> bool:
-        """Whether the agent there has the right to capture packets."""
+        """Tell whether the agent there has the right to capture packets."""
         report = self.reports.get(host.name)
         return report is not None and bool(report.facts.get("net_raw"))
 
@@ -74,12 +74,12 @@ class View:
         return f"{host.name} has no agent{' (vantage: none)' if declared else ', see above'}"
 
     def looks(self) -> list[Look]:
-        """The flow's own probes, in the order in which they were sent."""
+        """Give the flow's own probes, in the order in which they were sent."""
         probes = [entry.facts for entry in self.evidence.trail if entry.name == "probe"]
         return [Look(facts["part"], facts["row"], facts["outcome"].icmp) for facts in probes]
 
     def checks(self) -> dict[str, TrailEntry]:
-        """The entries that follow-up checks left, by the checks' names, in their order."""
+        """Give the entries that follow-up checks left, by the checks' names, in their order."""
         entries = {entry.name: entry for entry in self.evidence.trail}
         return {name: entry for name, entry in entries.items() if name not in ("probe", "name")}
 

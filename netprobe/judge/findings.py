@@ -40,7 +40,7 @@ def _flow_key(result: Result) -> tuple[str, ...]:
 
 
 def _may_be_rejected(result: Result) -> bool:
-    """Whether this silence may be a rejection whose ICMP error was rate-limited.
+    """Tell whether this silence may be a rejection whose ICMP error was rate-limited.
 
     Routers send about one ICMP error a second (docs/network-facts.md, section 4). If a router
     rejected some ports of a requirement, silence on the others most likely has the same cause.
@@ -55,7 +55,7 @@ def _order_of_finding(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
 
 
 def _cause_key(result: Result) -> tuple[object, ...]:
-    """The key that two failures with one cause share."""
+    """Give the key that two failures with one cause share."""
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.where == ("host",):
         return (*common, result.address)

@@ -61,7 +61,7 @@ _ADVICE: Final = {
 
 
 def fit(mtu: PathMtu) -> Fit:
-    """The key of the table for this measurement."""
+    """Give the key of the table for this measurement."""
     if mtu.path is None or mtu.needed is None:
         return "not-measured"
     if mtu.path >= mtu.needed:
@@ -70,21 +70,21 @@ def fit(mtu: PathMtu) -> Fit:
 
 
 def because(row: MtuRow, mtu: PathMtu) -> str:
-    """The row's sentence with the numbers in it."""
+    """Give the row's sentence with the numbers in it."""
     return row.because.format(
         path=mtu.path, needed=mtu.needed, how=mtu.how, router=mtu.limited_by, limit=mtu.limit
     )
 
 
 def title(first: Result, between: str) -> str:
-    """The title of failures with one path MTU; ``between`` names the hosts."""
+    """Give the title of failures with one path MTU; ``between`` names the hosts."""
     needed = first.needed_mtu_bytes
     end = "" if needed is None else f" (the overlay needs {needed})"
     return _fill_numbers(TITLES[first.reason], first, between) + end
 
 
 def advice(first: Result, between: str) -> str:
-    """The advice for them."""
+    """Give the advice for them."""
     return _fill_numbers(_ADVICE[first.reason], first, between)
 
 

@@ -59,7 +59,7 @@ class Naming:
         return " and ".join(shown)
 
     def sent(self, members: Sequence[Result]) -> str:
-        """The flows of one source in words: ``tcp 53 to dns and udp 8472 to b, c``."""
+        """Give the flows of one source in words: ``tcp 53 to dns and udp 8472 to b, c``."""
         ports: dict[str, list[Result]] = {}
         for member in members:
             ports.setdefault(member.destination, []).append(member)
@@ -80,7 +80,7 @@ def _list_with_rest(shown: str, more: int) -> str:
 
 
 def addressed(members: Iterable[Result]) -> str:
-    """Every destination with its own address: ``db (10.0.2.10), 192.0.2.1``."""
+    """Give every destination with its own address: ``db (10.0.2.10), 192.0.2.1``."""
     ends = unique((member.destination, member.address) for member in members)
     return ", ".join(name if name == address else f"{name} ({address})" for name, address in ends)
 
@@ -99,7 +99,7 @@ def _cover_pairs(members: Sequence[Result]) -> list[tuple[list[str], list[str]]]
 
 
 def _group_by_equal_ends(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """The first ends that share all their second ends, with those."""
+    """Give the first ends that share all their second ends, with those."""
     ends: dict[str, list[str]] = {}
     for one, other in pairs:
         ends.setdefault(one, []).append(other)

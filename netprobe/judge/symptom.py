@@ -66,7 +66,7 @@ def icmp_word(icmp: Icmp) -> str:
 
 
 def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
-    """One word for the outcome. Total: every outcome has one.
+    """Give one word for the outcome. Total: every outcome has one.
 
     What checks concluded says more than what was measured. On a host that is known to be up, a
     late "host unreachable" is a refusal that the router's rate limit delayed.
@@ -128,7 +128,7 @@ def _read_silence(outcome: Outcome, protocol: str) -> Symptom:
 
 
 def _read_unreachable(outcome: Outcome) -> Symptom:
-    """An errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
+    """Read an errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
     if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"

@@ -109,7 +109,7 @@ def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
 
 
 def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
-    """The first row of the flow's table that matches; a test walks them all: there is one."""
+    """Find the first row of the flow's table that matches; a test walks them all: there is one."""
     block = evidence.flow.block
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
@@ -122,7 +122,7 @@ def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
 
 
 def witness_word(evidence: Evidence, word: Symptom) -> str:
-    """The witness column of the tables: what the agents at both ends saw."""
+    """Give the witness column of the tables: what the agents at both ends saw."""
     witness = evidence.witness
     if witness is None:
         return "none"
@@ -140,7 +140,7 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
 
 
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
-    """The row's places, less those that further facts exclude."""
+    """Give the row's places, less those that further facts exclude."""
     places = row.where
     if evidence.control_answered or evidence.has_address:
         places = _exclude_places(places, "host")
@@ -152,7 +152,7 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
 
 
 def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
-    """Whether silence that no capture saw arrive is known not to be the source's own firewall.
+    """Tell whether silence that no capture saw arrive is known not to be the source's own firewall.
 
     A hop that answered a TTL walk proves it. So does an IPv4 echo request that was sent without an
     error: an OUTPUT chain that drops it makes the send fail. For IPv6 the send may succeed
@@ -183,7 +183,7 @@ def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...
 
 
 def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
-    """The places without the excluded ones; all of them where nothing would be left."""
+    """Give the places without the excluded ones; all of them where nothing would be left."""
     return tuple(place for place in places if place not in excluded) or places
 
 

@@ -17,7 +17,7 @@ def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
 
 
 def fill_reason(template: str, outcome: Outcome) -> str:
-    """A table's reason word with the ICMP word or failure name in it."""
+    """Give a table's reason word with the ICMP word or failure name in it."""
     icmp = icmp_word(outcome.icmp) if outcome.icmp else (outcome.failure or "unknown")
     return template.format_map({"icmp": icmp, "failure": outcome.failure or "unknown"})
 
@@ -47,7 +47,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
 
 
 def look(protocol: str, outcome: Outcome) -> str:
-    """The packets that were sent, in words: ``4 SYNs, no answer``."""
+    """Give the packets that were sent, in words: ``4 SYNs, no answer``."""
     count = outcome.packets or outcome.attempts
     noun = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request"}.get(protocol, "packet")
     if protocol == "tcp" and outcome.packets is None:
@@ -92,7 +92,7 @@ def _word_reply(evidence: Evidence) -> str:
 
 
 def _maybe_filtered(name: str, witness: Witness) -> str:
-    """The reverse-path filter, where no capture can tell by which device the request came."""
+    """Give the reverse-path filter, where no capture can tell by which device the request came."""
     if witness.filtered_at is None or witness.capture is not None:
         return ""
     return (

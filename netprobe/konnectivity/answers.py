@@ -62,7 +62,7 @@ async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, A
 
 
 async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
-    """Whether the chain leads to ``--ca``, and OpenSSL's code where it does not."""
+    """Tell whether the chain leads to ``--ca``, and OpenSSL's code where it does not."""
     if reach.tunnel.ca is None:
         log.open.append("the certificate's chain: no --ca was given")
         return False, None
@@ -134,7 +134,7 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
 
 
 def _word_answer(one: Attempt) -> str:
-    """The subject of the certificate, or the symptom where none came."""
+    """Word the subject of the certificate, or the symptom where none came."""
     certificate, symptom = identity.leaf(one), hello_symptom(one)
     if symptom != "answered":
         return symptom

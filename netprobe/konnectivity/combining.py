@@ -19,7 +19,7 @@ _RANK = {"fault": 0, "unsure": 1, "not-tested": 2, "ok": 3}
 
 
 def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results) -> Diagnosis:
-    """One diagnosis of all addresses.
+    """Give one diagnosis of all addresses.
 
     An address without a route (IPv6 on a host that has none) does not count where another works: no
     program would use it either.
@@ -53,7 +53,7 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
 
 
 def _combine_stages(results: Results) -> list[TrailEntry]:
-    """Every stage once; where there are several addresses, each says its own."""
+    """Give every stage once; where there are several addresses, each says its own."""
     if len(results) == 1:
         return results[0][1][0].stages
     return [_join_entries(name, results) for name in STAGES[1:]]
@@ -77,7 +77,7 @@ def _join_entries(name: str, results: Results) -> TrailEntry:
 
 
 def _join_words(telling: Sequence[tuple[str, TrailEntry]]) -> str:
-    """One sentence for each address; addresses with equal words share one."""
+    """Give one sentence for each address; addresses with equal words share one."""
     words: dict[str, list[str]] = {}
     for address, stage in telling:
         words.setdefault(stage.words[0], []).append(address)

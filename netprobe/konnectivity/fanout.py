@@ -48,7 +48,7 @@ async def unsteady(
 
 
 def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Conclusion:
-    """The conclusion from tries of which some failed; one failure alone may be loss."""
+    """Give the conclusion from tries of which some failed; one failure alone may be loss."""
     failures = [(one, _failure_of(one, expected)) for one in tries]
     bad = [(one, how) for one, how in failures if how is not None]
     times = sorted({round(one.first_ms / 1000, 1) for one, _ in bad})
@@ -66,7 +66,7 @@ def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expecte
 
 
 def _failure_of(one: Attempt, expected: Expected) -> str | None:
-    """The failure of a connection; None where its answer equals the first."""
+    """Give the failure of a connection; None where its answer equals the first."""
     symptom = hello_symptom(one)
     if symptom != "answered":
         return symptom

@@ -40,7 +40,7 @@ class Conclusion:
 
 
 def found(code: str, because: str, evidence: Mapping[str, Any]) -> Conclusion:
-    """A verdict whose sentence still has its words in braces."""
+    """Give a verdict whose sentence still has its words in braces."""
     return Conclusion(code, fill(because, evidence), evidence)
 
 
@@ -79,7 +79,7 @@ def _now_s() -> float:
 
 
 def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
-    """The verdict with all its words filled."""
+    """Give the verdict with all its words filled."""
     verdict = VERDICTS[what.code]
     words = what.evidence
     return Diagnosis(
@@ -105,7 +105,7 @@ def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
 
 
 def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:
-    """An ICMP error for a sentence: ``icmp`` and ``offender``."""
+    """Give an ICMP error for a sentence: ``icmp`` and ``offender``."""
     if fact is None:
         return {}
     kind, code, offender, ttl = fact

@@ -25,7 +25,7 @@ _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)
 
 
 async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Conclusion:
-    """The two answers, the small hello's first; or why there is none."""
+    """Give the two answers, the small hello's first; or why there is none."""
     small_hello = identity.small_hello(reach.tunnel.sni)
     small = await look(reach, small_hello)
     if small.symptom is None:
@@ -64,7 +64,7 @@ async def _log_unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Conc
 async def _conclude_failure(
     reach: Reach, log: Log, small: Tries, large: Tries | None
 ) -> Conclusion:
-    """The verdict of the table, with the numbers that it wants."""
+    """Give the verdict of the table, with the numbers that it wants."""
     tries = small if large is None else large
     symptom = "none" if large is None else large.symptom or "none"
     row = first_match(HELLO, (small.symptom or "none", symptom, tries.segmented_symptom))
@@ -89,7 +89,7 @@ async def _conclude_failure(
 
 
 async def _measure_bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
-    """The largest packet that passes, and the smallest that does not."""
+    """Give the largest packet that passes, and the smallest that does not."""
     passes, fails = await _bisect_mss(reach, failed)
     packet, too_large = passes + reach.header_bytes, fails + reach.header_bytes
     return {

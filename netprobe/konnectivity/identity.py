@@ -48,12 +48,12 @@ def small_hello(sni: str | None) -> Hello:
 
 
 def agent_size_hello(sni: str | None) -> Hello:
-    """A hello as large as that of the real agent (1,518 bytes and more): two segments."""
+    """Give a hello as large as that of the real agent (1,518 bytes and more): two segments."""
     return Hello(sni, padding=AGENT_SIZE)
 
 
 def leaf(one: Attempt) -> Certificate | None:
-    """The server's own certificate."""
+    """Give the server's own certificate."""
     return read_certificate(one.seen.chain[0]) if one.seen.chain else None
 
 
@@ -74,7 +74,7 @@ def who_is(certificate: Certificate | None, trusted: bool = False) -> str:
 
 
 def is_missing_certificate(one: Attempt) -> bool:
-    """Whether the server asked for a certificate and says that it got none."""
+    """Tell whether the server asked for a certificate and says that it got none."""
     return one.seen.authorities is not None and one.seen.alert in MISSING
 
 
@@ -131,12 +131,12 @@ async def ask_control(reach: Reach, name: str | None) -> Attempt:
 
 
 def same_certificate(first: Attempt, second: Attempt) -> bool:
-    """Whether both were answered with one certificate."""
+    """Tell whether both were answered with one certificate."""
     return bool(first.seen.chain) and first.seen.chain[:1] == second.seen.chain[:1]
 
 
 async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
-    """The result of ALPN; if it is not h2, offer http/1.1 beside it."""
+    """Give the result of ALPN; if it is not h2, offer http/1.1 beside it."""
     if seen.seen.alpn == "h2":
         return "h2", seen
     refused = seen.seen.alert == NO_APPLICATION_PROTOCOL
@@ -172,7 +172,7 @@ def _read_reply(shown: Attempt, call: CallFacts | None) -> str:
 
 
 def call_word(call: CallFacts) -> str:
-    """The word of the tables for the answer to the unknown method."""
+    """Give the word of the tables for the answer to the unknown method."""
     if call.is_agent_service:
         return "agent-service"
     if call.grpc_status is not None:
@@ -183,7 +183,7 @@ def call_word(call: CallFacts) -> str:
 
 
 def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
-    """The server's identity, for sentences and for programs."""
+    """Give the server's identity, for sentences and for programs."""
     certificate, seen = who.certificate, who.attempt.seen
     call = who.call
     return {
@@ -209,7 +209,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
 
 
 def names_tunnel(certificate: Certificate, reach: Reach) -> bool:
-    """Whether the certificate is valid for what the agent dials."""
+    """Tell whether the certificate is valid for what the agent dials."""
     return names_host(certificate.names, reach.tunnel.sni or reach.tunnel.host)
 
 

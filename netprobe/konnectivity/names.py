@@ -58,7 +58,7 @@ async def _explain_failure(agent: AgentMethods, host: str, words: str, proxy: bo
 
 
 def _worst_agreed_code(answers: dict[str, dict[str, str]]) -> str:
-    """The worst that all resolvers agree on."""
+    """Give the worst that all resolvers agree on."""
     codes = {code for each in answers.values() for code in each.values()}
     if not codes:
         return "NAME_NOT_RESOLVED"
@@ -78,7 +78,7 @@ def _word_answers(answers: dict[str, str]) -> str:
 
 
 async def _ask_server(agent: AgentMethods, server: str, host: str) -> dict[str, str]:
-    """What one resolver answers to A and AAAA over UDP and TCP."""
+    """Tell what one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in TYPES]
     answers = await asyncio.gather(
         *(_ask_one_server(agent, server, host, kind, proto) for kind, proto in ways)

@@ -57,7 +57,7 @@ class Reach:
         return 60 if ":" in self.address else 40
 
     def where(self) -> dict[str, Any]:
-        """The words that every evidence has."""
+        """Give the words that every evidence has."""
         tunnel = self.tunnel
         return {
             "address": self.address,
@@ -69,7 +69,7 @@ class Reach:
         }
 
     def target(self, mss: int | None = None) -> Target:
-        """What the agent is to dial."""
+        """Tell what the agent is to dial."""
         return Target(self.address, self.port, self.source, mss)
 
 
@@ -100,7 +100,7 @@ def place(host: str, port: int) -> str:
 async def open_tunnel(
     reach: Reach, mss: int | None = None
 ) -> AsyncIterator[tuple[OpenedPipe, str | None]]:
-    """A connection to the server, through the proxy if there is one; or why there is none."""
+    """Open a connection to the server, through the proxy if there is one; or why there is none."""
     async with reach.agent.open_stream(reach.target(mss)) as stream:
         failure = stream.opened.failure
         if failure is None and reach.proxy is not None:
@@ -184,7 +184,7 @@ async def _try_until_agreed(reach: Reach, hello: Hello, patience: Patience) -> t
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:
-    """The symptom of all tries, or of most if none was answered; None if they do not agree."""
+    """Give the symptom of all tries, or of most if none was answered; None if they do not agree."""
     symptoms = [hello_symptom(one) for one in tries]
     most = max(symptoms, key=symptoms.count)
     if symptoms.count(most) == len(symptoms):

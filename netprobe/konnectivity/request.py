@@ -114,7 +114,7 @@ def split_server(text: str) -> tuple[str, int | None]:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is an IP address."""
+    """Tell whether this is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -159,7 +159,7 @@ def _hold_s(options: TunnelOptions, identity: Identity | None) -> float:
 def choose_via(
     tunnel: Tunnel, wanted: str, host: Host, environment: Mapping[str, str]
 ) -> ProxyRoute:
-    """How a worker gets there, by Go's rules: HTTPS_PROXY and NO_PROXY only.
+    """Tell how a worker gets there, by Go's rules: HTTPS_PROXY and NO_PROXY only.
 
     ``wanted`` is ``none``, ``env`` or a URL. ``env``: for a host of the inventory its ``proxy:``,
     for this machine the environment of this process.

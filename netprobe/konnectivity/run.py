@@ -38,7 +38,7 @@ class Job:
 
 
 def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]:
-    """The hosts that ``--from`` names, by name or role; without it those of role ``worker``.
+    """Choose the hosts that ``--from`` names, by name or role; without it those of role ``worker``.
 
     Raises RequestError where a word is unknown or no host is left.
     """

@@ -43,12 +43,12 @@ async def diagnose(
 
 
 def _source_for(sources: tuple[str, ...], address: str) -> str | None:
-    """The source address of the same family, if the host has one."""
+    """Give the source address of the same family, if the host has one."""
     return next((each for each in sources if (":" in each) == (":" in address)), None)
 
 
 async def look_at(reach: Reach) -> tuple[Log, Conclusion]:
-    """Every stage after the name, for one address."""
+    """Give every stage after the name, for one address."""
     log = Log()
     what = (
         await dialling.look_at_route(reach, log)

@@ -35,7 +35,7 @@ NO_ROUTE_THERE = ((3, 0), (1, 0))
 
 
 def tcp_symptom(opened: Opened) -> TcpSymptom:
-    """The symptom of a connect."""
+    """Give the symptom of a connect."""
     failure = opened.failure
     if failure is None:
         return "opened"
@@ -56,7 +56,7 @@ def tcp_symptom(opened: Opened) -> TcpSymptom:
 
 
 def hello_symptom(attempt: Attempt | None) -> HelloSymptom:
-    """The symptom of a ClientHello."""
+    """Give the symptom of a ClientHello."""
     if attempt is None:
         return "none"
     if attempt.failure is not None and attempt.first == "failed":

@@ -16,7 +16,7 @@ _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name",
 
 
 def check_files(paths: Sequence[str]) -> str:
-    """One line of contents for each file; FileErrors with every problem of all files."""
+    """Give one line of contents for each file; FileErrors with every problem of all files."""
     problems: list[Problem] = []
     lines = [_check_file(path, problems) for path in dict.fromkeys(paths)]
     if problems:

@@ -19,7 +19,7 @@ from netprobe.model.matrix import ChosenMatrix
 def load_request(
     matrices: Sequence[str], inventories: Sequence[str], sets: Sequence[str]
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
-    """The chosen matrices, the inventory and the notes; FileErrors with every problem of all.
+    """Load the chosen matrices, the inventory and the notes; FileErrors with every problem of all.
 
     Roles and settings are compared only where all matrices could be read: those of a broken matrix
     would all be called unknown.
@@ -66,7 +66,7 @@ def _word_no_role(roles: Sequence[str], known: Collection[str]) -> str:
 def _note_unknown_roles(
     counts: Mapping[str, int], known: Collection[str], names: str
 ) -> Iterator[str]:
-    """A sentence for each role that looks misspelt, and one for all others."""
+    """Give a sentence for each role that looks misspelt, and one for all others."""
     far: list[str] = []
     for role, count in counts.items():
         near = nearest(role, known)

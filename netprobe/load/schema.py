@@ -18,7 +18,7 @@ Schema = dict[str, Any]  # Any: JSON
 
 
 def json_schema(kind: str) -> Schema:
-    """The schema of ``matrix`` or ``inventory`` files; RequestError for another kind."""
+    """Give the schema of ``matrix`` or ``inventory`` files; RequestError for another kind."""
     if kind not in MODELS:
         raise RequestError(unknown("kind of file", kind, MODELS))
     made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")
@@ -32,7 +32,7 @@ def json_schema(kind: str) -> Schema:
 
 
 def schema_text(kind: str) -> str:
-    """The schema as it is checked in under ``schemas/`` and printed by ``netprobe schema``."""
+    """Give the schema as it is checked in under ``schemas/`` and printed by ``netprobe schema``."""
     return json.dumps(json_schema(kind), indent=2) + "\n"
 
 

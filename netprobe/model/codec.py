@@ -29,7 +29,7 @@ _REFERENCE = ("requirement", "source", "destination", "address", "protocol", "po
 
 
 def result_to_json(result: Result) -> Json:
-    """One element of ``results``, with the keys in the order of docs/result-json.md.
+    """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
     A result about a path MTU has two more keys.
     """
@@ -48,7 +48,7 @@ def result_from_json(data: Mapping[str, Any], order: PlanOrder) -> Result:
 
 
 def finding_to_json(finding: Finding) -> Json:
-    """One element of ``findings``; ``count`` is in flows, ``members`` name their results."""
+    """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
     data["count"] = sum(member.port_count for member in finding.members)
@@ -59,14 +59,14 @@ def finding_to_json(finding: Finding) -> Json:
 
 
 def summary_to_json(summary: Summary) -> Json:
-    """The ``summary`` object: flows per verdict, JSON keys with an underscore."""
+    """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
     further = ("skipped", "refusals", "waived", "optional")
     return data | {name: getattr(summary, name) for name in further}
 
 
 def info_to_json(info: RunInfo) -> Json:
-    """The keys of a run beside its results; the last line of a record holds the same."""
+    """Give the keys of a run beside its results; the last line of a record holds the same."""
     data: Json = to_json(replace(info, elapsed_s=round(info.elapsed_s, 3)))
     return {**data, "skipped": [skipped_to_json(skipped) for skipped in info.skipped]}
 

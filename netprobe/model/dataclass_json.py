@@ -19,7 +19,7 @@ _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def to_json(value: Any) -> Any:
-    """A dataclass, or what a field of one holds, as JSON: tuples become lists."""
+    """Give a dataclass, or what a field of one holds, as JSON: tuples become lists."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, tuple | list):

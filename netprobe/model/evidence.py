@@ -194,7 +194,7 @@ _FACTS = tuple(one.name for one in fields(FlowFacts))
 
 
 def facts_of(flow: FlowFacts) -> dict[str, Any]:
-    """The facts alone, as keyword arguments of another class that has them."""
+    """Give the facts alone, as keyword arguments of another class that has them."""
     return {name: getattr(flow, name) for name in _FACTS}
 
 

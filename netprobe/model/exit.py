@@ -29,5 +29,5 @@ def exit_status(summary: Summary, interrupted: bool) -> int:
 
 
 def tested(summary: Summary) -> int:
-    """How many flows were tested, whatever the verdict."""
+    """Tell how many flows were tested, whatever the verdict."""
     return sum(summary.counts.get(verdict, 0) for verdict in VERDICTS if verdict != "not-tested")

@@ -44,30 +44,30 @@ class Block:
     sni: str | None = None
 
     def has_flow(self, source: int, destination: int) -> bool:
-        """Whether the hosts at these places are two, or the matrix is ``local``."""
+        """Tell whether the hosts at these places are two, or the matrix is ``local``."""
         return self.local or (self.sources[source].name != self.destinations[destination][0].name)
 
     def has_pair(self, source: int, destination: int) -> bool:
-        """Whether the source at this place probes the destination at that place."""
+        """Tell whether the source at this place probes the destination at that place."""
         if self.chosen is not None:
             return destination in self.chosen[source]
         return self.has_flow(source, destination)
 
     def peers(self, source: int) -> Iterable[int]:
-        """The places of the destinations that the source at this place probes."""
+        """Give the places of the destinations that the source at this place probes."""
         if self.chosen is not None:
             return self.chosen[source]
         return (place for place in range(len(self.destinations)) if self.has_flow(source, place))
 
     def flows(self) -> Iterator[Flow]:
-        """Every flow of the block, sources first, in plan order."""
+        """Give every flow of the block, sources first, in plan order."""
         for place, source in enumerate(self.sources):
             for peer in self.peers(place):
                 destination, address = self.destinations[peer]
                 yield Flow(self, source, destination, address)
 
     def pair_count(self) -> int:
-        """How many (source, destination address) pairs there are, without walking them."""
+        """Tell how many (source, destination address) pairs there are, without walking them."""
         if self.chosen is not None:
             return sum(len(peers) for peers in self.chosen)
         total = len(self.sources) * len(self.destinations)
@@ -77,7 +77,7 @@ class Block:
         return total - sum(1 for destination, _ in self.destinations if destination.name in names)
 
     def flow_count(self) -> int:
-        """How many flows (pair and port) there are, without walking them."""
+        """Tell how many flows (pair and port) there are, without walking them."""
         return self.pair_count() * (count_ports(self.ports) or 1)
 
 
@@ -129,10 +129,10 @@ class Plan:
     limited_to: frozenset[str] = frozenset()
 
     def flows(self) -> Iterator[Flow]:
-        """Every flow in plan order."""
+        """Give every flow in plan order."""
         for block in self.blocks:
             yield from block.flows()
 
     def flow_count(self) -> int:
-        """How many flows (pair and port) the plan holds, without walking them."""
+        """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)

@@ -27,23 +27,23 @@ def normalise(ranges: Iterable[PortRange]) -> Ports:
 
 
 def union(parts: Iterable[Ports]) -> Ports:
-    """All ports of several sets."""
+    """Give all ports of several sets."""
     return normalise(entry for ports in parts for entry in ports)
 
 
 def count(ports: Ports) -> int:
-    """How many ports these ranges hold."""
+    """Tell how many ports these ranges hold."""
     return sum(last - first + 1 for first, last in ports)
 
 
 def each(ports: Ports) -> Iterator[int]:
-    """Every single port, in order."""
+    """Give every single port, in order."""
     for first, last in ports:
         yield from range(first, last + 1)
 
 
 def intersect(left: Ports, right: Ports) -> Ports:
-    """The ports that both sets hold."""
+    """Give the ports that both sets hold."""
     common: list[PortRange] = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -59,7 +59,7 @@ def intersect(left: Ports, right: Ports) -> Ports:
 
 
 def subtract(left: Ports, right: Ports) -> Ports:
-    """The ports of ``left`` that ``right`` does not hold."""
+    """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []
     for first, last in left:
         start = first

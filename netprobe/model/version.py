@@ -16,17 +16,17 @@ _COMPARE: dict[str, Callable[[list[int], list[int]], bool]] = {
 
 
 def is_version(text: str) -> bool:
-    """Whether the text is numbers with dots between them."""
+    """Tell whether the text is numbers with dots between them."""
     return _VERSION.match(text) is not None
 
 
 def is_range(text: str) -> bool:
-    """Whether every comma-separated term is an optional comparison and a version."""
+    """Tell whether every comma-separated term is an optional comparison and a version."""
     return all(_TERM.match(term) for term in text.split(","))
 
 
 def in_range(version: str, wanted: str) -> bool:
-    """Whether the version satisfies every term of the range; both must be well-formed."""
+    """Tell whether the version satisfies every term of the range; both must be well-formed."""
     return all(_meets_term(version, term) for term in wanted.split(","))
 
 
@@ -38,7 +38,7 @@ def _meets_term(version: str, term: str) -> bool:
 
 
 def _split_numbers(version: str) -> list[int]:
-    """The numbers without zeros at the end, so that 4.16 equals 4.16.0."""
+    """Give the numbers without zeros at the end, so that 4.16 equals 4.16.0."""
     numbers = [int(part) for part in version.split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()

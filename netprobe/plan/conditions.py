@@ -9,7 +9,7 @@ from netprobe.model.version import in_range
 
 
 def why_not(requirement: Requirement, chosen: ChosenMatrix) -> str | None:
-    """The reason why the requirement does not apply, or None where it does."""
+    """Give the reason why the requirement does not apply, or None where it does."""
     for name, wanted in requirement.when.terms:
         if not _matches_setting(name, wanted, chosen):
             return _word_unmet_condition(name, wanted, chosen.settings)

@@ -61,7 +61,7 @@ def _count_listeners(plan: Plan) -> int:
 
 
 def _count_flows_of_busiest_host(plan: Plan) -> int:
-    """The flows of the host that has most to do, as source and destination together."""
+    """Count the flows of the host that has most to do, as source and destination together."""
     load: dict[str, int] = {}
     for block in plan.blocks:
         ports = port_sets.count(block.ports) or 1
@@ -73,7 +73,7 @@ def _count_flows_of_busiest_host(plan: Plan) -> int:
 
 
 def _paced_seconds(plan: Plan) -> float:
-    """The seconds of the slowest pair for UDP ports without a listener of netprobe."""
+    """Give the seconds of the slowest pair for UDP ports without a listener of netprobe."""
     by_end: dict[tuple[str, str], Ports] = {}
     for block in plan.blocks:
         for host, address in _pairs_of_unanswered_udp(block):

@@ -83,7 +83,7 @@ class _Expansion:
         self._today = today
 
     def expired_waivers(self) -> list[str]:
-        """A note for every waiver that holds no more."""
+        """Give a note for every waiver that holds no more."""
         return [
             f"{self._matrix.name}: the waiver of {waiver.requirement} expired on {waiver.until}; "
             f"it decides again ({waiver.reason})"
@@ -95,7 +95,7 @@ class _Expansion:
         return waiver.until is None or self._today.isoformat() <= waiver.until
 
     def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
-        """The blocks of one requirement, or why there are none."""
+        """Give the blocks of one requirement, or why there are none."""
         reason = why_not(requirement, self._chosen) or self._role_without_host(requirement)
         if reason is not None:
             yield self._make_skipped(requirement, reason)
@@ -182,7 +182,7 @@ class _Expansion:
         )  # fmt: skip
 
     def _server_name_of(self, requirement: Requirement) -> str | None:
-        """The name that TLS asks for. Raises RequestError where the setting holds no name."""
+        """Give the name that TLS asks for. Raises RequestError where the setting holds no name."""
         wanted = requirement.sni
         if not isinstance(wanted, SettingRef):
             return wanted

@@ -14,7 +14,7 @@ from netprobe.model.ports import PortRange, Ports
 
 
 def sample(plan: Plan, number: int) -> tuple[Plan, str]:
-    """The sampled plan, and one sentence with its coverage."""
+    """Give the sampled plan, and one sentence with its coverage."""
     blocks = tuple(_sample_block(block, number) for block in plan.blocks)
     sampled = replace(plan, blocks=blocks)
     pairs = (_count_pairs(sampled), _count_pairs(plan))
@@ -37,7 +37,7 @@ def _sample_block(block: Block, number: int) -> Block:
 
 
 def _sample_ports(entry: PortRange, number: int) -> Ports:
-    """The first, the last, and the rest spread evenly between them."""
+    """Give the first, the last, and the rest spread evenly between them."""
     first, last = entry
     if last - first < number:
         return (entry,)

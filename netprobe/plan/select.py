@@ -51,7 +51,7 @@ class Selection:
 def select(
     plan: Plan, selection: Selection, chosen: Sequence[ChosenMatrix], inventory: Inventory
 ) -> Plan:
-    """The selected part of the plan. Raises RequestError that lists every unknown name."""
+    """Give the selected part of the plan. Raises RequestError that lists every unknown name."""
     if not selection:
         return plan
     names = _Names(chosen, inventory)
@@ -91,11 +91,11 @@ class _Names:
                 self._hosts.setdefault(role, set()).update(host.name for host in hosts)
 
     def hosts(self, words: Iterable[str]) -> set[str]:
-        """The host names that these hosts and roles stand for."""
+        """Give the host names that these hosts and roles stand for."""
         return {name for word in words for name in self._hosts[word]}
 
     def problems(self, selection: Selection) -> Iterator[str]:
-        """One sentence for every unknown word."""
+        """Give one sentence for every unknown word."""
         ends = (("--limit", selection.limit), ("--from", selection.from_), ("--to", selection.to))
         for option, words in ends:
             yield from _word_unknown_names(option, words, self._hosts, "host or role")

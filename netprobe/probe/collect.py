@@ -75,7 +75,7 @@ class Emitted:
         self._parts.setdefault(host.name, set()).update(want.order for want in wants)
 
     def missing(self) -> Iterator[Want]:
-        """Every flow that has no evidence."""
+        """Give every flow that has no evidence."""
         for host in self._work.destinations:
             if host.name not in self._whole:
                 parts = self._parts.get(host.name, set())

@@ -134,7 +134,7 @@ class Destination:
                     self._own.add(address)
 
     async def _agent_is_ready(self) -> bool:
-        """Whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
+        """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
         try:
             await asyncio.wait_for(self._agent.wait_ready(), self._settings.ready_s)
         except (AgentError, TimeoutError):
@@ -253,7 +253,7 @@ def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[
 
 
 def _without_ports(task: Task) -> Task:
-    """The task as a key: tasks of one destination differ in more than their ports."""
+    """Give the task as a key: tasks of one destination differ in more than their ports."""
     return replace(task, ports=())
 
 

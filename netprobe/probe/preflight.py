@@ -51,7 +51,7 @@ async def check_hosts(
 
 
 async def _with_held(report: HostReport, host: Host, fleet: Fleet, work: Work) -> HostReport:
-    """The report with ``held``: one phrase for each needed port that somebody holds."""
+    """Give the report with ``held``: one phrase for each needed port that somebody holds."""
     round_ = Round(fleet.agent(host), next(fleet.order_ids))
     wanted = spots(join(work.wants(host), {}))
     try:

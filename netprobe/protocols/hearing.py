@@ -125,7 +125,7 @@ def _note_end(heard: ServiceReply, end: str | None) -> ServiceReply:
 
 
 def is_router(heard: ServiceReply) -> bool:
-    """Whether OpenShift's router answered for a name that it does not route."""
+    """Tell whether OpenShift's router answered for a name that it does not route."""
     is_page = heard.status == 503 and ROUTER_PAGE in heard.answer.body
     return is_page or router_certificate(heard) is not None
 

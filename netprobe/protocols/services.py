@@ -65,7 +65,7 @@ class Service:
     plain_ports: frozenset[int] = frozenset()
 
     def speaks_tls(self, port: int) -> bool:
-        """Whether TLS is expected at a port."""
+        """Tell whether TLS is expected at a port."""
         return self.tls and port not in self.plain_ports
 
 
@@ -102,7 +102,7 @@ class Asked:
         return host if self.port in (80, 443) else f"{host}:{self.port}"
 
     def target(self, path: str | None) -> str | None:
-        """The target of the request line."""
+        """Give the target of the request line."""
         return f"http://{self.authority}{path}" if self.by_proxy else path
 
 
@@ -137,7 +137,7 @@ def _note_certificate(heard: ServiceReply, asked: Asked) -> str | None:
 
 
 def _is_settled(heard: ServiceReply, tls: bool) -> bool:
-    """Whether the answer is of the kind that was asked for, so the other need not be tried."""
+    """Tell whether the answer is of the kind that was asked for, so the other need not be tried."""
     if tls:
         return heard.spoke_tls
     # Servers of HTTPS call a plaintext request a bad one, in plaintext.

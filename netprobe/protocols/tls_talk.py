@@ -52,7 +52,7 @@ class Patience:
     enough: Callable[[], bool] | None = None
 
     def over(self, event: Event) -> bool:
-        """Whether waiting longer would tell nothing more."""
+        """Tell whether waiting longer would tell nothing more."""
         waited_s = (event.since_sent_ms or event.elapsed_ms) / 1000
         if event.soft is not None:
             return waited_s >= self.gap_s

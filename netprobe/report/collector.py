@@ -63,16 +63,16 @@ class Collector:
             self.warned.setdefault(text, Warned(result)).flows += flows
 
     def results(self) -> Iterator[Result]:
-        """Every result in plan order, neighbouring ports with one fate merged."""
+        """Give every result in plan order, neighbouring ports with one fate merged."""
         everything = heapq.merge(self._passes, self._others, key=place)
         return merge_neighbours(everything, self.ranges)
 
     def failures(self) -> Iterator[Result]:
-        """Every result that is not ``pass``, in plan order, neighbours merged."""
+        """Give every result that is not ``pass``, in plan order, neighbours merged."""
         return merge_neighbours(self._others, self.ranges)
 
     def summary(self, skipped: int) -> Summary:
-        """The counts, in flows; ``skipped`` is in requirements, as the plan lists them."""
+        """Give the counts, in flows; ``skipped`` is in requirements, as the plan lists them."""
         return Summary(
             counts={verdict: self._counts[verdict] for verdict in VERDICTS},
             skipped=skipped,
@@ -103,7 +103,7 @@ class Report:
 
 
 def collect(results: Iterable[Result], ranges: Ranges | None = None) -> Collector:
-    """A collector that holds these results."""
+    """Give a collector that holds these results."""
     collector = Collector(ranges or {})
     for result in results:
         collector.add(result)

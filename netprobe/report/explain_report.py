@@ -30,7 +30,7 @@ def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
 
 
 def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
-    """Every address of the flow, one after the other, each with its verdict first."""
+    """Show every address of the flow, one after the other, each with its verdict first."""
     for number, story in enumerate(explanation.stories):
         if number:
             yield Line()
@@ -70,7 +70,7 @@ def _write_verdict(story: FlowStory) -> Iterator[PagePart]:
 
 
 def _word_purpose(result: Result) -> list[str]:
-    """The purpose of the flow in its matrix; nothing without a matrix."""
+    """Word the purpose of the flow in its matrix; nothing without a matrix."""
     denied = "; it must NOT be reachable" if result.expect == "denied" else ""
     if not result.purpose and not denied:
         return []

@@ -24,7 +24,7 @@ ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
 def addresses_of(*runs: RunInfo) -> Addresses:
-    """The addresses of the hosts of these runs; the last run wins."""
+    """Give the addresses of the hosts of these runs; the last run wins."""
     return {host.name: host.addresses for info in runs for host in info.hosts}
 
 
@@ -58,7 +58,7 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tu
 def _split_into_products(
     pairs: list[tuple[str, End]],
 ) -> Iterator[tuple[Sequence[str], Sequence[End]]]:
-    """The pairs as few "all of these to all of those", a host to itself apart."""
+    """Split the pairs as few "all of these to all of those", a host to itself apart."""
     sources = list(dict.fromkeys(source for source, _ in pairs))
     ends = list(dict.fromkeys(end for _, end in pairs))
     full = [(source, end) for end in ends for source in sources if source != end[0]]
@@ -154,7 +154,7 @@ class Survey:
 
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:
-    """The purpose and document row of each requirement."""
+    """Give the purpose and document row of each requirement."""
     names = {need(result): result.requirement for result in results}
     texts = list(names)
     if len(texts) <= most:

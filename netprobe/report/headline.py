@@ -13,7 +13,7 @@ from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:
-    """The first lines: nothing tested, a partial run, then the worst verdict."""
+    """Give the first lines: nothing tested, a partial run, then the worst verdict."""
     summary = report.summary
     if not tested(summary):
         yield Line(_nothing_tested(report, summary), "doubt")
@@ -25,7 +25,7 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
 
 
 def scope(report: Report) -> Iterator[Line]:
-    """The tested part of the matrix, where it is not the whole."""
+    """Give the tested part of the matrix, where it is not the whole."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.sample:
@@ -107,7 +107,7 @@ def _word_value(value: object) -> str:
 
 
 def totals(report: Report) -> Line:
-    """The last line: all counts, and always how many passes rest on a refusal."""
+    """Give the last line: all counts, and always how many passes rest on a refusal."""
     summary = report.summary
     counts = summary.counts
     parts = [

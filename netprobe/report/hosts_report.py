@@ -46,7 +46,7 @@ def _make_row(host: HostReport) -> tuple[str, ...]:
 
 
 def _is_limited(host: HostReport) -> bool:
-    """Whether the inventory says ``become: sudo``, and the agent runs without."""
+    """Tell whether the inventory says ``become: sudo``, and the agent runs without."""
     return bool(host.facts.get("sudo_failed"))
 
 

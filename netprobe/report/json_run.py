@@ -66,7 +66,7 @@ def _array_texts(items: Iterator[Json]) -> Iterator[str]:
 
 
 def _refusal_to_json(end: End, survey: Survey) -> Json:
-    """One destination's passes that rest on a refusal; ``count`` is in flows."""
+    """Give one destination's passes that rest on a refusal; ``count`` is in flows."""
     return {
         "destination": end[0],
         "address": end[1],

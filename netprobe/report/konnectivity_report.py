@@ -39,7 +39,7 @@ def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
 
 
 def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
-    """The whole page."""
+    """Show the whole page."""
     yield _write_headline(report)
     if len(report.diagnoses) == 1:
         yield from _write_one_worker(report.diagnoses[0])

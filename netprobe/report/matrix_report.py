@@ -37,7 +37,7 @@ def write_matrix_yaml(chosen: ChosenMatrix, stream: TextIO) -> None:
 
 
 def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
-    """The keys of ``netprobe.matrix/1``; whatever was extended or overridden is worked in."""
+    """Give the keys of ``netprobe.matrix/1``; whatever was extended or overridden is worked in."""
     matrix = chosen.matrix
     return _without_empty(
         {
@@ -233,7 +233,7 @@ def _mapping_lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _entry_lines(head: str, value: Any) -> Iterator[str]:
-    """A head (``key:`` or ``-``) and its value, on the same line where that is short."""
+    """Give a head (``key:`` or ``-``) and its value, on the same line where that is short."""
     flow = _one_line(value)
     scalar = not isinstance(value, Mapping | list | tuple)
     if flow is not None and (scalar or len(flow) <= _SHORT_LIST):
@@ -256,7 +256,7 @@ def _sequence_lines(items: Sequence[Any]) -> Iterator[str]:
 
 
 def _one_line(value: Any) -> str | None:
-    """The value on one line: scalars, and collections of nothing but scalars."""
+    """Give the value on one line: scalars, and collections of nothing but scalars."""
     if isinstance(value, Mapping):
         parts = [(yaml_scalar(key), _one_line(item)) for key, item in value.items()]
         if len(parts) > 1 or any(text is None for _, text in parts):

@@ -28,7 +28,7 @@ _merge_key = attrgetter(
 
 
 def ranges_of(plan: Plan) -> Ranges:
-    """The port ranges of this plan, within which results may be merged."""
+    """Give the port ranges of this plan, within which results may be merged."""
     return {
         (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
     }
@@ -57,7 +57,7 @@ def _can_be_merged(left: Result, right: Result, ranges: Ranges) -> bool:
 
 
 def _range_of(result: Result, ranges: Ranges) -> PortRange:
-    """The range of the requirement that holds the result's first port; (0, 0): not known."""
+    """Give the range of the requirement that holds the result's first port; (0, 0): not known."""
     ports = ranges.get((result.matrix, result.requirement, result.protocol), ())
     index = bisect_right(ports, (result.port or 0, 65536))
     return ports[index - 1] if index else (0, 0)
@@ -79,7 +79,7 @@ def _merge_group(group: list[Result]) -> Result:
 
 
 def _median_rtt_ms(group: list[Result]) -> float | None:
-    """The median over ports, where a result of many ports weighs as many."""
+    """Give the median over ports, where a result of many ports weighs as many."""
     times = sorted(
         (result.rtt_ms, result.port_count) for result in group if result.rtt_ms is not None
     )

@@ -44,7 +44,7 @@ PagePart = Line | Field
 
 
 def field(label: str, lines: Iterable[str]) -> Iterator[Field]:
-    """A field, or nothing where there is nothing to say."""
+    """Give a field, or nothing where there is nothing to say."""
     texts = tuple(line for line in lines if line)
     if texts:
         yield Field(label, texts)
@@ -74,7 +74,7 @@ def clean(text: str) -> str:
 
 
 def encodable(text: str, stream: TextIO) -> str:
-    """The text in characters that the stream can encode: LANG=C has no arrows."""
+    """Give the text in characters that the stream can encode: LANG=C has no arrows."""
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding)

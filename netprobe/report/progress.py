@@ -20,7 +20,7 @@ PLAIN_STEP_PERCENT = 10
 
 @contextmanager
 def progress(stream: TextIO) -> Iterator[Events]:
-    """The events of one run, shown as the stream allows; on leaving, the live line is gone."""
+    """Give the events of one run, shown as the stream allows; on leaving, the live line is gone."""
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.live import live_progress  # noqa: PLC0415
@@ -62,13 +62,13 @@ class PlainProgress:
 
 
 def host_text(report: HostReport) -> str:
-    """One line about a host that cannot be used."""
+    """Give one line about a host that cannot be used."""
     what = "agent lost" if report.state == "lost" else "no agent"
     return f"{report.name}: {what}: {host_words(report)}"
 
 
 def host_words(report: HostReport) -> str:
-    """The words of the host or of ssh, without the host's name, which stands before them."""
+    """Give the words of the host or of ssh, without the host's name, which stands before them."""
     return report.words.removeprefix(f"{report.name}: ")
 
 

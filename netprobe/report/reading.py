@@ -34,7 +34,7 @@ def read_run(path: str) -> tuple[RunInfo, Collector]:
 
 
 def _is_record(path: str) -> bool:
-    """Whether the first line is the header of a record."""
+    """Tell whether the first line is the header of a record."""
     try:
         with Path(path).open("rb") as file:
             first = json.loads(file.readline())

@@ -91,7 +91,7 @@ class RecordWriter:
 
 
 def header_of(plan: Plan, started_at: str) -> Json:
-    """The first line of a record: the plan that is about to run."""
+    """Give the first line of a record: the plan that is about to run."""
     ranges = ranges_of(plan)
     return {
         "schema": RECORD_SCHEMA,
@@ -183,7 +183,7 @@ def _read_results(path: str) -> Iterator[Result]:
 
 
 def read_info(path: str, data: Json) -> RunInfo:
-    """A run's own keys in this file. Raises FileErrors where a value is of another type."""
+    """Read a run's own keys in this file. Raises FileErrors where a value is of another type."""
     try:
         return info_from_json(data)
     except ValueError as error:
@@ -211,7 +211,7 @@ def _whole_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _parse_line(path: str, number: int, line: bytes) -> Json | None:
-    """A line's object, None for a blank line."""
+    """Parse a line's object, None for a blank line."""
     if not line.strip():
         return None
     try:
@@ -233,7 +233,7 @@ def _read_result(path: str, number: int, data: Json) -> Result:
 
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
-    """The ports with a final result, for every flow; () for protocols without ports."""
+    """Give the ports with a final result, for every flow; () for protocols without ports."""
     done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
         if result.verdict in FINAL:
@@ -242,7 +242,7 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
 
 
 def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
-    """The earlier final results of flows that this plan has too, at their place in it.
+    """Give the earlier final results of flows that this plan has too, at their place in it.
 
     If the inventory has changed, results of hosts that are gone or have other addresses are not
     kept. Raises RequestError where matrices or settings differ.

@@ -164,7 +164,7 @@ def _name_flow(result: Result) -> str:
 
 
 def limit_parts(report: Report, rest: Rest) -> Iterator[PagePart]:
-    """The cost of missing rights and agents; hosts listed as not tested are not repeated."""
+    """Show the cost of missing rights and agents; hosts listed as not tested are not repeated."""
     told = {source for survey in rest.not_tested.values() for source in survey.sources}
     lines = _word_costs(report.info.hosts)
     lines += [
@@ -184,7 +184,7 @@ def _word_costs(hosts: Sequence[HostReport]) -> list[str]:
 
 
 def skipped_parts(report: Report) -> Iterator[PagePart]:
-    """The number of skipped requirements, and the most frequent reasons."""
+    """Show the number of skipped requirements, and the most frequent reasons."""
     skipped = report.info.skipped
     if not skipped:
         return
@@ -197,7 +197,7 @@ def skipped_parts(report: Report) -> Iterator[PagePart]:
 
 
 def note_parts(report: Report) -> Iterator[PagePart]:
-    """The notes of the plan and of the run."""
+    """Show the notes of the plan and of the run."""
     yield from _write_list("NOTES", list(report.info.notes), "plain")
 
 

@@ -39,7 +39,7 @@ def _render_line(part: Line, console: Console) -> Iterator[Text]:
 
 
 def _render_field(part: Field, console: Console) -> Iterator[Text]:
-    """A label, and beside it text that wraps under itself."""
+    """Render a label, and beside it text that wraps under itself."""
     margin = len(INDENT) + LABEL_WIDTH + 1
     label = f"{INDENT}{part.label}".ljust(margin)
     for text in part.lines:

@@ -34,7 +34,7 @@ def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
 
 
 def text_parts(report: Report) -> Iterator[PagePart]:
-    """The whole report, from the headline to the line of totals."""
+    """Show the whole report, from the headline to the line of totals."""
     rest = sections.survey_rest(report)
     told = [finding for finding in report.findings if _decides_exit_status(finding)]
     failed = sum(1 for finding in told if _is_failure(finding)) + len(rest.failed)
@@ -72,7 +72,7 @@ def _write_findings(findings: list[Finding], addresses: Addresses) -> Iterator[P
 
 
 def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
-    """The fields of a finding: flows, purpose, evidence, place and advice."""
+    """Give the fields of a finding: flows, purpose, evidence, place and advice."""
     yield from field("flows", flow_lines(finding.members, addresses))
     yield from field("purpose", needs(finding.members))
     yield from field("seen", _word_evidence(finding.members))

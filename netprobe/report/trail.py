@@ -22,7 +22,7 @@ _STYLES: dict[TrailStatus, Style] = {
 
 
 def trail_fields(entries: Iterable[TrailEntry]) -> Iterator[PagePart]:
-    """Each entry as a labelled field, one line a sentence."""
+    """Give each entry as a labelled field, one line a sentence."""
     for entry in entries:
         first, *rest = entry.words
         yield from field(entry.name.replace("-", " "), [f"{_MARKS[entry.status]}{first}", *rest])
@@ -37,7 +37,7 @@ def trail_lines(entries: Iterable[TrailEntry], width: int) -> Iterator[PagePart]
 
 
 def status_column(entries: Iterable[TrailEntry], name: str) -> str:
-    """One word for the status of the entry of this name, as a table shows it."""
+    """Give one word for the status of the entry of this name, as a table shows it."""
     return next((_COLUMN[entry.status] for entry in entries if entry.name == name), "-")
 
 

@@ -25,7 +25,7 @@ _REJECTED = {
 
 
 def number(count: int) -> str:
-    """A count as people read it: ``12,345``."""
+    """Give a count as people read it: ``12,345``."""
     return f"{count:,}"
 
 
@@ -62,7 +62,7 @@ def port_text(result: Result) -> str:
 
 
 def where_text(about: Finding | Result) -> str:
-    """The places that are still possible; one place alone is proven."""
+    """Give the places that are still possible; one place alone is proven."""
     places = [_word_place(place, about) for place in about.where]
     if not places:
         return "not known"
@@ -73,7 +73,7 @@ def where_text(about: Finding | Result) -> str:
 
 
 def _word_last_hop(about: Finding | Result) -> str:
-    """The last hop, unless the evidence sentence names it already."""
+    """Word the last hop, unless the evidence sentence names it already."""
     if about.last_hop is None or about.last_hop in _first_result(about).because:
         return ""
     return f"; the last hop that answered is {about.last_hop}"

@@ -49,7 +49,7 @@ class AgentCore:
         raise NotImplementedError
 
     def part(self, make: "Callable[[Any], Any]") -> Any:
-        """The part that ``make`` makes, a class mostly; it is made when it is first needed."""
+        """Give the part that ``make`` makes, a class mostly; it is made when it is first needed."""
         if make not in self.parts:
             self.parts[make] = make(self)
         return self.parts[make]

@@ -33,7 +33,7 @@ class Bucket:
         self._tokens = min(self._tokens, self._burst)
 
     def take(self, wanted: int, now: float) -> int:
-        """How many of ``wanted`` packets may start now; they are paid for."""
+        """Tell how many of ``wanted`` packets may start now; they are paid for."""
         if self._per_s is None:
             return wanted
         self._fill_bucket(now, self._per_s)
@@ -78,11 +78,11 @@ class Answers:
             self._rtt_s[address] = max(rtt_s, known * 0.9) if known < RETRANSMITTED_S else rtt_s
 
     def knows(self, address: str) -> bool:
-        """Whether this destination has answered anything."""
+        """Tell whether this destination has answered anything."""
         return address in self._rtt_s
 
     def first_look_s(self, address: str, first_ms: Optional[int], look_ms: int) -> float:
-        """How long the first look at this destination takes (docs/design.md, section 6.6)."""
+        """Tell how long the first look at this destination takes (docs/design.md, section 6.6)."""
         if first_ms is not None:
             return first_ms / 1000.0
         rtt_s = self._rtt_s.get(address)
@@ -91,7 +91,7 @@ class Answers:
         return min(look_ms / 1000.0, SECOND_SYN_S + max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
 
     def pacer(self, address: str, source: Optional[str], pace: Pace) -> Bucket:
-        """The pacer of this (source, destination)."""
+        """Give the pacer of this (source, destination)."""
         known = self._pacers.get((address, source))
         if known is None or known[0] != pace:
             per_s = 1000.0 / pace.interval_ms if pace.interval_ms > 0 else None

@@ -57,7 +57,7 @@ class Pump:
             self._timer.cancel()
 
     def may_expire(self, now: float) -> bool:
-        """Whether silence may be believed now; not just after this process stood still."""
+        """Tell whether silence may be believed now; not just after this process stood still."""
         return now >= self._expire_from
 
     def _run_now(self) -> None:
@@ -68,7 +68,7 @@ class Pump:
 
 
 def short_for_long(waiting: Any, now: float) -> bool:
-    """Whether an order could send nothing (a full neighbour table, a queue that drops), or an
+    """Tell whether an order could send nothing (a full neighbour table, a queue that drops), or an
     engine open no socket, for too long to wait on. Success sets its ``short_since`` to None."""
     if waiting.short_since is None:
         waiting.short_since = now
@@ -84,7 +84,7 @@ class Window:
         self._batches: Deque[Tuple[float, YoungBatch]] = deque()
 
     def room(self) -> int:
-        """How many more may start now."""
+        """Tell how many more may start now."""
         return self._size - self.young
 
     def add(self, batch: YoungBatch, now: float, young_s: float = YOUNG_S) -> None:

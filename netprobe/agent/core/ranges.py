@@ -55,5 +55,5 @@ class PortSet:
         return bool(self._firsts)
 
     def pairs(self) -> List[Tuple[int, int]]:
-        """The ranges as the wire carries them: first and last port, both included."""
+        """Give the ranges as the wire carries them: first and last port, both included."""
         return list(zip(self._firsts, self._lasts))

@@ -68,7 +68,7 @@ class PacketCapture:
         self._sock.close()
 
     def _count_lost(self) -> int:
-        """How many packets the kernel had no room for since this was last asked."""
+        """Tell how many packets the kernel had no room for since this was last asked."""
         counts = self._sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", counts)[1])
 

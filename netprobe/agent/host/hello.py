@@ -22,7 +22,7 @@ PROGRAM_FOLDERS = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin")
 
 
 def make_hello() -> HelloLine:
-    """The hello line of this process on this host."""
+    """Make the hello line of this process on this host."""
     kubelet = runs_kubelet()
     return HelloLine(
         wire=WIRE_VERSION,
@@ -54,14 +54,14 @@ def raise_file_limit() -> int:
 
 
 def user_name() -> str:
-    """The user's name without asking LDAP or sssd, which may be slow or unreachable."""
+    """Give the user's name without asking LDAP or sssd, which may be slow or unreachable."""
     if os.geteuid() == 0:
         return "root"
     return os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.geteuid())
 
 
 def can_open(family: int, kind: int, protocol: int) -> bool:
-    """Whether this process may open such a socket."""
+    """Tell whether this process may open such a socket."""
     try:
         socket.socket(family, kind, protocol).close()
     except OSError:
@@ -79,7 +79,7 @@ def echo_way() -> Optional[str]:
 
 
 def find_program(name: str) -> Optional[str]:
-    """The program's path, wherever a distribution puts it."""
+    """Find the program's path, wherever a distribution puts it."""
     for folder in PROGRAM_FOLDERS:
         path = os.path.join(folder, name)
         if os.access(path, os.X_OK):
@@ -88,7 +88,7 @@ def find_program(name: str) -> Optional[str]:
 
 
 def low_ports() -> bool:
-    """Whether ports below 1024 can be bound."""
+    """Tell whether ports below 1024 can be bound."""
     start = read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if start.strip().isdigit() and int(start) <= 1:
         return True
@@ -99,7 +99,7 @@ def low_ports() -> bool:
 
 
 def sees_owners() -> bool:
-    """Whether this process may see whose sockets are whose (it takes CAP_SYS_PTRACE)."""
+    """Tell whether this process may see whose sockets are whose (it takes CAP_SYS_PTRACE)."""
     try:
         os.listdir("/proc/1/fd")
     except OSError as error:
@@ -117,7 +117,7 @@ def processes() -> Iterator[Tuple[int, str]]:
 
 
 def runs_kubelet() -> bool:
-    """Whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows.
+    """Tell whether a kubelet runs: then NodePorts live in NAT rules, which no socket shows.
 
     A container with the host's network and its own processes cannot see it, but its port.
     """
@@ -135,7 +135,7 @@ def own_processes_only() -> bool:
 
 
 def listening_ports() -> Set[int]:
-    """The TCP ports that anything in this network namespace listens on."""
+    """Give the TCP ports that anything in this network namespace listens on."""
     ports = set()
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in read_text(path).splitlines()[1:]:
@@ -146,7 +146,7 @@ def listening_ports() -> Set[int]:
 
 
 def node_ports() -> Tuple[int, int]:
-    """The range of NodePorts: as a running API server was told, else Kubernetes' default."""
+    """Give the range of NodePorts: as a running API server was told, else Kubernetes' default."""
     for pid, name in processes():
         if name.startswith("kube-apiserver") or name in KUBELETS:
             found = flag_range(read_text("/proc/%d/cmdline" % pid).split("\0"))
@@ -170,7 +170,7 @@ def flag_range(words: List[str]) -> Optional[Tuple[int, int]]:
 
 
 def read_text(path: str) -> str:
-    """A small file of /proc as text; empty where it is gone or may not be read."""
+    """Read a small file of /proc as text; empty where it is gone or may not be read."""
     try:
         with open(path, "rb") as file:
             return file.read().decode("utf-8", "replace")

@@ -36,7 +36,7 @@ class Socket(NamedTuple):
 
 
 def read_table(proto: str, only: Optional[int] = None) -> Iterator[Socket]:
-    """Every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number).
+    """Read every socket of ``tcp``, ``udp`` or ``ipproto`` (there the port is the protocol number).
 
     ``only``: those in this state; the others, thousands of listeners, are not even decoded.
     """
@@ -65,12 +65,12 @@ def _read_endpoint(text: str) -> Tuple[str, int]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is reachable from its own host only."""
+    """Tell whether an address is reachable from its own host only."""
     return address.startswith("127.") or address == "::1"
 
 
 def _match_address(bind: str, address: str) -> Optional[str]:
-    """How a socket on ``bind`` concerns ``address``: exact, perhaps, or None. ``loopback`` and
+    """Tell how a socket on ``bind`` concerns ``address``: exact, perhaps, or None. ``loopback`` and
     ``elsewhere``: it holds the port on another address of the same family."""
     same_family = (":" in bind) == (":" in address)
     if bind == address or (bind in WILDCARDS and same_family):
@@ -106,7 +106,7 @@ class PortHolders:
         return None
 
     def is_closing(self, port: int) -> bool:
-        """Whether only old connections (TIME_WAIT ...) keep the port."""
+        """Tell whether only old connections (TIME_WAIT ...) keep the port."""
         return port in self._closing
 
 
@@ -135,7 +135,7 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
 
 
 def _read_sockets(pid: int) -> Tuple[Set[int], bool]:
-    """The inodes of a process's sockets, and whether it let itself be looked into."""
+    """Read the inodes of a process's sockets, and whether it let itself be looked into."""
     folder = "/proc/%d/fd" % pid
     inodes = set()
     try:
@@ -149,7 +149,7 @@ def _read_sockets(pid: int) -> Tuple[Set[int], bool]:
 
 
 def _read_link(path: str) -> str:
-    """Where a link leads; empty where it is gone. Raises PermissionError."""
+    """Tell where a link leads; empty where it is gone. Raises PermissionError."""
     try:
         return os.readlink(path)
     except FileNotFoundError:

@@ -100,7 +100,7 @@ def tell_nameservers(agent: AgentCore, order: NameserversOrder) -> None:
 
 
 def read_servers(path: str) -> List[str]:
-    """The ``nameserver`` lines of a resolv.conf in their order; a missing file has none."""
+    """Read the ``nameserver`` lines of a resolv.conf in their order; a missing file has none."""
     servers: List[str] = []
     try:
         with open(path, encoding="utf-8", errors="replace") as lines:

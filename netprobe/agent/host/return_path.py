@@ -38,7 +38,7 @@ def tell_return_path(agent: AgentCore, order: ReturnPathOrder) -> None:
 
 
 def look_up_return_path(order: ReturnPathOrder) -> ReturnPath:
-    """The return path, or the failure that a packet on it would meet."""
+    """Look up the return path, or the failure that a packet on it would meet."""
     try:
         found = look_up_route(RouteOrder(order.id, order.dst, order.src))
         next_hop = found.gateway or order.dst
@@ -63,7 +63,7 @@ def neighbour(address: str, dev: Optional[str]) -> Optional[str]:
 
 
 def holder(address: str) -> Optional[str]:
-    """The device that has the address."""
+    """Give the device that has the address."""
     family = family_of(address)
     wanted = socket.inet_pton(family, address)
     for body in dump(RTM_GETADDR, _IFADDRMSG.pack(family, 0, 0, 0, 0)):

@@ -49,7 +49,7 @@ class RoundLog:
             self._strangers[Stranger(port, source)] = None
 
     def arrivals(self, wanted: Iterable[int]) -> List[OrderArrivals]:
-        """What was seen of these orders."""
+        """Tell what was seen of these orders."""
         found: List[OrderArrivals] = []
         for order in wanted:
             log = self._orders.get(order)
@@ -64,7 +64,7 @@ class RoundLog:
 
 
 def half_open(ports: Set[int]) -> List[HalfOpen]:
-    """The SYN_RECV entries on these ports.
+    """Give the SYN_RECV entries on these ports.
 
     The SYN arrived here and nobody acknowledged our SYN-ACK: the loss is on the way back.
     """

@@ -76,7 +76,7 @@ def _send_answer(
 
 
 def _keep_asked_address(ancillary: Ancillary) -> Ancillary:
-    """The control message that makes the answer leave from the address that was asked."""
+    """Give the control message that makes the answer leave from the address that was asked."""
     for level, kind, data in ancillary:
         if level == socket.IPPROTO_IP and kind == IP_PKTINFO:
             # in_pktinfo: interface, local address, destination. Only the local address is wanted.

@@ -150,6 +150,6 @@ def _find_holders(block: ListenerBlock, table: PortHolders) -> None:
 
 
 def _list_held_beside(block: ListenerBlock) -> List[HeldPorts]:
-    """The processes that hold ports on other addresses of this host, apart from this one."""
+    """List the processes that hold ports on other addresses of this host, apart from this one."""
     found = held_ports(block.address, block.beside)
     return [item for item in found if item.pid != os.getpid()]

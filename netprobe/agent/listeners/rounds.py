@@ -54,7 +54,7 @@ class ListenerBlock:
         self.failed.setdefault(failure, PortSet()).add(number)
 
     def describe(self, held: List[HeldPorts], beside: List[HeldPorts]) -> ListeningBlock:
-        """The block as ``Listening`` carries it."""
+        """Give the block as ``Listening`` carries it."""
         return ListeningBlock(
             up=PortSet(port.number for port in self.ports).pairs(),
             held=held,
@@ -82,7 +82,7 @@ class ListenerRound:
         self.is_open = True
 
     def ports(self) -> List[ListenerPort]:
-        """Every bound port of the round."""
+        """Give every bound port of the round."""
         return [port for block in self.blocks for port in block.ports]
 
     def arrived(self, port: ListenerPort, data: bytes, source: str) -> Optional[LoggedReply]:

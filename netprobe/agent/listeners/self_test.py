@@ -143,7 +143,7 @@ class SelfDial:
 
 
 def _choose_target(port: ListenerPort) -> str:
-    """The probed address; where the host lacks it (NAT), its loopback."""
+    """Choose the probed address; where the host lacks it (NAT), its loopback."""
     if not port.block.nat:
         return port.block.address
     return "::1" if ":" in port.block.address else "127.0.0.1"

@@ -17,17 +17,17 @@ SocketOption = Tuple[int, int, Union[int, bytes]]
 
 
 def family_of(address: str) -> int:
-    """The family of an IP address in text."""
+    """Give the family of an IP address in text."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def wildcard(address: str) -> str:
-    """The wildcard of an address's family."""
+    """Give the wildcard of an address's family."""
     return "::" if ":" in address else "0.0.0.0"
 
 
 def has_address(address: str) -> bool:
-    """Whether this host has the address now (a NAT address it has not)."""
+    """Tell whether this host has the address now (a NAT address it has not)."""
     sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
     try:
         sock.bind((address, 0))
@@ -41,7 +41,7 @@ def has_address(address: str) -> bool:
 
 
 def bind_tcp(address: str, port: int, reuse: bool) -> socket.socket:
-    """A TCP listener. ``reuse`` only where nothing but old connections keeps the port."""
+    """Bind a TCP listener. ``reuse`` only where nothing but old connections keeps the port."""
     options: List[SocketOption] = [(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)]
     if reuse:
         options.append((socket.SOL_SOCKET, socket.SO_REUSEADDR, 1))
@@ -49,7 +49,7 @@ def bind_tcp(address: str, port: int, reuse: bool) -> socket.socket:
 
 
 def bind_udp(address: str, port: int) -> socket.socket:
-    """A UDP listener; on a wildcard it learns which address was asked."""
+    """Bind a UDP listener; on a wildcard it learns which address was asked."""
     asked: Dict[str, SocketOption] = {
         "0.0.0.0": (socket.IPPROTO_IP, IP_PKTINFO, 1),
         "::": (socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1),
@@ -59,7 +59,7 @@ def bind_udp(address: str, port: int) -> socket.socket:
 
 
 def bind_raw(address: str, number: int) -> socket.socket:
-    """A raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
+    """Bind a raw socket that receives an IP protocol for this address (CAP_NET_RAW)."""
     return _bind_socket(address, 0, socket.SOCK_RAW, number, [])
 
 
@@ -84,5 +84,5 @@ def _bind_socket(
 
 
 def peer(address: Tuple[Any, ...]) -> str:
-    """The text of a peer's address as ``accept`` and ``recvfrom`` give it, without a scope."""
+    """Give the text of a peer's address as ``accept`` and ``recvfrom`` give it, without a scope."""
     return str(address[0]).partition("%")[0]

@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
 
 
 def program(wanted: Wanted) -> bytes:
-    """The filter. The packet starts at its network header (SOCK_DGRAM).
+    """Give the filter. The packet starts at its network header (SOCK_DGRAM).
 
     Ports are held against their outermost ends only; the exact look is Python's.
     """

@@ -64,7 +64,7 @@ class QueuedError(NamedTuple):
         return self.origin in (ORIGIN_ICMP, ORIGIN_ICMP6) and self.offender is not None
 
     def fact(self) -> Optional[IcmpFact]:
-        """The error as it goes over the wire."""
+        """Give the error as it goes over the wire."""
         if not self.is_icmp or self.offender is None:
             return None
         return IcmpFact(self.type, self.code, self.offender, self.ttl)
@@ -100,7 +100,7 @@ def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
 
 
 def about(errors: List[QueuedError], to: str, port: Optional[int]) -> Optional[QueuedError]:
-    """The first error that is about a packet of ours to this destination, ICMP before local.
+    """Give the first error that is about a packet of ours to this destination, ICMP before local.
 
     The destination is checked because a socket that is used again, and any raw socket, also holds
     the errors of other flows.
@@ -179,7 +179,7 @@ def _read_cause(ancillary: Tuple[Tuple[int, int, bytes], ...]) -> Optional[Conne
 
 
 def ttl_of(ancillary: Sequence[Tuple[int, int, bytes]]) -> Optional[int]:
-    """The TTL or hop limit that the kernel put beside a received packet."""
+    """Give the TTL or hop limit that the kernel put beside a received packet."""
     for level, kind, data in ancillary:
         if (level, kind) in _TTL:
             return int(_INT.unpack_from(data)[0])

@@ -80,7 +80,7 @@ def echo_request(family: int, number: int, sequence: int, payload: bytes) -> byt
 
 
 def checksum(data: bytes) -> int:
-    """The Internet checksum of RFC 1071."""
+    """Give the Internet checksum of RFC 1071."""
     if len(data) % 2:
         data += b"\0"
     # 2**16 is 1 modulo 65535: the remainder is the sum of the words with its carries added. Only
@@ -103,7 +103,7 @@ def read_echo_reply(family: int, kind: str, data: bytes) -> Optional[Tuple[int, 
 
 
 def quoted_sequence(data: bytes) -> Optional[int]:
-    """The sequence number of our own request, as an ICMP error quotes it."""
+    """Give the sequence number of our own request, as an ICMP error quotes it."""
     if len(data) < HEADER_BYTES:
         return None
     return int(_HEADER.unpack_from(data)[4])

@@ -14,12 +14,12 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 
 def ask(kind: int, body: bytes) -> bytes:
-    """The body of the only answer. Raises OSError with the kernel's errno."""
+    """Give the body of the only answer. Raises OSError with the kernel's errno."""
     return next(_read_answers(kind, NLM_F_REQUEST, body))
 
 
 def dump(kind: int, body: bytes) -> Iterator[bytes]:
-    """The bodies of all entries. Raises OSError with the kernel's errno."""
+    """Give the bodies of all entries. Raises OSError with the kernel's errno."""
     return _read_answers(kind, NLM_F_REQUEST | NLM_F_DUMP, body)
 
 
@@ -45,7 +45,7 @@ def _read_answers(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """One attribute as requests carry it."""
+    """Give one attribute as requests carry it."""
     return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value
 
 

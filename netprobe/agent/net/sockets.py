@@ -44,26 +44,26 @@ class ProbeTarget(NamedTuple):
     source: Optional[str]
 
     def sockaddr(self, port: int) -> Tuple[Any, ...]:
-        """The address of one port, as the socket module wants it."""
+        """Give the address of one port, as the socket module wants it."""
         if self.family == socket.AF_INET6:
             return (self.address, port, 0, self.scope)
         return (self.address, port)
 
     def source_sockaddr(self, port: int) -> Tuple[Any, ...]:
-        """The source address with a port of our own; 0: any."""
+        """Give the source address with a port of our own; 0: any."""
         if self.family == socket.AF_INET6:
             return (self.source, port, 0, self.scope)
         return (self.source, port)
 
     def addresses(self, ports: Sequence[int]) -> List[Tuple[Any, ...]]:
-        """The addresses of many ports."""
+        """Give the addresses of many ports."""
         if self.family == socket.AF_INET6:
             return list(zip(repeat(self.address), ports, repeat(0), repeat(self.scope)))
         return list(zip(repeat(self.address), ports))
 
 
 def target_of(destination: str, source: Optional[str]) -> ProbeTarget:
-    """The target of literal addresses; raises OSError where one is none."""
+    """Give the target of literal addresses; raises OSError where one is none."""
     # As bytes: for text Python would first load its IDNA tables.
     literal = destination.encode("ascii")
     found = socket.getaddrinfo(literal, 0, 0, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
@@ -98,7 +98,7 @@ def open_probe(
 
 
 def is_own(target: ProbeTarget) -> bool:
-    """Whether the destination is an address of this host; True where that is not certain."""
+    """Tell whether the destination is an address of this host; True where that is not certain."""
     try:
         sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
     except OSError:
@@ -129,12 +129,12 @@ def forbid_fragments(sock: socket.socket) -> None:
 
 
 def padded(request: bytes, family: int, size: int, header: int) -> bytes:
-    """The request with zeros behind it, so that the IP packet has ``size`` bytes in all."""
+    """Give the request with zeros behind it, so that the IP packet has ``size`` bytes in all."""
     return request + bytes(max(0, size - IP_HEADER[family] - header - len(request)))
 
 
 def set_ttl(sock: socket.socket, ttl: int) -> None:
-    """How many routers the packets of this socket may pass."""
+    """Tell how many routers the packets of this socket may pass."""
     set_ip_option(sock, socket.IP_TTL, socket.IPV6_UNICAST_HOPS, ttl)
 
 
@@ -148,12 +148,12 @@ def close_with_reset(sock: socket.socket) -> None:
 
 
 def tcp_socket_limit() -> int:
-    """How many sockets the TCP engine may hold, out of the soft limit as it is now."""
+    """Tell how many sockets the TCP engine may hold, out of the soft limit as it is now."""
     return max(LEAST_FILES, min(MOST_FILES, int((file_limit() - RESERVED_FILES) * TCP_SHARE)))
 
 
 def file_limit() -> int:
-    """The soft limit of open files as it is now."""
+    """Give the soft limit of open files as it is now."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 

@@ -21,7 +21,7 @@ _FIELDS = (
 
 
 def tcp_facts(sock: socket.socket) -> Dict[str, int]:
-    """The facts that this kernel has; a field that it lacks is not there."""
+    """Give the facts that this kernel has; a field that it lacks is not there."""
     try:
         raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
     except OSError:

@@ -104,7 +104,7 @@ class RunningOrder:
             count -= 1
 
     def is_taken(self) -> bool:
-        """Whether there is nothing to start just now."""
+        """Tell whether there is nothing to start just now."""
         return not self._fresh and not self.again
 
     def flush_outcomes(self, now: float) -> None:
@@ -152,7 +152,7 @@ class TurnScheduler:
         self.add(order)
 
     def rotate_orders(self) -> Iterator[Any]:
-        """Every order once, so that one large order does not hold up the others."""
+        """Give every order once, so that one large order does not hold up the others."""
         for _ in range(len(self.queue)):
             order = self.queue[0]
             self.queue.rotate(-1)

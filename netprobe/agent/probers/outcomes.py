@@ -27,7 +27,7 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
     elapsed_ms: Optional[int] = None,
     mtu: Optional[int] = None,
 ) -> OutcomeKind:
-    """One kind of outcome; how many packets silence took is added when it is sent."""
+    """Give one kind of outcome; how many packets silence took is added when it is sent."""
     return OutcomeKind(op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu, None)
 
 
@@ -144,7 +144,7 @@ def fold_destinations(spans: List[Span]) -> List[EchoRun]:
 
 
 def _is_one_run(spans: List[Span]) -> bool:
-    """Whether they are all neighbours of one kind: the usual case, and told quickly."""
+    """Tell whether they are all neighbours of one kind: the usual case, and told quickly."""
     nexts = [span[1] + 1 for span in spans]
     return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
@@ -157,7 +157,7 @@ def _make_run(spans: List[Span]) -> OutcomeRun:
 
 
 def _find_median(rtts: List[Tuple[int, int]]) -> Optional[int]:
-    """The middle one of sorted (round trip, how often)."""
+    """Find the middle one of sorted (round trip, how often)."""
     ports = sum(count for _, count in rtts) // 2
     for rtt_us, count in rtts:
         ports -= count

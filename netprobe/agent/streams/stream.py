@@ -89,7 +89,7 @@ class AgentStream:
         return sock
 
     def _is_connecting(self, sock: socket.socket, left: Optional[bool] = None) -> bool:
-        """Whether the connect is still out; else how it ended is reported."""
+        """Tell whether the connect is still out; else how it ended is reported."""
         code = sock.connect_ex(self._to)
         if code in IN_PROGRESS:
             return True

@@ -40,7 +40,7 @@ def _read_message(values: Any, known: Dict[str, Any]) -> Any:
 
 
 def read_record(record: Any, values: Any) -> Any:
-    """A record from the list of its values. Raises ValueError."""
+    """Read a record from the list of its values. Raises ValueError."""
     if record not in _readers:
         _readers[record] = _record_reader(record)
     return _readers[record](values)
@@ -65,7 +65,7 @@ def _record_reader(record: Any) -> Reader:
 
 
 def _make_reader(shape: Any) -> Reader:
-    """What checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
+    """Tell what checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
     arguments: Tuple[Any, ...] = getattr(shape, "__args__", None) or ()
     origin = getattr(shape, "__origin__", shape)
     if _NONE in arguments:

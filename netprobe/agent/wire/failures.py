@@ -101,7 +101,7 @@ PERMISSION = frozenset((errno.EPERM, errno.EACCES))
 
 
 def name_of(number: Optional[int]) -> str:
-    """The failure that an errno stands for; what we do not know keeps the errno's own name."""
+    """Give the failure that an errno stands for; what we do not know keeps the errno's own name."""
     known = ERRNO_NAMES.get(number)  # type: ignore[arg-type]  # None is no key and is unknown
     if known is not None:
         return known
@@ -109,12 +109,12 @@ def name_of(number: Optional[int]) -> str:
 
 
 def is_transient(number: Optional[int]) -> bool:
-    """Whether an errno only says that our own host is short of something just now."""
+    """Tell whether an errno only says that our own host is short of something just now."""
     return number in SHORT_OF or number == errno.EAGAIN
 
 
 def until_error(results: Iterator[Any]) -> List[Any]:
-    """What an iterator gives before it raises OSError: ``map`` of a system call, say."""
+    """Tell what an iterator gives before it raises OSError: ``map`` of a system call, say."""
     done: List[Any] = []
     try:
         for each in results:

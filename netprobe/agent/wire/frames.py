@@ -31,12 +31,12 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=_encode_bytes)
 
 
 def encode_message(message: Any) -> bytes:
-    """One message as JSON: its kind, then its fields in the order of their definition."""
+    """Give one message as JSON: its kind, then its fields in the order of their definition."""
     return _ENCODER.encode((type(message).__name__, *message)).encode("utf-8")
 
 
 def encode_frame(message: Any) -> bytes:
-    """One message as a frame: its length, then its JSON."""
+    """Give one message as a frame: its length, then its JSON."""
     body = encode_message(message)
     return _LENGTH.pack(len(body)) + body
 

@@ -36,12 +36,12 @@ def pack_nonce(order: int, port: int, attempt: int) -> bytes:
 
 
 def read_nonce(nonce: bytes) -> Nonce:
-    """The order, port and attempt that a nonce was made of."""
+    """Read the order, port and attempt that a nonce was made of."""
     return Nonce(*_NONCE.unpack(nonce))
 
 
 def request_mac(key: bytes, nonce: bytes) -> bytes:
-    """The MAC that a request carries, so that listeners answer only this run's probes."""
+    """Give the MAC that a request carries, so that listeners answer only this run's probes."""
     return blake2b(b"q" + nonce, key=key, digest_size=MAC_BYTES).digest()
 
 
@@ -72,7 +72,7 @@ class Template:
         self.answer_mac_at = 0
 
     def fill(self, key: bytes, nonce: bytes) -> bytes:
-        """The request for one nonce, as it goes out."""
+        """Give the request for one nonce, as it goes out."""
         if self.nonce_at is None:
             return self.request
         out = bytearray(self.request)
@@ -96,7 +96,7 @@ class Template:
         return nonce
 
     def reply(self, key: bytes, nonce: bytes, host: int, port: int, request: bytes) -> bytes:
-        """The answer to a genuine request at a port; only where the template has one."""
+        """Give the answer to a genuine request at a port; only where the template has one."""
         assert self.answer is not None
         out = bytearray(self.answer)
         for to, start, length in self.answer_copies:
@@ -121,7 +121,7 @@ class Template:
 
 
 def number_template(number: int, template: Template) -> NumberedTemplate:
-    """A template as it crosses the wire, under the number that orders name it by."""
+    """Give a template as it crosses the wire, under the number that orders name it by."""
     answer = None
     if template.answer is not None:
         answer = AnswerShape(
@@ -135,7 +135,7 @@ def number_template(number: int, template: Template) -> NumberedTemplate:
 
 
 def template_of(item: NumberedTemplate) -> Template:
-    """The template that ``number_template`` made an item of."""
+    """Give the template that ``number_template`` made an item of."""
     template = Template(item.request, item.nonce_at, item.mac_at)
     if item.answer is not None:
         template.answer = item.answer.content

@@ -16,7 +16,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def parse_address(raw: object) -> Address:
-    """An address or a name; ValueError with a sentence where it is neither."""
+    """Parse an address or a name; ValueError with a sentence where it is neither."""
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = text_of(raw)
     if not isinstance(raw, str):
@@ -29,7 +29,7 @@ def parse_address(raw: object) -> Address:
 
 
 def parse_ip(raw: object) -> Address:
-    """An IPv4 or IPv6 address and nothing else."""
+    """Parse an IPv4 or IPv6 address and nothing else."""
     address = parse_address(raw)
     if address.family is None:
         raise ValueError(f"{quoted(raw)} is a name, expected an IPv4 or IPv6 address")
@@ -37,7 +37,7 @@ def parse_ip(raw: object) -> Address:
 
 
 def _of_one_host(address: IPAddress, text: str) -> Address:
-    """The address, unless no host can be probed at it."""
+    """Give the address, unless no host can be probed at it."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped:
             raise ValueError(f"{quoted(text)} is IPv4 inside IPv6, expected {address.ipv4_mapped}")

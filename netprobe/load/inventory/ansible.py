@@ -81,7 +81,7 @@ def _last_words(output: bytes) -> str:
 
 
 def _all_hosts(listing: AnsibleVars) -> list[str]:
-    """Every host once, in the order in which the groups list them."""
+    """Give every host once, in the order in which the groups list them."""
     groups = [group for group in listing if group != "_meta"]
     return list(
         dict.fromkeys(host for group in groups for host in _names_in_group(listing, group, "hosts"))
@@ -89,7 +89,7 @@ def _all_hosts(listing: AnsibleVars) -> list[str]:
 
 
 def _groups_by_host(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
-    """The groups of every host: its own, and all groups that these are children of."""
+    """Give the groups of every host: its own, and all groups that these are children of."""
     found: dict[str, tuple[str, ...]] = {}
     for group in listing:
         if group not in ("_meta", "all", "ungrouped"):
@@ -128,7 +128,7 @@ class _HostReader:
     notes: list[str]
 
     def host(self, roles: tuple[str, ...]) -> Host | None:
-        """The host, or None after a problem was noted."""
+        """Give the host, or None after a problem was noted."""
         target = str(self._first_variable("ansible_host", "ansible_ssh_host") or self.name)
         addresses = self._read_addresses(target)
         if not addresses:

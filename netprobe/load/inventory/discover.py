@@ -26,7 +26,7 @@ _OUR_KEYS = {"hosts", "settings", "defaults"}
 
 
 def load_inventory(paths: Sequence[str]) -> Inventory:
-    """One inventory of all files; FileErrors with every problem of all of them."""
+    """Load one inventory of all files; FileErrors with every problem of all of them."""
     problems: list[Problem] = []
     inventory = read_inventories(paths, problems)
     if problems:
@@ -50,7 +50,7 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
 
 
 def is_ansible(path: str) -> bool:
-    """Whether Ansible must read it: a directory, a program, INI, or YAML that is not ours."""
+    """Tell whether Ansible must read it: a directory, a program, INI, or YAML that is not ours."""
     if Path(path).is_dir():
         return True
     raw = read_bytes(path, [], path)

@@ -37,7 +37,7 @@ def loopback_notes(hosts: Sequence[Host]) -> list[str]:
 
 
 def is_loopback(address: Address) -> bool:
-    """Whether every host means itself by this address or name."""
+    """Tell whether every host means itself by this address or name."""
     if address.family is not None:
         return ipaddress.ip_address(address.text).is_loopback
     name = address.text.lower().removesuffix(".")
@@ -45,7 +45,7 @@ def is_loopback(address: Address) -> bool:
 
 
 def is_one_machine(hosts: Sequence[Host]) -> bool:
-    """Whether all agents are on the machine that netprobe runs on, as a lab's are."""
+    """Tell whether all agents are on the machine that netprobe runs on, as a lab's are."""
     kinds = {host.vantage.kind for host in hosts}
     elsewhere = (host for host in hosts if host.vantage.kind == "command")
     inside = all(is_loopback(address) for host in elsewhere for address in host.addresses)

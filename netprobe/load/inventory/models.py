@@ -14,7 +14,7 @@ from netprobe.load.yaml.wording import quoted, what_it_is
 
 
 def _check_argument(raw: object) -> str:
-    """A word of a command line; numbers are taken as they are written."""
+    """Check a word of a command line; numbers are taken as they are written."""
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = text_of(raw)
     if not isinstance(raw, str):

@@ -13,7 +13,7 @@ from netprobe.model.matrix import Condition, Matrix, Requirement, Role, Waiver, 
 
 
 def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> Matrix:
-    """The matrix of a file without problems; ``base`` is the one that it extends."""
+    """Build the matrix of a file without problems; ``base`` is the one that it extends."""
     start = base or Matrix(name, "", {}, {}, ())
     overridden = (
         replace(old, **_given_keys(file.override[old.id], settings))
@@ -51,7 +51,7 @@ def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
 def _given_keys(
     file: ChangeFile, settings: Known
 ) -> dict[str, Any]:  # Any: arguments of Requirement
-    """The keys that the file has, as the model wants them."""
+    """Give the keys that the file has, as the model wants them."""
     given: dict[str, Any] = {}
     for key in file.model_fields_set - {"id"}:
         value = getattr(file, key)
@@ -69,7 +69,7 @@ def _given_keys(
 
 
 def _build_condition(raw: Mapping[str, object], settings: Known) -> Condition:
-    """A condition that was checked, typed by its settings."""
+    """Build a condition that was checked, typed by its settings."""
     terms = []
     for name, wanted in raw.items():
         setting = settings[name]

@@ -19,7 +19,7 @@ def bundled_folder() -> Path:
 
 
 def bundled_names() -> tuple[str, ...]:
-    """The names that ``--matrix NAME`` knows, sorted."""
+    """Give the names that ``--matrix NAME`` knows, sorted."""
     return tuple(sorted(path.stem for path in bundled_folder().glob("*.yaml")))
 
 

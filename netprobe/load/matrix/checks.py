@@ -207,14 +207,14 @@ class Checks:
                 self._check_probe(path, {**kept, **body})
 
     def _list_items(self, path: Place) -> list[tuple[Place, object]]:
-        """The items of a list with their places; nothing where it is no list."""
+        """List the items of a list with their places; nothing where it is no list."""
         raw = self.document.get(path)
         items = raw if isinstance(raw, list) else ()
         return [((*path, index), item) for index, item in enumerate(items)]
 
 
 def _find_circle(start: str, implies: Mapping[str, Collection[str]]) -> list[str]:
-    """The way from a role back to itself, or nothing."""
+    """Find the way from a role back to itself, or nothing."""
     ways = [[start]]
     seen: set[str] = set()
     while ways:

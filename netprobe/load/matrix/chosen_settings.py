@@ -17,7 +17,7 @@ Chosen = tuple[ChosenMatrix, ...]
 def choose(
     matrices: Sequence[Matrix], inventory: Inventory, sets: Sequence[str]
 ) -> tuple[Chosen, tuple[str, ...]]:
-    """Every matrix with its settings, and notes for the reader.
+    """Choose every matrix with its settings, and notes for the reader.
 
     Raises FileErrors with every bad value of the inventory and of ``sets`` (``KEY=VALUE`` or
     ``MATRIX:KEY=VALUE``) at once. The last of several ``--set`` for one key wins.

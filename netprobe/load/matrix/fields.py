@@ -38,7 +38,7 @@ def port_entry(raw: object) -> PortEntry:
 
 
 def ip_protocol(raw: object) -> int:
-    """The number of an IP protocol that is neither TCP, UDP nor ICMP."""
+    """Give the number of an IP protocol that is neither TCP, UDP nor ICMP."""
     if isinstance(raw, str):
         number = _PROTOCOLS.get(raw.lower())
         hint = f" ({raw.lower()} is {number})" if number else ""
@@ -105,7 +105,7 @@ def _check_not_empty(text: str) -> str:
 
 
 def _check_date(text: str) -> str:
-    """A date such as 2027-01-31, and no other spelling of one."""
+    """Check a date such as 2027-01-31, and no other spelling of one."""
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             raise ValueError(text)

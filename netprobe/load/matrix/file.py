@@ -60,7 +60,7 @@ class _Shelf:
         self.done: dict[Path, Matrix | None] = {}
 
     def find_file(self, given: str) -> str | None:
-        """The file behind ``--matrix``; None after a problem was noted."""
+        """Find the file behind ``--matrix``; None after a problem was noted."""
         try:
             return given if is_path(given) else str(bundled_path(given))
         except RequestError as error:
@@ -68,7 +68,7 @@ class _Shelf:
             return None
 
     def matrix(self, path: str, chain: tuple[Path, ...]) -> Matrix | None:
-        """The matrix of a file; None where it, or what it extends, has problems."""
+        """Give the matrix of a file; None where it, or what it extends, has problems."""
         key = Path(path).absolute()
         if key not in self.done:
             before = len(self.problems)
@@ -133,7 +133,7 @@ class _Shelf:
 
 
 def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:
-    """The name that the file gives, else the extended matrix's name and the file's stem."""
+    """Choose the name that the file gives, else the extended matrix's name and the file's stem."""
     if file.name:
         return file.name
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem)

@@ -21,7 +21,7 @@ Term = str | bool | int
 
 
 def parse(kind: SettingType, values: Values, raw: object) -> SettingValue:
-    """A value that stands in a file."""
+    """Parse a value that stands in a file."""
     return _PARSERS[kind](values, raw)
 
 
@@ -41,7 +41,7 @@ def parse_text(setting: Setting, text: str) -> SettingValue:
 
 
 def parse_term(setting: Setting, raw: object) -> Term:
-    """One value that satisfies a condition; for a version setting that is a range."""
+    """Parse one value that satisfies a condition; for a version setting that is a range."""
     if setting.type == "list":
         return _check_known(setting.values, _read_text(raw))
     if setting.type == "version":

@@ -37,7 +37,7 @@ class _SettingReader:
     body: Mapping[str, object]
 
     def read_new(self, name: str) -> Setting | None:
-        """A setting that is new in this file."""
+        """Read a setting that is new in this file."""
         kind = self._read_type()
         values = self._read_values(kind) if kind else None
         if kind is None or values is None:

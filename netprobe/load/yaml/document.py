@@ -43,12 +43,12 @@ class Document:
         return self.root.value
 
     def get(self, path: Path) -> object:
-        """The value that ``path`` leads to; None where it leads nowhere."""
+        """Give the value that ``path`` leads to; None where it leads nowhere."""
         node, rest = self._walk_to(path)
         return None if rest else node.value
 
     def items(self, path: Path) -> dict[str, object]:
-        """The mapping that ``path`` leads to; an empty one where it leads to anything else."""
+        """Give the mapping that ``path`` leads to; an empty one where it leads to anything else."""
         value = self.get(path)
         return value if isinstance(value, dict) else {}
 
@@ -94,13 +94,13 @@ def problem_at(place: str, text: str) -> Problem:
 
 
 def kind_of(schema: object) -> str | None:
-    """The kind that the ``schema:`` line names (``matrix``, ``inventory`` ...), or None."""
+    """Give the kind that the ``schema:`` line names (``matrix``, ``inventory`` ...), or None."""
     match = _SCHEMA.match(schema) if isinstance(schema, str) else None
     return match[1] if match else None
 
 
 def check_header(document: Document, kind: str) -> bool:
-    """Whether the rest of the file is worth checking as this kind."""
+    """Tell whether the rest of the file is worth checking as this kind."""
     path = ("schema",)
     schema = document.get(path)
     expected = f"netprobe.{kind}/{VERSION}"

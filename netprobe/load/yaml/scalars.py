@@ -47,7 +47,7 @@ Scalar = None | bool | int | float | str
 
 
 def read(tag: str, text: str) -> Scalar:
-    """The value of a scalar with this tag; ValueError where the text does not fit the tag."""
+    """Read the value of a scalar with this tag; ValueError where the text does not fit the tag."""
     if tag == TAG + "str":
         return text
     if len(text) > MAX_DIGITS:
@@ -59,7 +59,7 @@ def read(tag: str, text: str) -> Scalar:
 
 
 def text_of(value: object) -> str:
-    """A scalar as it was written in the file."""
+    """Give a scalar as it was written in the file."""
     if isinstance(value, Integer | Decimal):
         return value.text
     if isinstance(value, bool):

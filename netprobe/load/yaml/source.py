@@ -45,7 +45,7 @@ def read_document(path: str, problems: list[Problem], name: str | None = None) -
 
 
 def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
-    """The file's bytes; a file that cannot be read is a problem."""
+    """Read the file's bytes; a file that cannot be read is a problem."""
     try:
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
@@ -215,7 +215,7 @@ class _Parser:
         return self.made[key]
 
     def _make_scalar(self, node: yaml.ScalarNode) -> Node:
-        """A scalar's value by the rules of YAML 1.2."""
+        """Make a scalar's value by the rules of YAML 1.2."""
         mark = _mark_of(node)
         try:
             return Node(scalars.read(node.tag, node.value), mark)
@@ -235,7 +235,7 @@ class _Parser:
         return made
 
     def _make_mapping(self, node: yaml.Node) -> Node:
-        """A mapping with text keys, each of them once."""
+        """Make a mapping with text keys, each of them once."""
         if node.tag != scalars.TAG + "map":
             self._add_meaningless_tag(node)
         made = Node({}, _mark_of(node))

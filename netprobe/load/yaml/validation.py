@@ -35,7 +35,7 @@ Model = TypeVar("Model", bound=FileModel)
 
 
 def check_name(text: str) -> str:
-    """A name that can be given on the command line as it is."""
+    """Check a name that can be given on the command line as it is."""
     if not re.fullmatch(_NAME, text):
         expected = 'expected letters, digits, "-", "_" and "."'
         raise ValueError(f"{quoted(text)} is no name, {expected}")
@@ -62,7 +62,7 @@ Value = Annotated[Any, WithJsonSchema(_VALUE_SCHEMA)]
 
 
 def validate(model: type[Model], document: Document) -> Model | None:
-    """The document as a model, or None and a problem for everything that does not fit.
+    """Give the document as a model, or None and a problem for everything that does not fit.
 
     ``check_header`` judges the ``schema:`` line.
     """
@@ -98,12 +98,12 @@ def _word_missing_key(model: type[FileModel], path: Path) -> str:
 
 
 def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields by the keys that a file has."""
+    """Give the fields by the keys that a file has."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """The model of the mapping at a place.
+    """Give the model of the mapping at a place.
 
     A step into a list or a free mapping is an index or a name, never a key of a model: a host may
     be called ``address``.

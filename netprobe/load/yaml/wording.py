@@ -21,7 +21,7 @@ def quoted(value: object) -> str:
 
 
 def what_it_is(value: object) -> str:
-    """The value in the file, for "X, expected Y": ``5 is a number``, ``this is a list`` ..."""
+    """Give the value in the file, for "X, expected Y": ``5 is a number``, ``this is a list`` ..."""
     if value is None:
         return "nothing stands here"
     if isinstance(value, bool):
@@ -51,7 +51,7 @@ def unknown(kind: str, name: str, known: Collection[str]) -> str:
 
 
 def instead_of(name: str, known: Collection[str]) -> str:
-    """The names that were probably meant, else all known names."""
+    """Give the names that were probably meant, else all known names."""
     near = nearest(name, known)
     if not known:
         return "expected none: there are none here"

@@ -42,12 +42,12 @@ class ProbeReply:
     own_port: int | None = None
 
     def offenders(self) -> Iterator[str]:
-        """The senders of the ICMP errors that came back."""
+        """Give the senders of the ICMP errors that came back."""
         return (row.kind.icmp.offender for row in self.rows if row.kind.icmp is not None)
 
 
 def read_outcomes(answer: ProbeOutcomes) -> Iterator[PortOutcome]:
-    """The runs of an answer, each with its kind."""
+    """Read the runs of an answer, each with its kind."""
     for run in answer.runs:
         yield PortOutcome(run.first, run.last, answer.kinds[run.kind], run.rtt_us, run.looks)
 
@@ -70,7 +70,7 @@ class Reader:
     blind: bool = False
 
     def read(self, rows: Iterable[PortOutcome]) -> Iterator[tuple[PortOutcome, Outcome]]:
-        """Every run of ports with its outcome."""
+        """Read every run of ports with its outcome."""
         for row in rows:
             yield row, self._read_row(row)
 

@@ -41,7 +41,7 @@ class EchoBatches:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def probe(self, order: EchoOrder) -> Rows:
-        """The outcome of an echo order with one destination. Raises AgentError."""
+        """Give the outcome of an echo order with one destination. Raises AgentError."""
         key = _common_part(order)
         batch = self._gathering.get(key)
         if batch is None or len(batch.orders) >= MOST:
@@ -72,7 +72,7 @@ class EchoBatches:
 
 
 def join_orders(orders: Sequence[EchoOrder]) -> EchoOrder:
-    """One order for the destinations of all; it has the first one's id."""
+    """Give one order for the destinations of all; it has the first one's id."""
     return orders[0]._replace(dsts=[dst for order in orders for dst in order.dsts])
 
 
@@ -84,7 +84,7 @@ def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
 
 
 def _common_part(order: EchoOrder) -> str:
-    """The properties that orders of a batch share; addresses share family and interface."""
+    """Give the properties that orders of a batch share; addresses share family and interface."""
     (dst,) = order.dsts
     return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
 

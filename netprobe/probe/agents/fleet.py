@@ -57,11 +57,11 @@ class Fleet:
             self._starts.append(asyncio.create_task(self._start_one(agent, key, share)))
 
     def agent(self, host: Host) -> AgentMethods:
-        """The agent of a host, in whatever state it is."""
+        """Give the agent of a host, in whatever state it is."""
         return self._agents[host.name]
 
     def hosts(self) -> list[Host]:
-        """Every host of the run."""
+        """Give every host of the run."""
         return [agent.host for agent in self._agents.values()]
 
     def name_of(self, index: int) -> str | None:
@@ -74,7 +74,7 @@ class Fleet:
         await asyncio.gather(*self._starts)
 
     def links(self) -> list[AgentLink]:
-        """Every agent that is there now."""
+        """Give every agent that is there now."""
         agents = self._agents.values()
         return [agent.link for agent in agents if agent.link is not None and agent.alive]
 

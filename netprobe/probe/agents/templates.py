@@ -20,21 +20,21 @@ class Templates:
         self._items: list[NumberedTemplate] = []
 
     def listener(self, protocol: Protocol, transport: str, family: int) -> int:
-        """The number of the request that a listener of ours knows, with nonce and MAC."""
+        """Give the number of the request that a listener of ours knows, with nonce and MAC."""
         key = (protocol.name, transport, family)
         return self._number_template(key, lambda: protocol.template(transport, family))
 
     def service(self, protocol: Protocol, transport: str, family: int) -> int:
-        """The number of what a live service is asked; EMPTY where nothing safe can be sent."""
+        """Give the number of what a live service is asked; EMPTY where nothing safe can be sent."""
         request = protocol.service_request(transport, family)
         return EMPTY if request is None else self.request(request)
 
     def request(self, request: bytes) -> int:
-        """The number of bytes that go out as they are."""
+        """Give the number of bytes that go out as they are."""
         return self._number_template((request,), lambda: Template(request, None, None))
 
     def after(self, known: int) -> list[NumberedTemplate]:
-        """The templates above the first ``known`` ones, as the wire carries them."""
+        """Give the templates above the first ``known`` ones, as the wire carries them."""
         return self._items[known:]
 
     def _number_template(self, key: tuple[object, ...], make: Callable[[], Template]) -> int:

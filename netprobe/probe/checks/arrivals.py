@@ -101,7 +101,7 @@ def _make_witness(seen: Observation, item: OrderArrivals) -> Witness:
 
 
 def _find_strange_sender(seen: Observation, senders: Iterable[str]) -> str | None:
-    """The first sender that is no address of the source."""
+    """Find the first sender that is no address of the source."""
     own = own_addresses(seen.task.source)
     return next((sender for sender in senders if own and sender not in own), None)
 

@@ -89,7 +89,7 @@ class Capture:
                 self._seen[spot] = await self._agent.stop_capture(number)
 
     def saw(self, seen: Observation) -> Saw:
-        """Whether it saw a probe of this seen (or its answer)."""
+        """Tell whether it saw a probe of this seen (or its answer)."""
         captured = self._seen.get(_spot_of(seen))
         if captured is None:
             return NOTHING
@@ -107,7 +107,7 @@ class Capture:
         return Saw(None if unsure or stranger else False, stranger=stranger)
 
     def _is_others(self, seen: Observation, sport: int) -> bool:
-        """Whether a datagram that came to the source answers another program of that host."""
+        """Tell whether a datagram that came to the source answers another program of that host."""
         arrives = self._answers and not self._outgoing
         known = seen.task.protocol == "udp" and seen.sport is not None
         return arrives and known and sport != seen.sport
@@ -187,7 +187,7 @@ class Captures(Check):
 
 
 def is_lost(seen: Observation) -> bool:
-    """Whether the source got no word, and the packet is not known to have stayed at home."""
+    """Tell whether the source got no word, and the packet is not known to have stayed at home."""
     outcome = seen.outcome
     if outcome is None or outcome.left_host is False or _is_proven(seen):
         return False
@@ -219,7 +219,7 @@ def _is_proven(seen: Observation) -> bool:
 def _join_looks(
     first: Observation, second: Observation, captures: tuple[Capture, Capture, Capture]
 ) -> Observation:
-    """The later look, with the packets of both counted, and what the captures saw of it."""
+    """Give the later look, with the packets of both counted, and what the captures saw of it."""
     outcome = second.outcome
     if outcome is None or first.outcome is None:
         return replace(first, ports=second.ports)

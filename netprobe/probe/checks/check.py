@@ -36,7 +36,7 @@ class Scene:
     round: Round | None = None
 
     def meets(self, need: Need | None) -> bool:
-        """Whether the scene has what a check needs."""
+        """Tell whether the scene has what a check needs."""
         return need is None or (need == "agent") == (self.round is not None)
 
 
@@ -93,7 +93,7 @@ async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -
 def group_by(
     seen: Iterable[Observation], key: Callable[[Observation], Hashable]
 ) -> list[list[Observation]]:
-    """The flows that have the same key, together."""
+    """Give the flows that have the same key, together."""
     groups: dict[Hashable, list[Observation]] = {}
     for one in seen:
         groups.setdefault(key(one), []).append(one)
@@ -115,7 +115,7 @@ async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -
 
 
 def _note_time(one: Observation, check: Check, elapsed_ms: int) -> Observation:
-    """The flow with the check's entry at the end of its trail, and how long the look took."""
+    """Give the flow with the check's entry at the end of its trail, and how long the look took."""
     trail = one.trail
     if not trail or trail[-1].name != check.name:
         trail = (*trail, TrailEntry(check.name))

@@ -112,7 +112,7 @@ def _elapsed_ms(seen: Observation) -> int:
 
 
 def _has_waited(outcome: Outcome) -> bool:
-    """Whether the error came late, as it does for a dead host."""
+    """Tell whether the error came late, as it does for a dead host."""
     elapsed_ms = outcome.elapsed_ms or 0
     # Just after a repeated SYN it may be a refusal for which the first one found no answer left.
     repeated = outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS

@@ -35,7 +35,7 @@ class EgressLook(Check):
 
 
 def _stayed_home(seen: Observation) -> bool:
-    """Whether the packets are known not to have left, and no errno said why."""
+    """Tell whether the packets are known not to have left, and no errno said why."""
     outcome = seen.outcome
     if outcome is None or outcome.operation == "bind":
         return False

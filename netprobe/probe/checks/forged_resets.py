@@ -52,7 +52,7 @@ class ForgedResets(Check):
 
 
 async def is_genuine(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool:
-    """Whether nothing nearer resets this connection when it is asked alone."""
+    """Tell whether nothing nearer resets this connection when it is asked alone."""
     ttl = await _find_ttl(reset.task, group, scene)
     if ttl is None:
         return False
@@ -105,7 +105,7 @@ class _ResetLooks:
         ]
 
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
-        """The ports whose resets arrive with at least this TTL."""
+        """Find the ports whose resets arrive with at least this TTL."""
         found = await self.scene.prober.ask(
             self.task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl
         )
@@ -117,7 +117,7 @@ class _ResetLooks:
         return refused
 
     async def _find_full(self, ports: Ports) -> Ports:
-        """The ports whose resets no router has lowered the TTL of."""
+        """Find the ports whose resets no router has lowered the TTL of."""
         full: Ports = ()
         for ttl in INITIAL_TTLS:
             here = await self._find_refused(ports, ttl)
@@ -131,7 +131,7 @@ class _ResetLooks:
         return full
 
     async def _first_hop_resets(self, ports: Ports) -> bool:
-        """Whether a full TTL can only be the first hop's.
+        """Tell whether a full TTL can only be the first hop's.
 
         A SYN that dies of its TTL there was not for that hop. A router that sets the TTL of all
         that it forwards gives a reset of an unused port a full one, too.
@@ -164,14 +164,14 @@ class _ResetLooks:
 
 
 async def _find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
-    """The TTL of genuine answers: from what was heard already, else asked for."""
+    """Find the TTL of genuine answers: from what was heard already, else asked for."""
     known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
     known = known or await _ask_ttl(task, scene)
     return known[0] if known else None
 
 
 async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
-    """The TTL of an echo reply, or of the answer of a closed UDP port."""
+    """Give the TTL of an echo reply, or of the answer of a closed UDP port."""
     for protocol, ports in (("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
         outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
         found = [ttl for _, one in outcomes if (ttl := genuine_ttl(one)) is not None]
@@ -181,7 +181,7 @@ async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
 
 
 def genuine_ttl(outcome: Outcome | None) -> int | None:
-    """The TTL of an answer that only the address itself gives, where the kernel said it."""
+    """Give the TTL of an answer that only the address itself gives, where the kernel said it."""
     if outcome is None:
         return None
     if outcome.icmp is not None:

@@ -68,14 +68,14 @@ class Intercepted(Check):
 
 
 async def _control_ports_open(task: Task, scene: Scene) -> bool:
-    """Whether two ports that nobody needs accept connections too."""
+    """Tell whether two ports that nobody needs accept connections too."""
     ports = port_sets.normalise((port, port) for port in CONTROL_PORTS[:2])
     answers = await scene.prober.ask(task, "tcp", ports, look_ms=CHECK_MS)
     return bool(answers) and all(one.answer is not None for _, one in answers)
 
 
 async def _count_hops(task: Task, scene: Scene) -> int | None:
-    """The smallest TTL that reaches the address: by echo, else by a closed UDP port."""
+    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port."""
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
     for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
@@ -87,7 +87,7 @@ async def _count_hops(task: Task, scene: Scene) -> int | None:
 
 
 def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
-    """The TTL that reaches the address, as far as a router vouches for it.
+    """Find the TTL that reaches the address, as far as a router vouches for it.
 
     The last router's answer proves that one less does not reach it. Its own probe or answer may be
     lost, and then a larger TTL looks like the first that does.

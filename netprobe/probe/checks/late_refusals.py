@@ -79,7 +79,7 @@ def _is_one_flow(seen: Observation) -> bool:
 
 
 def _add_attempts(late: Observation, before: Observation) -> Observation:
-    """The later answer, with the looks of both."""
+    """Give the later answer, with the looks of both."""
     assert late.outcome is not None
     assert before.outcome is not None
     attempts = late.outcome.attempts + before.outcome.attempts

@@ -100,7 +100,7 @@ class _Ladder:
         self._limit: tuple[int, str] | None = None
 
     async def passes(self, size: int) -> bool:
-        """Whether one size arrives."""
+        """Tell whether one size arrives."""
         return bool(await self._send_sizes([size]))
 
     async def climb(self, needed: int) -> PathMtu:
@@ -165,6 +165,6 @@ def _make_way(observation: Observation, proof: Proof) -> MtuProbe:
 
 
 def _is_witnessed(observation: Observation) -> bool:
-    """An overlay's packet that reached our listener."""
+    """Tell whether it is an overlay's packet that reached our listener."""
     arrived = observation.witness is not None and observation.witness.socket
     return arrived and observation.part.one_way

@@ -69,13 +69,13 @@ def tasks_of(observations: Iterable[Observation]) -> list[Task]:
 
 
 def undecided(seen: Observation, name: str) -> Observation:
-    """The refusal as untested: it proves nothing while the holder of the port changes."""
+    """Give the refusal as untested: it proves nothing while the holder of the port changes."""
     reason, words = CHANGED
     return replace(seen, outcome=None, untested=(reason, words.format(name=name)))
 
 
 def _is_refused(seen: Observation) -> bool:
-    """Whether a port that somebody holds was refused as the kernel refuses a free one."""
+    """Tell whether a port that somebody holds was refused as the kernel refuses a free one."""
     outcome = seen.outcome
     if outcome is None or seen.listener.state != "live":
         return False

@@ -83,7 +83,7 @@ class RateLimits(Check):
 
 
 async def _is_limited(group: list[Observation], scene: Scene) -> bool:
-    """Whether a stopped port answers when it is asked alone."""
+    """Tell whether a stopped port answers when it is asked alone."""
     refused = [seen for seen in group if _is_refused(seen)]
     for spot in _choose_spots(group, refused, SPOKESMEN - 1):
         if any(await _ask_spots(group, [spot], 0.0, scene)):
@@ -193,7 +193,7 @@ class _Pending:
         self.spots = deque(first + rest)
 
     def take(self, size: int) -> list[Spot]:
-        """The next ports to ask; spokesmen are asked few at a time, to be believed."""
+        """Take the next ports to ask; spokesmen are asked few at a time, to be believed."""
         if self.spots[0] in self.runs[self.spots[0]]:
             size = min(size, SMALL_BATCH)
         return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
@@ -217,12 +217,12 @@ class _Pending:
             self.spots = deque(spot for spot in self.spots if self.runs[spot] not in stopped)
 
     def _is_stopped_run(self, spot: Spot) -> bool:
-        """Whether all spokesmen of its run stay stopped: then the run is."""
+        """Tell whether all spokesmen of its run stay stopped: then the run is."""
         speak = self.runs[spot]
         return bool(speak) and all(self.silent.get(one, 0) >= TRIES for one in speak)
 
     def result(self) -> list[Observation]:
-        """The group, cut by what has answered and what there was no time to ask."""
+        """Give the group, cut by what has answered and what there was no time to ask."""
         unasked = self.left.union(self.spots)
         found = []
         for at, seen in enumerate(self.group):
@@ -276,7 +276,7 @@ def _may_be_limited(group: list[Observation], late: bool) -> bool:
 
 
 def _is_late(seen: Observation) -> bool:
-    """An answer that only a second look brought."""
+    """Tell whether it is an answer that only a second look brought."""
     outcome = seen.outcome
     tcp = seen.task.protocol == "tcp"
     return tcp and outcome is not None and outcome.attempts > 1 and not _is_stopped(seen)

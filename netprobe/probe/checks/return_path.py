@@ -54,7 +54,7 @@ class ReturnPathLook(Check):
 async def with_ways_back(
     silent: list[Observation], round_: Iterable[Observation], agent: AgentMethods, fleet: Fleet
 ) -> list[Observation]:
-    """The silent observations, with what keeps the destination from answering them.
+    """Give the silent observations, with what keeps the destination from answering them.
 
     ``round_`` are all observations of the round: a host has an address if one of our listeners is
     bound to it.
@@ -102,7 +102,7 @@ def _pair_with_sender(seen: Observation) -> tuple[str, str, str | None]:
 async def _ask_way_back(
     seen: Observation, translated: str | None, own: set[str], agent: AgentMethods, fleet: Fleet
 ) -> ReturnPath | None:
-    """The destination's way to the address that the packets come from; None: nobody could say.
+    """Give the destination's way to the address that the packets come from; None: nobody could say.
 
     ``translated``: an address that other packets of the source came from.
     """
@@ -140,7 +140,7 @@ def _join_way(seen: Observation, way: ReturnPath | None) -> Observation:
 
 
 def _with_reverse_path(witness: Witness, way: ReturnPath) -> Witness:
-    """The witness with the device by which the request was, or may have been, filtered.
+    """Give the witness with the device by which the request was, or may have been, filtered.
 
     Without a capture the device that has the probed address is the likeliest.
     """

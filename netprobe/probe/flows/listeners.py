@@ -111,7 +111,7 @@ def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
 
 
 def _cut_spot(spot: Spot, room: int) -> Iterator[Spot]:
-    """The spot, or parts of it of at most ``room`` ports."""
+    """Give the spot, or parts of it of at most ``room`` ports."""
     if spot.size <= room:
         yield spot
         return
@@ -176,7 +176,7 @@ def _read_states(wanted: list[Spot], answer: Listening) -> Listeners:
 
 
 def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
-    """The ports of one answered listen block, by state."""
+    """Give the ports of one answered listen block, by state."""
     undialled = port_sets.normalise(block.undialled)
     up = port_sets.normalise(block.up)
     for held in block.held:
@@ -202,7 +202,7 @@ def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
 
 
 def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Ports, str]]:
-    """The ports of ``of`` that a process holds on another local address, with that process."""
+    """Find the ports of ``of`` that a process holds on another local address, with that process."""
     for held in block.beside:
         ports: Ports = ((held.first, held.last),)
         mine = ports if of is None else port_sets.intersect(of, ports)

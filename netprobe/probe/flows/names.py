@@ -81,6 +81,6 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
 
 
 def _choose_addresses(source: Host, answer: Resolved) -> tuple[str, ...]:
-    """The addresses of families that the source lists; all where it lists none."""
+    """Choose the addresses of families that the source lists; all where it lists none."""
     spoken = {address.family for address in source.addresses} - {None}
     return tuple(one for one in answer.addresses if not spoken or family_of(one) in spoken)

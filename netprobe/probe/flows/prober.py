@@ -48,11 +48,11 @@ class Observation(FlowFacts):
         return self.outcome is not None and self.outcome.failure == "no-answer"
 
     def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
-        """The same with one more entry in its trail."""
+        """Give the same with one more entry in its trail."""
         return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))
 
     def amending(self, **changes: Any) -> Observation:
-        """The same with changes of its outcome, which must be there."""
+        """Give the same with changes of its outcome, which must be there."""
         assert self.outcome is not None
         return replace(self, outcome=replace(self.outcome, **changes))
 
@@ -143,7 +143,7 @@ class Prober:
         min_ttl: int | None = None,
         ttl: int | None = None,
     ) -> list[tuple[Ports, Outcome]]:
-        """One look of a task's source at its address, beside the plan. Raises AgentError.
+        """Give one look of a task's source at its address, beside the plan. Raises AgentError.
 
         ``min_ttl`` and ``ttl`` are for TCP, as in ``ProbeOrder``.
         """
@@ -198,7 +198,7 @@ def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
 
 
 def source_address(task: Task, family: int | None = None) -> str | None:
-    """The address that the inventory wants the source to probe from; None: the kernel chooses.
+    """Give the address that the inventory wants the source to probe from; None: the kernel chooses.
 
     ``family`` is that of the address to reach, where it is not the task's.
     """

@@ -45,7 +45,7 @@ class Proxied:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
-        """One seen for each port of these tasks, which all have a proxy."""
+        """Give one seen for each port of these tasks, which all have a proxy."""
         wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
         each = [
             self._probe_port(part, port, listener)
@@ -177,7 +177,7 @@ class _Talk:
 
     @contextlib.asynccontextmanager
     async def dial(self) -> AsyncIterator[Pipe | None]:
-        """A tunnel to the service, or the proxy itself where it gets whole URLs."""
+        """Give a tunnel to the service, or the proxy itself where it gets whole URLs."""
         async with contextlib.AsyncExitStack() as stack:
             stream = await self._open_stream(stack)
             yield None if stream is None else await self._pass_proxy(stream)

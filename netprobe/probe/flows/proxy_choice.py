@@ -16,7 +16,7 @@ Way = tuple[Via | None, str | None]
 
 
 def ways(want: Want) -> list[Want]:
-    """The want, cut by way where NO_PROXY tells its ports apart."""
+    """Give the want, cut by way where NO_PROXY tells its ports apart."""
     proxy = want.flow.source.proxy
     if proxy is None or want.service is None:
         return [want]
@@ -30,12 +30,12 @@ def ways(want: Want) -> list[Want]:
 
 
 def dialled(want: Want) -> str:
-    """The host that the software is told to dial: its name where one is known."""
+    """Give the host that the software is told to dial: its name where one is known."""
     return want.server_name or want.flow.address.text
 
 
 def _choose_way(want: Want, proxy: Proxy, port: int) -> Way:
-    """The proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
+    """Choose the proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
     tls = SERVICES[want.service or ""].speaks_tls(port)
     variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
     if not url:
@@ -55,7 +55,7 @@ def _take_way(want: Want, way: Way) -> Want:
 
 
 def _narrow_flow(want: Want, ranges: list[PortRange]) -> Want:
-    """The want with these of its ports only."""
+    """Give the want with these of its ports only."""
     block = want.flow.block
     ports = port_sets.intersect(block.ports, port_sets.normalise(ranges))
     return replace(want, flow=replace(want.flow, block=replace(block, ports=ports)))

@@ -40,7 +40,7 @@ class Answered:
                 self._refused.add(pair)
 
     def has(self, source: str, address: str) -> bool:
-        """Whether the address ever answered the source."""
+        """Tell whether the address ever answered the source."""
         return (source, address) in self._answered
 
     def refuses(self, source: str, address: str) -> bool:

@@ -38,7 +38,7 @@ class Origins:
         return False if sender in self._hosts else None
 
     def _is_shared(self, task: Task, port: int, sender: str) -> bool:
-        """Whether another host that asks the same may come from that address too."""
+        """Tell whether another host that asks the same may come from that address too."""
         rivals = (
             self._senders.get(other.pair)
             for other in self._tasks
@@ -50,11 +50,11 @@ class Origins:
 
 
 def own_addresses(host: Host) -> set[str]:
-    """The addresses that the host may send from, as far as the inventory knows."""
+    """Give the addresses that the host may send from, as far as the inventory knows."""
     known = (*host.addresses, *host.source_addresses)
     return {address.text for address in known if address.family is not None}
 
 
 def holds(ports: Ports, port: int) -> bool:
-    """Whether the port is one of them."""
+    """Tell whether the port is one of them."""
     return any(first <= port <= last for first, last in ports)

@@ -124,7 +124,7 @@ class Work:
         return tuple(self._sources.values())
 
     def wants(self, destination: Host) -> Iterator[Want]:
-        """Every flow towards the destination, in plan order."""
+        """Give every flow towards the destination, in plan order."""
         for block, end_index, address in self._by_destination[destination.name]:
             for source_index, source in enumerate(block.sources):
                 if not block.has_pair(source_index, end_index):
@@ -157,7 +157,7 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
 
 
 def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, ...]:
-    """The IP addresses that the flow goes to; none where its name was not resolved.
+    """Give the IP addresses that the flow goes to; none where its name was not resolved.
 
     A name that a proxy resolves stays a name.
     """

@@ -47,11 +47,11 @@ class DatagramEngine(OrderKeeper):
         raise NotImplementedError
 
     def match_error(self, channel: Channel, error: QueuedError) -> Optional[Matched]:
-        """The flow that an error is about; None where no flow waits for it."""
+        """Find the flow that an error is about; None where no flow waits for it."""
         raise NotImplementedError
 
     def is_one_way(self, flow: PendingFlow) -> bool:
-        """Whether no answer is expected: then silence is no failure."""
+        """Tell whether no answer is expected: then silence is no failure."""
         return flow.part.mode == "send"
 
     # The pump
@@ -203,7 +203,7 @@ class DatagramEngine(OrderKeeper):
     def take_answer(
         self, order: DatagramOrder, flow: PendingFlow, what: OutcomeKind, sent_at: float
     ) -> None:
-        """A genuine sign of life from the destination, to the packet that went at that time."""
+        """Take a genuine sign of life from the destination, to the packet that went at that time."""
         rtt_s = self.now() - sent_at
         self._learn_rtt(order, flow, rtt_s)
         self._end_flow(order, flow, what, rtt_s)
@@ -211,7 +211,7 @@ class DatagramEngine(OrderKeeper):
     def _take_error(
         self, error: QueuedError, order: DatagramOrder, flow: PendingFlow, sent_at: float
     ) -> None:
-        """An ICMP error (or one of our own kernel) about a packet of this flow."""
+        """Take an ICMP error (or one of our own kernel) about a packet of this flow."""
         now = self.now()
         name = name_of(error.errno)
         fact = error.fact()
@@ -243,7 +243,7 @@ class DatagramEngine(OrderKeeper):
         rtt_s: Optional[float] = None,
         packets: Optional[int] = None,
     ) -> None:
-        """The final outcome of a flow that is out."""
+        """Report the final outcome of a flow that is out."""
         self.forget_flow(order, flow)
         order.dead.pop(flow.port, None)
         self.report(order, flow.port, what, rtt_s, flow.look, packets)

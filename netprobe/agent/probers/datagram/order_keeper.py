@@ -32,11 +32,11 @@ class OrderKeeper:
     # What an engine says
 
     def open_socket(self, order: DatagramOrder) -> socket.socket:
-        """A socket for an order. Raises OSError."""
+        """Open a socket for an order. Raises OSError."""
         raise NotImplementedError
 
     def open_failure(self, error: OSError) -> str:
-        """The failure of an order whose socket could not be opened."""
+        """Give the failure of an order whose socket could not be opened."""
         return name_of(error.errno)
 
     def run(self) -> None:
@@ -61,11 +61,11 @@ class OrderKeeper:
             self._start_order(order)
 
     def is_full(self) -> bool:
-        """Whether new orders must wait until others are done."""
+        """Tell whether new orders must wait until others are done."""
         return len(self.orders) >= most_orders()
 
     def _start_order(self, order: DatagramOrder) -> bool:
-        """Whether it could start; else it waits for a descriptor."""
+        """Tell whether it could start; else it waits for a descriptor."""
         try:
             self.open_channel(order)
         except OSError as error:
@@ -157,7 +157,7 @@ class OrderKeeper:
         look: int,
         packets: Optional[int] = None,
     ) -> None:
-        """The final outcome of one flow."""
+        """Report the final outcome of one flow."""
         order.outcomes.add(port, what, rtt_s, look, packets)
         order.pending -= 1
         if not order.pending:

@@ -88,7 +88,7 @@ class DatagramOrder(RunningOrder):
         self.short_since: Optional[float] = None
 
     def fill_request(self, flow: PendingFlow, header: int) -> bytes:
-        """What a packet carries behind a transport header of so many bytes."""
+        """Tell what a packet carries behind a transport header of so many bytes."""
         request = b""
         if flow.part.template is not None:
             nonce = pack_nonce(self.id, flow.port, flow.attempt)
@@ -98,11 +98,11 @@ class DatagramOrder(RunningOrder):
         return request
 
     def address_of(self, _port: int) -> str:
-        """The address that a flow goes to."""
+        """Give the address that a flow goes to."""
         return self.target.address
 
     def find_due(self, answers: Answers, now: float) -> List[PendingFlow]:
-        """The flows whose next packet is due, or whose look is over."""
+        """Find the flows whose next packet is due, or whose look is over."""
         first_s = answers.first_look_s(self.target.address, self.first_ms, self.look_ms)
         looks_s = (self.look_s, first_s)
         return [

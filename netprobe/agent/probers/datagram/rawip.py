@@ -25,7 +25,7 @@ class RawEngine(DatagramEngine):
         return True
 
     def open_socket(self, order: DatagramOrder) -> socket.socket:
-        """A raw socket of the protocol."""
+        """Open a raw socket of the protocol."""
         assert order.number is not None
         return open_probe(order.target, socket.SOCK_RAW, order.number)
 
@@ -36,7 +36,7 @@ class RawEngine(DatagramEngine):
         order.channel.sock.sendto(order.fill_request(flow, 0), order.target.sockaddr(0))
 
     def match_error(self, channel: Channel, error: QueuedError) -> Optional[Matched]:
-        """The only flow: a raw socket hears the errors of every packet of its protocol."""
+        """Find the only flow: a raw socket hears the errors of every packet of its protocol."""
         order = channel.order
         flow = order.out.get(0)
         if flow is None or error.to != order.target.address:
@@ -46,7 +46,7 @@ class RawEngine(DatagramEngine):
     def read_packet(
         self, channel: Channel, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
     ) -> None:
-        """A packet of this protocol from the destination: only our own nonce makes it an answer."""
+        """Read a packet of this protocol: only our own nonce makes it an answer."""
         order = channel.order
         flow = order.out.get(0)
         if flow is None or sender[0].partition("%")[0] != order.target.address:

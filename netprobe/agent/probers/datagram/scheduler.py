@@ -23,7 +23,7 @@ class DatagramScheduler(TurnScheduler):
         self._pause_until = now + PAUSE_S
 
     def take_turn(self, now: float) -> Optional[Tuple[DatagramOrder, List[PortLook]]]:
-        """The next chunk of one order; None where nothing may start now."""
+        """Take the next chunk of one order; None where nothing may start now."""
         room = min(CHUNK, self.window.room())
         if room <= 0 or now < self._pause_until or not self._agent.may_start():
             return None
@@ -39,7 +39,7 @@ class DatagramScheduler(TurnScheduler):
         return None
 
     def _take_flows(self, order: DatagramOrder, count: int, now: float) -> List[PortLook]:
-        """The next flows of an order; it leaves the queue when it has none."""
+        """Take the next flows of an order; it leaves the queue when it has none."""
         flows: List[PortLook] = []
         if order.pacer is None:
             flows = order.take(count)

@@ -16,7 +16,7 @@ class UdpEngine(DatagramEngine):
     """All UDP orders of the agent."""
 
     def open_socket(self, order: DatagramOrder) -> socket.socket:
-        """A socket whose port is known from the start."""
+        """Open a socket whose port is known from the start."""
         sock = open_probe(order.target, socket.SOCK_DGRAM)
         if order.target.source is None:
             sock.bind(("", 0))
@@ -46,7 +46,7 @@ class UdpEngine(DatagramEngine):
             old.close()
 
     def match_error(self, channel: Channel, error: QueuedError) -> Optional[Matched]:
-        """The flow to the port that our packet went to."""
+        """Find the flow to the port that our packet went to."""
         order = channel.order
         flow = order.out.get(error.port)
         if flow is None or error.to != order.target.address:
@@ -56,7 +56,7 @@ class UdpEngine(DatagramEngine):
     def read_packet(
         self, channel: Channel, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
     ) -> None:
-        """A datagram; from another address or port it answers nothing that we asked."""
+        """Read a datagram; one from another address or port answers nothing that we asked."""
         order = channel.order
         flow = order.out.get(sender[1])
         if flow is None or sender[0].partition("%")[0] != order.target.address:

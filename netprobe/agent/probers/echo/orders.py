@@ -40,15 +40,15 @@ class RunningEchoOrder(DatagramOrder):
         self._tokens: Dict[int, bytes] = {}
 
     def address_of(self, port: int) -> str:
-        """The destination with this number."""
+        """Give the destination with this number."""
         return self._addresses[port - 1]
 
     def sockaddr_of(self, port: int) -> Tuple[Any, ...]:
-        """Where the packets to the destination with this number go."""
+        """Tell where the packets to the destination with this number go."""
         return (self._addresses[port - 1], *self._rest)
 
     def payload_of(self, flow: PendingFlow) -> bytes:
-        """The nonce of a flow's present attempt, and a token that nobody can guess."""
+        """Give the nonce of a flow's present attempt, and a token that nobody can guess."""
         at = TOKEN_BYTES * (flow.port - 1)
         token = self._tokens_of(flow.attempt)[at : at + TOKEN_BYTES]
         return pack_nonce(self.id, flow.port, flow.attempt) + token
@@ -77,7 +77,7 @@ class RunningEchoOrder(DatagramOrder):
 
 
 def _number_destinations(order: EchoOrder) -> ProbeOrder:
-    """A probe order whose ports are the places of the destinations, which count from 1.
+    """Give a probe order whose ports are the places of the destinations, which count from 1.
 
     Its own destination is the first one: the socket needs to know the family and interface, which
     all of them share.

@@ -138,7 +138,7 @@ class PingProgram:
 
 
 def ping_command(order: Any, port: int) -> Optional[List[str]]:
-    """The argv of one echo request, None where there is no ping program."""
+    """Give the argv of one echo request, None where there is no ping program."""
     wait_s = str(math.ceil(order.look_s / TRIES))
     options = ["-c", "1", "-W", wait_s, "-q"]
     if order.target.source is not None:

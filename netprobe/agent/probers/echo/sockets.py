@@ -42,14 +42,14 @@ class EchoChannel(Channel):
         Channel.__init__(self, loop, opened.sock, order.size is not None, on_ready)
 
     def note_request(self, request: SentRequest) -> int:
-        """The sequence number of a request that is about to go."""
+        """Give the sequence number of a request that is about to go."""
         sequence = self._next
         self._sent[sequence] = request
         self._next = (sequence + 1) % SEQUENCE_NUMBERS
         return sequence
 
     def find_request(self, sequence: Optional[int]) -> Optional[SentRequest]:
-        """The latest request with this number; None where none had it."""
+        """Find the latest request with this number; None where none had it."""
         return self._sent.get(sequence)  # type: ignore[arg-type]  # None has none
 
 
@@ -62,7 +62,7 @@ class EchoSockets:
         self._channels: Dict[ChannelKey, EchoChannel] = {}
 
     def share(self, order: RunningEchoOrder) -> EchoChannel:
-        """The socket that an order is to use. Raises OSError."""
+        """Give the socket that an order is to use. Raises OSError."""
         target = order.target
         key = (target.family, target.source, target.scope, order.size is not None)
         channel = self._channels.get(key)

@@ -74,7 +74,7 @@ class ConnectBatch(YoungBatch):
 
 
 def pick(column: Any, indices: Sequence[int]) -> Any:
-    """The values of a column at these indices, which are in order."""
+    """Give the values of a column at these indices, which are in order."""
     return column if len(indices) == len(column) else [column[index] for index in indices]
 
 

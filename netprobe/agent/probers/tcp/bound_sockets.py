@@ -60,7 +60,7 @@ class BoundSockets:
         return None if source in (None, target.address) else target._replace(source=source)
 
     def open(self, target: ProbeTarget, min_ttl: Optional[int]) -> Optional[socket.socket]:
-        """A bound socket; None where there is no port for it."""
+        """Open a bound socket; None where there is no port for it."""
         if len(self._fds) >= self._room:
             return None
         try:
@@ -71,7 +71,7 @@ class BoundSockets:
         return sock
 
     def has(self, sock: socket.socket) -> bool:
-        """Whether this is one of them."""
+        """Tell whether this is one of them."""
         return sock.fileno() in self._fds
 
     def forget(self, sock: socket.socket) -> None:
@@ -80,7 +80,7 @@ class BoundSockets:
 
 
 def _find_free_port(target: ProbeTarget) -> int:
-    """A free port, chosen by the kernel. A socket keeps only a port that bind() names."""
+    """Find a free port, chosen by the kernel. A socket keeps only a port that bind() names."""
     scout: Any = socket.SocketType(target.family, socket.SOCK_STREAM)
     try:
         scout.bind(target.source_sockaddr(0))
@@ -90,7 +90,7 @@ def _find_free_port(target: ProbeTarget) -> int:
 
 
 def _find_source(target: ProbeTarget) -> Optional[str]:
-    """The address that a connect to this target would have."""
+    """Find the address that a connect to this target would have."""
     try:
         sock: Any = socket.SocketType(target.family, socket.SOCK_DGRAM)
     except OSError:

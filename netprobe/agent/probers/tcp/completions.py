@@ -99,7 +99,7 @@ class Completions:
             self._end_failed(batch, rest, [errno.ECONNREFUSED] * len(rest), now)
 
     def _group_events(self, events: List[EpollEvent]) -> List[ConnectGroup]:
-        """The connects that these events are about, by batch."""
+        """Give the connects that these events are about, by batch."""
         if not events:
             return []
         fds = list(map(_FD, events))
@@ -226,7 +226,7 @@ class Completions:
 
 
 def is_at_host(what: OutcomeKind, address: str) -> bool:
-    """Whether the destination itself answered: it opened, or by a reset or an ICMP error."""
+    """Tell whether the destination itself answered: it opened, or by a reset or an ICMP error."""
     if what.icmp is not None:
         return what.icmp.offender == address
     return what.failure in (None, REFUSED)
@@ -234,17 +234,17 @@ def is_at_host(what: OutcomeKind, address: str) -> bool:
 
 @lru_cache(maxsize=256)
 def failure_kind(code: int, fact: Optional[IcmpFact], elapsed_ms: Optional[int]) -> OutcomeKind:
-    """The outcome of a connect that failed."""
+    """Give the outcome of a connect that failed."""
     return kind("connect", name_of(code), fact, elapsed_ms=elapsed_ms)
 
 
 def elapsed_of(code: int, elapsed_s: float) -> Optional[int]:
-    """The time that an outcome reports: of "host unreachable" only, rounded to 100 ms."""
+    """Give the time that an outcome reports: of "host unreachable" only, rounded to 100 ms."""
     return round(elapsed_s * 10) * 100 if name_of(code) == HOST_UNREACHABLE else None
 
 
 def _split_events(events: List[EpollEvent], mask: int) -> Tuple[List[EpollEvent], List[EpollEvent]]:
-    """The events with exactly this mask, and all others."""
+    """Give the events with exactly this mask, and all others."""
     those = [event for event in events if event[1] == mask]
     if len(those) == len(events):
         return those, []

@@ -96,7 +96,7 @@ class ConnectScheduler(TurnScheduler):
             self._end_at_once(part, port, look, sock, begun, code)
 
     def _take_sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
-        """A socket for each port, used ones first; fewer where the host has no more."""
+        """Take a socket for each port, used ones first; fewer where the host has no more."""
         part, look, ports = turn
         shelf = order.shelf
         count = len(ports)
@@ -113,7 +113,7 @@ class ConnectScheduler(TurnScheduler):
         return socks
 
     def _open_socket(self, order: TcpOrder, port_look: PortLook) -> Optional[socket.socket]:
-        """A fresh socket, or None where the host has none just now."""
+        """Open a fresh socket, or None where the host has none just now."""
         try:
             return self._pool.take(order, order.bound)
         except OSError as error:
@@ -161,7 +161,7 @@ class ConnectScheduler(TurnScheduler):
 
 
 def _has_lost_source(order: TcpOrder) -> bool:
-    """Whether this host has lost the source address that it chose for this order."""
+    """Tell whether this host has lost the source address that it chose for this order."""
     bound = order.bound
     if bound is None or bound.source is None or order.target.source is not None:
         return False
@@ -169,7 +169,7 @@ def _has_lost_source(order: TcpOrder) -> bool:
 
 
 def _find_young_s(order: TcpOrder) -> float:
-    """How long a connect counts towards the window."""
+    """Tell how long a connect counts towards the window."""
     if not order.slowest_s:
         return YOUNG_S
     return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * order.slowest_s))

@@ -48,7 +48,7 @@ class SocketPool:
         self.bound.measure()
 
     def shelf(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> Shelf:
-        """The idle sockets with an order's family, source address, TTL and TTL threshold."""
+        """Give the idle sockets with an order's family, source address, TTL and TTL threshold."""
         target = bound or order.target
         # Where the kernel chose the address, some sockets are not bound to it.
         chosen = order.target.source is None
@@ -56,7 +56,7 @@ class SocketPool:
         return self._shelves.setdefault(key, [])
 
     def room(self) -> int:
-        """How many more connects may be out."""
+        """Tell how many more connects may be out."""
         return self._limit - self.open + sum(len(shelf) for shelf in self._shelves.values())
 
     def shrink(self) -> None:
@@ -64,7 +64,7 @@ class SocketPool:
         self._limit = max(1, self.open)
 
     def take(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> socket.socket:
-        """A fresh socket; it keeps its port where it can. Raises OSError."""
+        """Take a fresh socket; it keeps its port where it can. Raises OSError."""
         if self.open >= self._limit:
             # There is room only because sockets with another source address are idle.
             for shelf in self._shelves.values():
