@@ -45,10 +45,10 @@ class Naming:
         return _list_with_rest(f"{protocol} {text(shown)}", len(ports) - len(shown))
 
     def between(self, members: Sequence[Result]) -> str:
-        """Pairs of hosts in words: ``from a to b``, ``between a, b``, ``between a and b, c``."""
+        """Pairs of hosts in words: ``from a to b``, ``between a, b``, ``between a and (b, c)``."""
         two = sides(members)
         if two is not None:
-            return f"between {self.names(two[0])} and {self.names(two[1])}"
+            return "between " + " and ".join(self._name_side(side) for side in two)
         boxes = _cover_pairs(members)
         ((sources, destinations), *more) = boxes
         if len(sources) > 1 and set(sources) == set(destinations) and not more:
@@ -57,6 +57,10 @@ class Naming:
         if len(shown) < len(boxes):
             return f"{', '.join(shown)} and between more hosts"
         return " and ".join(shown)
+
+    def _name_side(self, names: Sequence[str]) -> str:
+        """Name one host plainly, several in brackets: lists have an "and" of their own."""
+        return f"({self.names(names)})" if len(names) > 1 else self.names(names)
 
     def sent(self, members: Sequence[Result]) -> str:
         """Give the flows of one source in words: ``tcp 53 to dns and udp 8472 to b, c``."""

@@ -429,7 +429,9 @@ def test_two_zones_are_named_as_such() -> None:
     there = [(a, b) for a in ("a1", "a2", "a3") for b in ("b1", "b2")]
     (finding,) = fold(failures(there + [(b, a) for a, b in there]))
 
-    assert finding.title == "tcp 6443 between a1, a2, a3 and b1, b2 is blocked in both directions"
+    assert (
+        finding.title == "tcp 6443 between (a1, a2, a3) and (b1, b2) is blocked in both directions"
+    )
 
 
 def test_different_causes_are_different_findings() -> None:

@@ -203,7 +203,7 @@ class DatagramEngine(OrderKeeper):
     def take_answer(
         self, order: DatagramOrder, flow: PendingFlow, what: OutcomeKind, sent_at: float
     ) -> None:
-        """Take a genuine sign of life from the destination, to the packet that went at that time."""
+        """Take a genuine sign of life from the destination; it answers the packet of that time."""
         rtt_s = self.now() - sent_at
         self._learn_rtt(order, flow, rtt_s)
         self._end_flow(order, flow, what, rtt_s)
