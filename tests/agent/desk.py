@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any, TypeVar
 
 from netprobe.agent.host.resolve import Resolver
@@ -80,20 +79,3 @@ def block(
 def request(order: int, port: int, template: Template = PLAIN, key: bytes = KEY) -> bytes:
     """A genuine request."""
     return template.fill(key, pack_nonce(order, port, 1))
-
-
-def free_ports(address: str, kind: int, count: int) -> int:
-    """The first of ``count`` neighbouring ports that were free a moment ago."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    for first in range(20011, 60000, 97):
-        socks = [socket.socket(family, kind) for _ in range(count)]
-        try:
-            for number, sock in enumerate(socks):
-                sock.bind((address, first + number))
-            return first
-        except OSError:
-            continue
-        finally:
-            for sock in socks:
-                sock.close()
-    raise AssertionError("no free ports")

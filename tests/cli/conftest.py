@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.ports import wait_for_lock
 
 MATRIX = """\
 schema: netprobe.matrix/1
@@ -26,6 +29,13 @@ hosts:
   here: {address: 127.0.0.1, roles: [node], vantage: local}
   gone: {address: 127.0.0.9, roles: [node], vantage: {command: [/no/such/program]}}
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ports_to_itself() -> Iterator[None]:
+    """Keep the matrix's ports from another run of the tests on this machine."""
+    with wait_for_lock("cli"):
+        yield
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from netprobe.agent.wire.answers import Closed, Listening
 from netprobe.agent.wire.orders import CloseOrder, HeldOrder, ListenOrder
 from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.agent.wire.templates import pack_nonce
-from tests.agent.desk import MACLESS, Desk, block, free_ports, request
+from tests.agent.desk import MACLESS, Desk, block, request
 from tests.agent.rig import KEY, PLAIN
+from tests.ports import free_ports
 
 V4, V6 = "127.0.0.1", "::1"
 # An address of loopback that is not the one services bind: a "network address" without a namespace.
