@@ -15,7 +15,7 @@ from netprobe.agent.wire.failures import (
     NOT_PERMITTED,
 )
 from netprobe.judge.rows import Symptom
-from netprobe.model.evidence import Evidence, Icmp, Outcome
+from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -65,14 +65,20 @@ def icmp_word(icmp: Icmp) -> str:
     return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
 
 
+def name_failure(outcome: Outcome) -> str | None:
+    """Give the name of the failure; a proxy's refusal is ``proxy-407``, ``proxy-refused`` ...."""
+    return outcome.failure if outcome.refusal is None else f"proxy-{outcome.refusal}"
+
+
 def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     """Give one word for the outcome. Total: every outcome has one.
 
-    What checks concluded says more than what was measured. On a host that is known to be up, a
-    late "host unreachable" is a refusal that the router's rate limit delayed.
+    What checks concluded says more than what was measured, and what a service told more than that
+    the connection opened. On a host that is known to be up, a late "host unreachable" is a refusal
+    that the router's rate limit delayed.
     """
     icmp, concluded = outcome.icmp, evidence.concluded
-    word = _read_outcome(outcome, evidence.flow.block.protocol)
+    word = _read_outcome(evidence, outcome)
     if concluded not in (None, "refusing-host"):
         word = cast(Symptom, concluded)
     is_up = evidence.host_up and word == "host-down"
@@ -81,13 +87,15 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     return "host-known-down" if evidence.host_down and word in _SILENT else word
 
 
-def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
-    if outcome.answer is not None:
-        return "reset-after-open" if outcome.answer == "reset" else outcome.answer
+def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
+    answer: Answer | Told | None = outcome.answer
+    protocol = evidence.flow.block.protocol
+    if answer == "unasked" and evidence.service is not None:
+        answer = evidence.service.told
+    if answer is not None:
+        return "reset-after-open" if answer == "reset" else answer
     if outcome.failure is None:
-        return "sent"
-    if outcome.operation == "proxy":
-        return _read_proxy_failure(outcome.failure)
+        return "sent" if outcome.refusal is None else _read_refusal(outcome.refusal)
     if outcome.icmp is not None:
         return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
@@ -101,12 +109,10 @@ def _read_outcome(outcome: Outcome, protocol: str) -> Symptom:
     return _FAILURES.get(outcome.failure, "unknown-failure") if sent else "unknown-failure"
 
 
-def _read_proxy_failure(failure: str) -> Symptom:
-    """``proxy-407``, ``proxy-503``; ``proxy-not-http``; ``proxy-refused`` and other failures."""
-    word = failure.removeprefix("proxy-")
-    if word.isdigit():
-        return "proxy-fails" if int(word) >= 500 else "proxy-denies"
-    return "proxy-odd" if word in _PROXY_ODD else "proxy-unreached"
+def _read_refusal(refusal: int | str) -> Symptom:
+    if isinstance(refusal, int):
+        return "proxy-fails" if refusal >= 500 else "proxy-denies"
+    return "proxy-odd" if refusal in _PROXY_ODD else "proxy-unreached"
 
 
 def _read_reset(outcome: Outcome) -> Symptom:

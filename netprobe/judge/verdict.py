@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from netprobe.judge import mtu
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import symptom
-from netprobe.judge.words import fill, fill_reason
+from netprobe.judge.words import fill, fill_reason, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
@@ -190,7 +190,7 @@ def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place,
 def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
     if row.verdict not in ("blocked", "inconclusive"):
         return None
-    if outcome.operation == "proxy" and outcome.failure is not None:
+    if outcome.refusal is not None:
         return outcome.answered_by
     if outcome.icmp is None:
         return None
@@ -203,7 +203,7 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
 
 def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     listener, witness = evidence.listener, evidence.witness
-    found = []
+    found = warn_of_service(evidence)
     name = evidence.flow.destination.name
     if listener.state == "loopback" and listener.owner:
         found.append(f"on {name} the port is held on loopback only: {listener.owner}")

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from netprobe.judge.symptom import icmp_word
+from netprobe.judge.symptom import icmp_word, name_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
+from netprobe.protocols.services import SERVICES
+
+# What a reader gets to know beside the verdict, where it was not the service that answered.
+_TOLD = {
+    **dict.fromkeys(("other", "tls", "plaintext"), ", and something else answered"),
+    "closed": "; when it was asked who it is, it closed the connection",
+    "reset": "; when it was asked who it is, the connection was reset",
+    "silent": "; when it was asked who it is, it said nothing",
+}
 
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
@@ -18,23 +27,34 @@ def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
 
 def fill_reason(template: str, outcome: Outcome) -> str:
     """Give a table's reason word with the ICMP word or failure name in it."""
-    icmp = icmp_word(outcome.icmp) if outcome.icmp else (outcome.failure or "unknown")
-    return template.format_map({"icmp": icmp, "failure": outcome.failure or "unknown"})
+    icmp, failure = outcome.icmp, name_failure(outcome) or "unknown"
+    return template.format(failure=failure, icmp=icmp_word(icmp) if icmp else failure)
+
+
+def warn_of_service(evidence: Evidence) -> list[str]:
+    """Give the warning, where what a service told when it was asked who it is needs one."""
+    found = evidence.service
+    if found is None or (found.told == "service" and found.note is None):
+        return []
+    title = SERVICES[evidence.flow.block.requirement.probe or ""].title
+    if found.told == "service":
+        return [f"{title} answers, but {found.note}"]
+    return [f"{title} is expected there{_TOLD[found.told]}"]
 
 
 def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
-    icmp = outcome.icmp
-    listener = evidence.listener
+    icmp, listener = outcome.icmp, evidence.listener
+    said = [one.said for one in (evidence.conclusion, outcome, evidence.service) if one is not None]
     return {
         "source": evidence.flow.source.name,
         "destination": evidence.flow.destination.name,
         "address": evidence.address,
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
-        "said": (evidence.conclusion and evidence.conclusion.said) or outcome.said or "no words",
-        "icmp": icmp_word(icmp) if icmp else (outcome.failure or "no ICMP"),
+        "said": next(filter(None, said), "no words"),
+        "icmp": icmp_word(icmp) if icmp else (name_failure(outcome) or "no ICMP"),
         "offender": icmp.offender if icmp else "an unknown host",
-        "failure": outcome.failure or "no failure",
+        "failure": name_failure(outcome) or "no failure",
         "elapsed": f"{(outcome.elapsed_ms or 0) / 1000:.1f} s",
         "look": look(evidence.flow.block.protocol, outcome),
         "owner": listener.owner or "a process",

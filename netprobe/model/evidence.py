@@ -18,12 +18,14 @@ from netprobe.model.trail import TrailEntry
 #   closed     it opened, then was closed             reset      it opened, then was reset
 #   echo       an ICMP echo reply                     unasked    it opened and nothing was sent;
 #              UDP: it answered, and ``probe:`` asks for nothing
-#   tls        TLS where plaintext is expected        plaintext  the reverse
 #   tunnel     a proxy says that it opened a tunnel, and nothing came through it
 Answer = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset", "echo",
-    "unasked", "tls", "plaintext", "tunnel",
+    "unasked", "tunnel",
 ]  # fmt: skip
+# What a live service told when it was asked who it is: as above, ``tls`` where plaintext is
+# expected, or ``plaintext`` where TLS is. The last three: the question got no answer.
+Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,9 @@ class Icmp:
 class Outcome:
     """What the source saw. ``failure`` is a name of ``agent/wire/failures.py``, or None.
 
-    Through a proxy (operation ``proxy``) it is ``proxy-`` and what the proxy did, and
-    ``answered_by`` is the proxy.
+    Through a proxy (operation ``proxy``) ``answered_by`` is the proxy, and ``refusal`` is why it
+    opened no way: the status of its answer, else what it did (``not-http``, ``closed``, ``silent``)
+    or why it was not reached (``no-response``, ``not-resolved``, the failure of the connect).
 
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.
@@ -72,6 +75,7 @@ class Outcome:
     forged: bool | None = None
     full_ttl: bool | None = None
     blind: bool = False
+    refusal: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,18 @@ class CheckConclusion(NamedTuple):
     said: str = ""
 
 
+class ServiceFinding(NamedTuple):
+    """What a live service told; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
+
+    ``note``: a problem that the service's own clients may have.
+    """
+
+    told: Told
+    said: str
+    status: int | None = None
+    note: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFacts:
     """What the agents saw of one flow, and what follow-up checks concluded from further looks.
@@ -170,7 +186,8 @@ class FlowFacts:
     own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
-    to tell. ``conclusion``: what a check found out. ``trail``: every look, in order.
+    to tell. ``conclusion``: what a check found out. ``service``: what the service told that was
+    asked who it is, where a connection opened. ``trail``: every look, in order.
     """
 
     outcome: Outcome | None
@@ -182,6 +199,7 @@ class FlowFacts:
     warnings: tuple[str, ...] = ()
     limited: bool = False
     conclusion: CheckConclusion | None = None
+    service: ServiceFinding | None = None
     trail: tuple[TrailEntry, ...] = ()
 
     @property

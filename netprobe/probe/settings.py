@@ -21,6 +21,8 @@ UDP_BURST = 6
 UDP_INTERVAL_MS = 1020
 # 30 outstanding per destination over all sources, 6 of each.
 UDP_SOURCES_AT_ONCE = 5
+# TLS handshakes cost a service more than they cost us.
+SERVICES_AT_ONCE = 8
 
 # How many listeners one round opens at most, under the agent's own limit of descriptors.
 ROUND_LISTENERS = 8192

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal
 
+from netprobe.model.evidence import ServiceFinding, Told
 from netprobe.model.stream import Pipe
 from netprobe.protocols.connect import ProxyUrl
 from netprobe.protocols.hearing import (
@@ -26,10 +26,6 @@ from netprobe.protocols.hearing import (
     router_certificate,
 )
 from netprobe.protocols.tls_certificates import names_host
-
-# ``tls``: TLS answered where plaintext is expected; ``plaintext``: the reverse. The last three:
-# the connection opened, and the question got no answer.
-Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
 
 # Opens a connection to the service; None where it does not open (any more).
 Dial = Callable[[], AbstractAsyncContextManager[Pipe | None]]
@@ -67,19 +63,6 @@ class Service:
     def speaks_tls(self, port: int) -> bool:
         """Tell whether TLS is expected at a port."""
         return self.tls and port not in self.plain_ports
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceFinding:
-    """The result; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
-
-    ``note``: a problem that the service's own clients may have.
-    """
-
-    told: Told
-    said: str
-    status: int | None = None
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

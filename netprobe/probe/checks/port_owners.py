@@ -81,7 +81,7 @@ def _is_refused(seen: Observation) -> bool:
         return False
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
-    return outcome.failure == "refused" and outcome.operation != "proxy"
+    return outcome.failure == "refused"
 
 
 def _task_of(seen: Observation) -> Task:

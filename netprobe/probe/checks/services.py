@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.ports import PortRange
+from netprobe.model.evidence import ServiceFinding
 from netprobe.model.stream import Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings
 from netprobe.probe.flows.work import Task
-from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
+from netprobe.probe.settings import SERVICES_AT_ONCE
+from netprobe.protocols.services import SERVICES, Asked, identify
 from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.
@@ -48,7 +48,7 @@ class Services(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow what is known of the service."""
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(SERVICES_AT_ONCE)
         found = await asyncio.gather(*(self._ask_flow(seen, scene, slots) for seen in group))
         return [piece for pieces in found for piece in pieces]
 
@@ -63,20 +63,14 @@ class Services(Check):
             )
         except AgentError:
             return [seen]  # the source is gone: that the connection opened stands
-        by_finding: dict[ServiceFinding, list[PortRange]] = {}
-        for port, finding in zip(ports, findings, strict=True):
-            by_finding.setdefault(finding, []).append((port, port))
+        told = dict(zip(ports, findings, strict=True))
         rest = port_sets.subtract(seen.ports, port_sets.normalise((p, p) for p in ports))
-        pieces = [self._take_finding(seen, finding, some) for finding, some in by_finding.items()]
+        pieces = []
+        for finding in dict.fromkeys(findings):
+            some = port_sets.normalise((p, p) for p, one in told.items() if one == finding)
+            piece = replace(seen, ports=some, service=finding)
+            pieces.append(piece.noting(self.name, told=finding.told, said=finding.said))
         return [*pieces, replace(seen, ports=rest)] if rest else pieces
-
-    def _take_finding(
-        self, seen: Observation, finding: ServiceFinding, some: list[PortRange]
-    ) -> Observation:
-        ports = port_sets.intersect(seen.ports, port_sets.normalise(some))
-        found = replace(seen, ports=ports, warnings=service_warnings(seen.task, finding))
-        found = found.amending(answer=finding.told, said=finding.said)
-        return found.noting(self.name, told=finding.told, said=finding.said)
 
 
 async def _ask_port(

@@ -11,19 +11,19 @@ from dataclasses import replace
 from netprobe.agent.wire.templates import pack_nonce
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Listener, Outcome
-from netprobe.model.stream import Opened, OpenedPipe, Pipe
+from netprobe.model.evidence import Listener, Outcome, ServiceFinding
+from netprobe.model.stream import OpenedPipe, Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.proxy_choice import dialled
-from netprobe.probe.flows.service_findings import AT_ONCE, service_warnings
 from netprobe.probe.flows.work import Task, family_of
+from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
 from netprobe.protocols.connect import Answer, connect, parse_proxy
-from netprobe.protocols.services import SERVICES, Asked, ServiceFinding, identify
+from netprobe.protocols.services import SERVICES, Asked, identify
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
@@ -42,7 +42,7 @@ class Proxied:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(SERVICES_AT_ONCE)
 
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Give one seen for each port of these tasks, which all have a proxy."""
@@ -67,10 +67,10 @@ class Proxied:
                 if listener.state == "ours" and not talk.by_url:
                     outcome = await self._ask_nonce(talk, part.protocol, number)
                     return replace(blank, outcome=outcome)
-                outcome, notes = await talk.ask()
+                outcome, service = await talk.ask()
             except AgentError as error:
                 return replace(blank, untested=(error.reason, str(error)))
-        return replace(blank, outcome=outcome, warnings=notes)
+        return replace(blank, outcome=outcome, service=service)
 
     async def _ask_nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
         """Our own listener waits behind the proxy: it knows the nonces of this run."""
@@ -136,44 +136,38 @@ class _Talk:
 
     def failed(self) -> Outcome:
         """Why there is no connection."""
-        return self._failed or Outcome("proxy", "proxy-closed", said=f"{self._asked}: no answer")
+        return self._failed or self._tell_refusal("closed", ": no answer")
 
-    async def ask(self) -> tuple[Outcome, tuple[str, ...]]:
-        """Ask the service through the proxy; give the outcome and the warnings for a reader."""
+    async def ask(self) -> tuple[Outcome, ServiceFinding | None]:
+        """Ask the service through the proxy; give the outcome, and what the service told."""
         if self.task.server_name == "":
             async with self.dial() as pipe:
-                said = f"{self._asked}: the proxy opened a tunnel, and nothing was sent through it"
-                return (self.failed() if pipe is None else self._mute_tunnel(said)), ()
+                return self.failed() if pipe is None else self._mute_tunnel("was sent"), None
         name = self.task.server_name
         asked = Asked(self._host, self.port, name, self._proxy if self.by_url else None)
         finding = await identify(self._service, asked, self.dial)
         if self._failed is not None and finding.told not in ("service", "other"):
-            return self._failed, ()
+            return self._failed, None
         return self._read_finding(finding)
 
-    def _read_finding(self, finding: ServiceFinding) -> tuple[Outcome, tuple[str, ...]]:
+    def _read_finding(self, finding: ServiceFinding) -> tuple[Outcome, ServiceFinding | None]:
         status = finding.status or 0
         if self.by_url and finding.told == "other" and (status in _DENIED or status >= 500):
-            return self._refuse_status(status, finding.said), ()
-        notes = service_warnings(self.task, finding)
+            return self._tell_refusal(status, f": {finding.said}"), None
         if finding.told in ("silent", "closed", "reset"):
             if self.by_url:
-                said = f"{self._asked} is not answered"
-                return Outcome("proxy", "proxy-silent", said=said), ()
-            said = f"{self._asked}: the proxy opened a tunnel, and nothing came through it"
-            return self._mute_tunnel(said), notes
-        outcome = Outcome(
-            "proxy",
-            None,
-            answer=finding.told,
-            answered_by=self._at,
-            said=f"{finding.said}, through {self._proxy}",
-            rtt_ms=self.rtt_ms,
-        )
-        return outcome, notes
+                return self._tell_refusal("silent", " is not answered"), None
+            return self._mute_tunnel("came"), finding
+        outcome = Outcome("proxy", None, answer="unasked", answered_by=self._at, rtt_ms=self.rtt_ms)
+        return outcome, finding._replace(said=f"{finding.said}, through {self._proxy}")
 
-    def _mute_tunnel(self, said: str) -> Outcome:
+    def _mute_tunnel(self, what: str) -> Outcome:
+        said = f"{self._asked}: the proxy opened a tunnel, and nothing {what} through it"
         return Outcome("proxy", None, answer="tunnel", said=said, rtt_ms=self.rtt_ms)
+
+    def _tell_refusal(self, refusal: int | str, words: str) -> Outcome:
+        by = self._at if isinstance(refusal, int) else None
+        return Outcome("proxy", None, answered_by=by, said=f"{self._asked}{words}", refusal=refusal)
 
     @contextlib.asynccontextmanager
     async def dial(self) -> AsyncIterator[Pipe | None]:
@@ -183,17 +177,17 @@ class _Talk:
             yield None if stream is None else await self._pass_proxy(stream)
 
     async def _open_stream(self, stack: contextlib.AsyncExitStack) -> OpenedPipe | None:
-        self._failed = None
         for address in await self._find_addresses():
             source = source_address(self.task, family_of(address))
             target = Target(address, self._proxy.port, source)
             stream = await stack.enter_async_context(self._agent.open_stream(target))
-            if stream.opened.failure is None:
+            failure = stream.opened.failure
+            if failure is None:
                 self._at = address
                 self.rtt_ms = stream.opened.rtt_ms
                 self._failed = None
                 return stream
-            self._failed = self._fail_connect(address, stream.opened)
+            self._failed = self._fail_connect(address, failure)
         return None
 
     async def _find_addresses(self) -> list[str]:
@@ -203,7 +197,7 @@ class _Talk:
         found = reply.addresses[:ADDRESSES]
         if not found:
             words = f"{self._agent.host.name} cannot resolve the proxy {self._proxy.host}"
-            self._failed = Outcome("proxy", "proxy-not-resolved", said=words)
+            self._failed = Outcome("proxy", None, said=words, refusal="not-resolved")
         return found
 
     async def _pass_proxy(self, stream: OpenedPipe) -> Pipe | None:
@@ -212,8 +206,7 @@ class _Talk:
             sni = None if _is_address(self._proxy.host) else self._proxy.host
             pipe = await TlsPipe.shaken(stream, Hello(sni, alpn=("http/1.1",)))
         if pipe is None:
-            said = f"{self._asked}: the proxy answers no ClientHello"
-            self._failed = Outcome("proxy", "proxy-not-http", said=said)
+            self._failed = self._tell_refusal("not-http", ": the proxy answers no ClientHello")
             return None
         if self.by_url:
             return pipe
@@ -226,28 +219,21 @@ class _Talk:
         self._failed = self._read_refusal(answer)
         return None
 
-    def _fail_connect(self, address: str, opened: Opened) -> Outcome:
-        silent = opened.failure in (None, "no-answer")
-        reason = "no-response" if silent else opened.failure
+    def _fail_connect(self, address: str, failure: str) -> Outcome:
+        reason = "no-response" if failure == "no-answer" else failure
         place = _format_place(address, self._proxy.port)
-        said = f"{self._asked}: {place} gives no connection ({reason})"
-        return Outcome("proxy", f"proxy-{reason}", said=said)
+        return self._tell_refusal(reason, f": {place} gives no connection ({reason})")
 
     def _read_refusal(self, answer: Answer) -> Outcome:
         if answer.foreign is not None:
-            said = f'{self._asked} is answered by "{answer.foreign}"'
-            return Outcome("proxy", "proxy-not-http", said=said)
+            return self._tell_refusal("not-http", f' is answered by "{answer.foreign}"')
         if answer.status is None:
-            failure = "proxy-silent" if answer.ended == "timeout" else "proxy-closed"
-            return Outcome("proxy", failure, said=f"{self._asked} is not answered")
+            did = "silent" if answer.ended == "timeout" else "closed"
+            return self._tell_refusal(did, " is not answered")
         schemes = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
         server = f", says {answer.server}" if answer.server else ""
         words = f"HTTP {answer.status} {answer.reason}{server}{schemes}"
-        return self._refuse_status(answer.status, words)
-
-    def _refuse_status(self, status: int, words: str) -> Outcome:
-        failure = f"proxy-{status}"
-        return Outcome("proxy", failure, answered_by=self._at, said=f"{self._asked}: {words}")
+        return self._tell_refusal(answer.status, f": {words}")
 
 
 def _format_place(host: str, port: int) -> str:

@@ -147,14 +147,13 @@ def scene(with_agent: bool) -> Scene:
 
 
 def measured(observations: list[Observation]) -> dict[int, tuple[Any, Listener]]:
-    """What was measured at every port; ``forged`` and its like are conclusions, and so is what a
-    service said when it was asked."""
+    """What was measured at every port; ``forged`` and its like are conclusions."""
     found: dict[int, tuple[Any, Listener]] = {}
     for one in observations:
         out = one.outcome
         facts = out and (
             out.operation, out.failure, out.icmp, out.ttl, out.rtt_ms, out.elapsed_ms, out.blind,
-            out.attempts, out.packets,
+            out.attempts, out.packets, out.answer, out.answered_by, out.said, out.refusal,
         )  # fmt: skip
         found |= {port: (facts, one.listener) for port in port_sets.each(one.ports)}
     return found

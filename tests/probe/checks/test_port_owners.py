@@ -79,7 +79,7 @@ async def test_where_nobody_can_tell_everything_is_probed_again() -> None:
         ({}, True),
         ({"outcome": Outcome("answer", "refused", Icmp(3, 3, "10.0.0.2", "destination"))}, True),
         ({"outcome": Outcome("answer", "refused", Icmp(3, 13, ROUTER, "router"))}, False),
-        ({"outcome": Outcome("proxy", "refused")}, False),
+        ({"outcome": Outcome("proxy", None, refusal="refused")}, False),
         ({"outcome": Outcome("connect", "no-answer")}, False),
         ({"outcome": Outcome("connect", None, answer="unasked")}, False),
         ({"outcome": None}, False),

@@ -368,12 +368,12 @@ def test_silence_and_notes() -> None:
 
 
 def test_amending_keeps_the_rest_of_the_outcome() -> None:
-    """A check that asks a service still knows how the connection opened."""
-    opened = Outcome("connect", None, answer="unasked", rtt_ms=1.5, attempts=2)
+    """A check that finds out whose reset it is still knows how it came."""
+    reset = Outcome("connect", "refused", rtt_ms=1.5, attempts=2)
 
-    found = make_observation(opened).amending(answer="tls", said="TLS 1.3")
+    found = make_observation(reset).amending(forged=True, left_host=False)
 
-    assert found.outcome == replace(opened, answer="tls", said="TLS 1.3")
+    assert found.outcome == replace(reset, forged=True, left_host=False)
 
 
 @pytest.mark.parametrize(

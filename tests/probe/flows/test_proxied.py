@@ -97,24 +97,24 @@ class World:
 
 
 @pytest.mark.parametrize(
-    ("pipe", "failure", "said"),
+    ("pipe", "refusal", "said"),
     [
         (
             FakePipe(failure="refused"),
-            "proxy-refused",
+            "refused",
             f"{WORDS}: {PROXY}:3128 gives no connection (refused)",
         ),
         (
             FakePipe(failure="no-answer"),
-            "proxy-no-response",
+            "no-response",
             f"{WORDS}: {PROXY}:3128 gives no connection (no-response)",
         ),
-        (lambda _: Event("fin"), "proxy-closed", f"{WORDS} is not answered"),
-        (lambda _: Event("reset"), "proxy-closed", f"{WORDS} is not answered"),
-        (lambda _: Event("timeout"), "proxy-silent", f"{WORDS} is not answered"),
+        (lambda _: Event("fin"), "closed", f"{WORDS} is not answered"),
+        (lambda _: Event("reset"), "closed", f"{WORDS} is not answered"),
+        (lambda _: Event("timeout"), "silent", f"{WORDS} is not answered"),
         (
             lambda _: b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
-            "proxy-not-http",
+            "not-http",
             f'{WORDS} is answered by "SSH-2.0-OpenSSH_9.2????"',
         ),
         (
@@ -123,24 +123,24 @@ class World:
                 b"Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: Basic realm=x\r\n"
                 b"Content-Length: 0\r\n\r\n"
             ),
-            "proxy-407",
+            407,
             f"{WORDS}: HTTP 407 Proxy Authentication Required, says squid, "
             "asks for Negotiate, Basic",
         ),
         (
             lambda _: b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
-            "proxy-503",
+            503,
             f"{WORDS}: HTTP 503 Busy",
         ),
     ],
 )
-async def test_why_there_is_no_tunnel(pipe: Any, failure: str, said: str) -> None:
+async def test_why_there_is_no_tunnel(pipe: Any, refusal: int | str, said: str) -> None:
     """The proxy's own word is the outcome, with who it is."""
     found = await World(pipe).outcome(proxied())
 
-    assert (found.operation, found.failure, found.said) == ("proxy", failure, said)
-    assert found.answer is None
-    assert found.answered_by == (PROXY if failure in ("proxy-407", "proxy-503") else None)
+    assert (found.operation, found.refusal, found.said) == ("proxy", refusal, said)
+    assert (found.failure, found.answer) == (None, None)
+    assert found.answered_by == (PROXY if refusal in (407, 503) else None)
 
 
 async def test_a_tunnel_is_asked_for_by_the_name_that_software_dials() -> None:
@@ -173,17 +173,18 @@ async def test_a_tunnel_through_which_nothing_comes(inside: Answers | None) -> N
         "proxy", None, answer="tunnel", rtt_ms=1.5,
         said=f"{WORDS}: the proxy opened a tunnel, and nothing came through it",
     )  # fmt: skip
-    assert len(found.warnings) == 1
+    assert found.service is not None
+    assert found.service.told in ("silent", "closed", "reset")
 
 
 async def test_something_else_in_the_tunnel_is_named() -> None:
     """TLS is expected, and plaintext answers."""
     (found,) = await World(tunnel(lambda _: b"SSH-2.0-OpenSSH_9.2\r\n")).probe(proxied())
 
-    assert found.outcome is not None
-    assert (found.outcome.answer, found.outcome.answered_by) == ("plaintext", PROXY)
-    assert (found.outcome.said or "").endswith(f", through http://{PROXY}:3128")
-    assert found.warnings == ("a kube-apiserver is expected there, and something else answered",)
+    assert found.outcome == Outcome("proxy", None, answer="unasked", answered_by=PROXY, rtt_ms=1.5)
+    assert found.service is not None
+    assert found.service.told == "plaintext"
+    assert found.service.said.endswith(f", through http://{PROXY}:3128")
 
 
 async def test_without_a_server_name_only_the_tunnel_is_tried() -> None:
@@ -193,11 +194,12 @@ async def test_without_a_server_name_only_the_tunnel_is_tried() -> None:
     (found,) = await world.probe(proxied("ignition", sni=""))
 
     assert found.outcome is not None
-    assert (found.outcome.failure, found.outcome.answer) == (None, "tunnel")
+    assert (found.outcome.refusal, found.outcome.answer) == (None, "tunnel")
+    assert found.service is None
     assert "nothing was sent through it" in (found.outcome.said or "")
     assert world.opened[0].sent.count(b"\r\n\r\n") == 1
     refused = await World(FakePipe(failure="refused")).outcome(proxied("ignition", sni=""))
-    assert refused.failure == "proxy-refused"
+    assert refused.refusal == "refused"
 
 
 def listener_answer(fleet: FakeFleet, index: int) -> Answers:
@@ -221,7 +223,7 @@ async def test_our_own_listener_behind_the_proxy_knows_the_nonce(index: int, ans
 
     found = await world.outcome(proxied(), Listener("ours"))
 
-    assert (found.failure, found.answer) == (None, answer)
+    assert (found.refusal, found.answer) == (None, answer)
     assert found.answered_by == world.fleet.name_of(index)
     assert found.rtt_ms == 1.5
 
@@ -233,7 +235,7 @@ async def test_what_is_not_our_listener_does_not_pass(inside: Any, answer: str) 
     """The port is ours: whatever else answers stands between."""
     found = await World(tunnel(inside)).outcome(proxied(), Listener("ours"))
 
-    assert (found.failure, found.answer, found.answered_by) == (None, answer, None)
+    assert (found.refusal, found.answer, found.answered_by) == (None, answer, None)
     assert found.said == "what came through the tunnel is not from our listener"
 
 
@@ -241,35 +243,36 @@ async def test_without_a_tunnel_our_listener_is_not_asked() -> None:
     """The proxy's failure is the outcome."""
     found = await World(FakePipe(failure="refused")).outcome(proxied(), Listener("ours"))
 
-    assert found.failure == "proxy-refused"
+    assert found.refusal == "refused"
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (lambda _: HEALTHY, (None, "service")),
-        (lambda _: b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", ("proxy-403", None)),
-        (lambda _: b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", ("proxy-502", None)),
+        (lambda _: b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", (403, None)),
+        (lambda _: b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", (502, None)),
         (lambda _: b"HTTP/1.1 418 Tea\r\nContent-Length: 0\r\n\r\n", (None, "other")),
-        (lambda _: Event("fin"), ("proxy-silent", None)),
-        (lambda _: Event("timeout"), ("proxy-silent", None)),
-        (FakePipe(failure="refused"), ("proxy-refused", None)),
+        (lambda _: Event("fin"), ("silent", None)),
+        (lambda _: Event("timeout"), ("silent", None)),
+        (FakePipe(failure="refused"), ("refused", None)),
     ],
 )
 async def test_plain_http_is_asked_for_by_its_whole_url(
-    answer: Any, expected: tuple[str | None, str | None]
+    answer: Any, expected: tuple[int | str | None, str | None]
 ) -> None:
     """No tunnel: then a denial or a server error may be the proxy's own."""
     world = World(answer)
 
-    found = await world.outcome(proxied("http-health"), Listener("ours"))
+    (found,) = await world.probe(proxied("http-health"), Listener("ours"))
 
-    assert (found.failure, found.answer) == expected
+    assert found.outcome is not None
+    assert (found.outcome.refusal, found.service and found.service.told) == expected
     assert b"CONNECT" not in world.opened[0].sent
     if not isinstance(answer, FakePipe):
         assert world.opened[0].sent.startswith(b"GET http://10.0.0.2:6443/healthz HTTP/1.1\r\n")
-    if found.failure == "proxy-silent":
-        assert found.said == f"{BY_URL} is not answered"
+    if found.outcome.refusal == "silent":
+        assert found.outcome.said == f"{BY_URL} is not answered"
 
 
 async def test_a_proxys_name_is_resolved_at_the_source() -> None:
@@ -281,7 +284,7 @@ async def test_a_proxys_name_is_resolved_at_the_source() -> None:
     found = await world.outcome(proxied(url="http://proxy.lab.test:3128"))
 
     assert [target.address for target in world.targets] == addresses[:2]
-    assert (found.failure, found.answered_by) == ("proxy-403", "192.0.2.9")
+    assert (found.refusal, found.answered_by) == (403, "192.0.2.9")
 
 
 async def test_a_proxy_that_never_opens_is_tried_at_two_addresses() -> None:
@@ -293,7 +296,7 @@ async def test_a_proxy_that_never_opens_is_tried_at_two_addresses() -> None:
 
     found = await world.outcome(proxied(url="http://proxy.lab.test:3128"))
 
-    assert (found.failure, len(world.targets)) == ("proxy-no-response", 2)
+    assert (found.refusal, len(world.targets)) == ("no-response", 2)
 
 
 async def test_a_proxy_without_an_address_is_not_reached() -> None:
@@ -302,7 +305,7 @@ async def test_a_proxy_without_an_address_is_not_reached() -> None:
 
     found = await world.outcome(proxied(url="http://proxy.lab.test:3128"))
 
-    assert found.failure == "proxy-not-resolved"
+    assert found.refusal == "not-resolved"
     assert found.said == "a cannot resolve the proxy proxy.lab.test"
     assert world.opened == []
 
@@ -313,7 +316,7 @@ async def test_a_proxy_over_tls_that_answers_no_client_hello() -> None:
         proxied(url=f"https://{PROXY}:3129")
     )
 
-    assert found.failure == "proxy-not-http"
+    assert found.refusal == "not-http"
     assert (found.said or "").endswith("the proxy answers no ClientHello")
 
 
