@@ -37,6 +37,8 @@ HANDLERS: Dict[Any, Handler] = {
     orders.SeenOrder: (".listeners.listeners", "AgentListeners", "tell_seen"),
     orders.CaptureOrder: (".host.capture", "PacketCaptures", "start"),
     orders.StopCaptureOrder: (".host.capture", "PacketCaptures", "stop"),
+    orders.RecordOrder: (".recorder.recorder", "Recorder", "start"),
+    orders.StoryOrder: (".recorder.recorder", "Recorder", "tell_story"),
     orders.ProbeOrder: (".probers.registry", "submit_probe", None),
     orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),

@@ -74,7 +74,7 @@ def program(wanted: Wanted) -> bytes:
     ]
     steps += _match_transport(wanted)
     steps += [(RETURN, WHOLE_PACKET, None, None), ("no", 0, None, None), (RETURN, 0, None, None)]
-    return _assemble_program(steps)
+    return assemble_program(steps)
 
 
 def _list_numbers(proto: str, number: Optional[int]) -> Tuple[int, int]:
@@ -111,7 +111,7 @@ def _match_transport(wanted: Wanted) -> List[FilterStep]:
     return steps
 
 
-def _assemble_program(steps: List[FilterStep]) -> bytes:
+def assemble_program(steps: List[FilterStep]) -> bytes:
     places: Dict[str, int] = {}
     code: List[FilterStep] = []
     for step in steps:

@@ -10,7 +10,10 @@ from .parts import (
     OrderArrivals,
     OutcomeKind,
     OutcomeRun,
+    SeenError,
+    SeenRun,
     Stranger,
+    TranslatedRun,
     WalkHop,
 )
 
@@ -75,6 +78,22 @@ class Captured(NamedTuple):
     failure: Optional[str]
     items: List[CapturedProbe]
     truncated: bool
+
+
+class StoryTold(NamedTuple):
+    """What the recorder saw. ``running`` False: there is none, and ``failure`` says why. ``heard``:
+    it saw a packet of this asker, so the way to it works. ``lost``: packets that it missed;
+    ``full``: it has stopped, because there were too many."""
+
+    id: int
+    running: bool
+    failure: Optional[str]
+    runs: List[SeenRun]
+    errors: List[SeenError]
+    translated: List[TranslatedRun]
+    heard: bool
+    lost: int
+    full: bool
 
 
 class ProbeOutcomes(NamedTuple):

@@ -81,6 +81,29 @@ class StopCaptureOrder(NamedTuple):
     id: int
 
 
+class RecordOrder(NamedTuple):
+    """Start the packet recorder, where packet sockets are permitted. ``datagrams``: the run's UDP
+    ports; ``numbers``: its IP protocols."""
+
+    datagrams: Ranges
+    numbers: List[int]
+
+
+class StoryOrder(NamedTuple):
+    """What the recorder saw of probes from ``asker`` to these ports of ``target``. ``sent``: told
+    at the source, whose requests go out; else at the destination. ``numbers``: order ids of
+    nonces, or first sequence numbers of SYNs, which find requests with translated addresses."""
+
+    id: int
+    proto: str
+    number: Optional[int]
+    asker: str
+    target: str
+    ports: Ranges
+    sent: bool
+    numbers: List[int]
+
+
 class ProbeOrder(NamedTuple):
     """Probe ports of one destination by ``tcp``, ``udp`` or ``ipproto`` (with ``number``).
 

@@ -124,6 +124,52 @@ class CapturedProbe(NamedTuple):
     devices: List[str]
 
 
+class SeenPackets(NamedTuple):
+    """Packets of one kind that a recorder saw: the least and the most of one port, when the first
+    came (ns of the host's own clock), its TTL, and the outermost device that it passed."""
+
+    least: int
+    most: int
+    first_ns: int
+    ttl: int
+    device: str
+
+
+class SeenRun(NamedTuple):
+    """Ports of which a recorder saw the same: requests, answers, and resets (TCP). ``numbers``: the
+    first sequence numbers of some of the SYNs, which address translation leaves as they are."""
+
+    ports: Ranges
+    requests: Optional[SeenPackets]
+    answers: Optional[SeenPackets]
+    resets: Optional[SeenPackets]
+    numbers: List[int]
+
+
+class SeenError(NamedTuple):
+    """ICMP errors about the ports: who sent them, and whether they left this host (``outgoing``).
+    ``local``: they never left it."""
+
+    ports: Ranges
+    sender: str
+    type: int
+    code: int
+    ttl: int
+    outgoing: bool
+    local: bool
+    packets: int
+    first_ns: int
+
+
+class TranslatedRun(NamedTuple):
+    """Requests of the same nonce or sequence number that came under other addresses or ports."""
+
+    asker: str
+    target: str
+    ports: Ranges
+    packets: int
+
+
 class ProbeBlock(NamedTuple):
     """Ports that get the same packets. Modes: ``connect`` (TCP: connect, then close by FIN),
     ``nonce`` (send the request, wait for the answer; TCP then resets), ``bytes`` (send the

@@ -1,0 +1,1 @@
+"""The packet recorder: what this host's network devices sent and received of the run's probes."""

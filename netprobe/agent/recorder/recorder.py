@@ -1,0 +1,188 @@
+"""Records the packets of the run's probes at this host's devices, before and after its firewall.
+
+A packet socket sees what comes in before the netfilter hooks, and what goes out after them
+(net/core/dev.c: deliver_skb in __netif_receive_skb_core, dev_queue_xmit_nit). So what an INPUT rule
+drops is seen, and what an OUTPUT rule drops is not.
+"""
+
+import struct
+from typing import Any, Dict, List, Optional, Tuple
+
+from ..core import loop as looping
+from ..core.agent import AgentCore
+from ..net.bpf import PACKET_OUTGOING
+from ..wire.answers import StoryTold
+from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
+from ..wire.orders import RecordOrder, StoryOrder
+from .filter import make_filter
+from .ring import PACKET_BYTES, Frame, PacketRing
+from .rows import (
+    DATAGRAM,
+    ECHO_REPLY,
+    ECHO_REQUEST,
+    ERROR,
+    ICMP,
+    ICMP6,
+    RESET,
+    ROW,
+    SYN,
+    SYN_ACK,
+    TCP,
+    UDP,
+)
+from .story import StoryReader
+
+ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
+FLAG_RST, FLAG_ACK = 0x04, 0x10
+WORD = 0xFFFFFFFF
+
+# first byte, TTL, protocol, addresses; then the ports, both numbers and the flags of TCP.
+_IP4 = struct.Struct("!B7xBB2x4s4sHHIIxB")
+_IP6 = struct.Struct("!B5xBB16s16sHHIIxB")
+_TCP = struct.Struct("!HHIIxB")
+_PORT = struct.Struct("!H")
+# 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
+MOST_ROWS = 1600000
+# How long a burst gathers in the ring before it is read at once.
+GATHER_S = 0.02
+
+Rows = Dict[bytes, bytearray]
+
+
+class Recorder:
+    """Reads the ring, and keeps one row a packet, by the addresses that it went from and to."""
+
+    def __init__(self, agent: AgentCore) -> None:
+        self._agent = agent
+        self._ring: Optional[PacketRing] = None
+        self._failure: Optional[str] = None
+        self._lost = 0
+        # Rows by source and destination address, as they stand in the packet, one after the other.
+        self.rows: Rows = {}
+        # The same for errors, by the addresses of the packet that they quote.
+        self.errors: Rows = {}
+        self.payloads: List[bytes] = []
+        self._count = 0
+        self._known_templates = 0
+        self._beginnings: Tuple[bytes, ...] = ()
+
+    def start(self, order: RecordOrder) -> None:
+        """Begin; without the right to packet sockets nothing is recorded."""
+        try:
+            self._ring = PacketRing(make_filter(order.datagrams, order.numbers, PACKET_BYTES))
+        except OSError as error:
+            denied = error.errno in PERMISSION
+            self._failure = NO_PERMISSION if denied else name_of(error.errno)
+            return
+        self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
+
+    def tell_story(self, order: StoryOrder) -> None:
+        """Answer what was seen of these probes."""
+        told = StoryTold(order.id, False, self._failure, [], [], [], False, 0, False)
+        if self._ring is not None:
+            self._read_packets()
+            told = StoryReader(self, order, self._agent).read_story()
+            told = told._replace(lost=self._lost, full=self._count >= MOST_ROWS)
+        self._agent.send(told)
+
+    def close(self) -> None:
+        """Stop, and forget everything."""
+        if self._ring is not None:
+            self._agent.loop.unwatch(self._ring.sock.fileno())
+            self._ring.close()
+            self._ring = None
+
+    def _read_soon(self, _events: int) -> None:
+        """Packets come in bursts: one turn of the loop a burst, not one a packet."""
+        assert self._ring is not None
+        self._agent.loop.unwatch(self._ring.sock.fileno())
+        self._agent.loop.call_later(GATHER_S, self._read_and_watch)
+
+    def _read_and_watch(self) -> None:
+        if self._ring is not None:
+            self._read_packets()
+            self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
+
+    def _read_packets(self) -> None:
+        """Take over what the ring holds."""
+        assert self._ring is not None
+        memory, rows, pack = self._ring.memory, self.rows, ROW.pack
+        read4, read6 = _IP4.unpack_from, _IP6.unpack_from
+        for frame in self._ring.take_frames():
+            time_ns, device, about, is_6, at = frame
+            self._count += 1
+            if self._count >= MOST_ROWS:
+                continue
+            fields = read6(memory, at) if is_6 else read4(memory, at)
+            first, ttl, proto, source, target, sport, dport, number, acked, flags = fields
+            header = 40 if is_6 else (first & 15) * 4
+            if proto != TCP:
+                self._note_other(frame, fields, header)
+                continue
+            if not is_6 and header != 20:  # a header with options
+                sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
+            kind = SYN
+            if flags & FLAG_ACK:
+                kind, number = SYN_ACK, (acked - 1) & WORD
+            if flags & FLAG_RST:
+                kind = RESET
+            out = about == PACKET_OUTGOING
+            row = pack(time_ns, kind, ttl, out, device, sport, dport, number)
+            pair = source + target
+            if pair in rows:
+                rows[pair] += row
+            else:
+                rows[pair] = bytearray(row)
+        self._lost += self._ring.count_lost()
+
+    def _note_other(self, frame: Frame, fields: Tuple[Any, ...], header: int) -> None:
+        """Note an echo, an error or a datagram."""
+        assert self._ring is not None
+        memory = self._ring.memory
+        time_ns, device, about, _, at = frame
+        _, ttl, proto, source, target = fields[:5]
+        out = about == PACKET_OUTGOING
+        at += header
+        if proto not in (ICMP, ICMP6):
+            sport, dport = (fields[5], fields[6]) if proto == UDP else (0, 0)
+            payload = memory[at + (8 if proto == UDP else 0) : frame[4] + PACKET_BYTES]
+            # What begins as no request and no answer of the run is other traffic.
+            if payload.startswith(self._list_beginnings()):
+                row = ROW.pack(
+                    time_ns, DATAGRAM, ttl, out, device, sport, dport, len(self.payloads)
+                )
+                self.payloads.append(payload)
+                self.rows.setdefault(source + target, bytearray()).extend(row)
+            return
+        kind, code = memory[at], memory[at + 1]
+        if kind in ECHO_KINDS:
+            row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, 0)
+            self.rows.setdefault(source + target, bytearray()).extend(row)
+            return
+        pair, quoted, port = self._read_quote(at + 8, proto == ICMP6)
+        row = ERROR.pack(time_ns, kind, code, ttl, out, device, quoted, port, source)
+        self.errors.setdefault(pair, bytearray()).extend(row)
+
+    def _read_quote(self, at: int, is_6: bool) -> Tuple[bytes, int, int]:
+        """Read the packet that an error quotes: its addresses, protocol and destination port."""
+        assert self._ring is not None
+        memory = self._ring.memory
+        if is_6:
+            proto, header, pair = memory[at + 6], 40, memory[at + 8 : at + 40]
+        else:
+            proto, header, pair = memory[at + 9], (memory[at] & 15) * 4, memory[at + 12 : at + 20]
+        port = _PORT.unpack_from(memory, at + header + 2)[0] if proto in (TCP, UDP) else 0
+        return pair, proto, port
+
+    def _list_beginnings(self) -> Tuple[bytes, ...]:
+        """Give the first bytes of every request and answer of the run, up to the nonce."""
+        templates = self._agent.templates
+        if len(templates) != self._known_templates:
+            self._known_templates = len(templates)
+            found = []
+            for template in templates.values():
+                found.append(template.request[: template.nonce_at])
+                if template.answer is not None:
+                    found.append(template.answer[: template.answer_nonce_at])
+            self._beginnings = tuple(one for one in found if one)
+        return self._beginnings

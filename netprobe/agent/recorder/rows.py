@@ -1,0 +1,25 @@
+"""The recorder's rows: one packet or ICMP error each, in a few bytes."""
+
+import socket
+import struct
+
+# time in ns, kind, TTL, "it went out", device, source and destination port, number: of SYNs their
+# first sequence number, of SYN-ACKs and resets the one that they answer, of datagrams the place of
+# their payload.
+ROW = struct.Struct("=QBB?xiHHI")
+# time, type, code, TTL, "it went out", device, the quoted packet's protocol and destination port,
+# the sender.
+ERROR = struct.Struct("=QBBB?iBH16s")
+
+# Kinds of rows.
+SYN, SYN_ACK, RESET, DATAGRAM, ECHO_REQUEST, ECHO_REPLY = range(6)
+REQUESTS = (SYN, DATAGRAM, ECHO_REQUEST)
+TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
+
+
+def name_device(number: int) -> str:
+    """Name a network device; one that is gone by then has its number for a name."""
+    try:
+        return socket.if_indextoname(number)
+    except OSError:
+        return str(number)

@@ -1,0 +1,243 @@
+"""Reads the story of some probes out of the recorder's rows: runs of ports that went alike."""
+
+import socket
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..core.agent import AgentCore
+from ..core.ranges import PortSet, each
+from ..wire.answers import StoryTold
+from ..wire.orders import StoryOrder
+from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
+from ..wire.templates import Template, read_nonce
+from .rows import (
+    DATAGRAM,
+    ECHO_REPLY,
+    ECHO_REQUEST,
+    ERROR,
+    ICMP,
+    ICMP6,
+    RESET,
+    ROW,
+    SYN,
+    SYN_ACK,
+    TCP,
+    UDP,
+    name_device,
+)
+
+NUMBERS = {"tcp": (TCP,), "udp": (UDP,), "icmp": (ICMP, ICMP6)}
+# Requests, and what may come back.
+KINDS = {
+    "tcp": (SYN, (SYN_ACK, RESET)),
+    "udp": (DATAGRAM, (DATAGRAM,)),
+    "ipproto": (DATAGRAM, (DATAGRAM,)),
+    "icmp": (ECHO_REQUEST, (ECHO_REPLY,)),
+}
+# How many first sequence numbers stand for a run of ports.
+MOST_NUMBERS = 64
+MOST_TRANSLATED = 1024
+LOOPBACK = "lo"
+
+
+class PortPackets:
+    """Packets of one kind and port: the first of them, and how often each device saw one."""
+
+    __slots__ = ("by_device", "first_ns", "number", "ttl")
+
+    def __init__(self, first_ns: int, ttl: int, device: int, number: int) -> None:
+        self.first_ns = first_ns
+        self.ttl = ttl
+        # In the order in which they saw one.
+        self.by_device = {device: 1}
+        self.number = number
+
+    @property
+    def packets(self) -> int:
+        """How many there were: a bond and its port see the same one."""
+        return max(self.by_device.values())
+
+
+class PortStory(NamedTuple):
+    """What was seen of one port: requests, answers, resets."""
+
+    requests: Optional[PortPackets]
+    answers: Optional[PortPackets]
+    resets: Optional[PortPackets]
+
+
+# What was seen, by port.
+ByPort = Dict[int, PortPackets]
+
+
+class StoryReader:
+    """Reads one story. ``recorder`` has the rows."""
+
+    def __init__(self, recorder: Any, order: StoryOrder, agent: AgentCore) -> None:
+        self._recorder = recorder
+        self._order = order
+        self._agent = agent
+        self._ports = frozenset(each(order.ports)) or frozenset((0,))
+        self._request, self._answers = KINDS[order.proto]
+        self._asker = _pack_address(order.asker)
+        self._target = _pack_address(order.target)
+
+    def read_story(self) -> StoryTold:
+        """Give what was seen; the caller knows whether packets were lost."""
+        there, back = self._asker + self._target, self._target + self._asker
+        requests = self._collect_packets(there, self._request, is_request=True)
+        found = [self._collect_packets(back, kind, is_request=False) for kind in self._answers]
+        return StoryTold(
+            self._order.id,
+            running=True,
+            failure=None,
+            runs=self._make_runs(requests, *found),
+            errors=self._read_errors(there),
+            translated=self._find_translated(there),
+            heard=self._has_heard(),
+            lost=0,
+            full=False,
+        )
+
+    def _collect_packets(self, pair: bytes, wanted: int, *, is_request: bool) -> ByPort:
+        """Collect the packets of one kind between two addresses, in the right direction."""
+        found: ByPort = {}
+        # Requests go out at the source, answers at the destination.
+        outgoing = is_request == self._order.sent
+        ports = self._ports
+        for row in ROW.iter_unpack(self._recorder.rows.get(pair, b"")):
+            first_ns, kind, ttl, out, device, sport, dport, number = row
+            port = dport if is_request else sport
+            if kind != wanted or out != outgoing or port not in ports:
+                continue
+            if kind == DATAGRAM and not self._is_ours(number, is_request):
+                continue
+            known = found.get(port)
+            if known is None:
+                found[port] = PortPackets(first_ns, ttl, device, number)
+            else:
+                known.by_device[device] = known.by_device.get(device, 0) + 1
+        return found
+
+    def _is_ours(self, place: int, is_request: bool) -> bool:
+        """Tell whether a datagram carries the nonce of an order that is asked about."""
+        return self._find_order(place, is_request) in self._order.numbers
+
+    def _find_order(self, place: int, is_request: bool) -> Optional[int]:
+        payload = self._recorder.payloads[place]
+        for template in self._agent.templates.values():
+            if is_request:
+                nonce = template.recognise(self._agent.key, payload)
+            else:
+                nonce = _read_answer(template, payload)
+            if nonce is not None:
+                return read_nonce(nonce).order
+        return None
+
+    def _make_runs(
+        self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
+    ) -> List[SeenRun]:
+        resets = resets or {}
+        groups: Dict[Any, List[int]] = {}
+        stories: Dict[int, PortStory] = {}
+        for port in sorted(set(requests).union(answers, resets)):
+            story = PortStory(requests.get(port), answers.get(port), resets.get(port))
+            stories[port] = story
+            likeness = tuple(one and (one.ttl, tuple(one.by_device)) for one in story)
+            groups.setdefault(likeness, []).append(port)
+        sent = self._order.sent
+        return [
+            SeenRun(
+                PortSet(ports).pairs(),
+                _join_packets([stories[port].requests for port in ports], sent),
+                _join_packets([stories[port].answers for port in ports], not sent),
+                _join_packets([stories[port].resets for port in ports], not sent),
+                [requests[port].number for port in ports[:MOST_NUMBERS] if port in requests],
+            )
+            for ports in groups.values()
+        ]
+
+    def _read_errors(self, pair: bytes) -> List[SeenError]:
+        """Read the errors about these probes, by sender and kind."""
+        found: Dict[Any, List[Tuple[int, int]]] = {}
+        number = self._order.number
+        wanted = NUMBERS[self._order.proto] if number is None else (number,)
+        for row in ERROR.iter_unpack(self._recorder.errors.get(pair, b"")):
+            first_ns, kind, code, ttl, out, device, proto, port, sender = row
+            if proto in wanted and port in self._ports:
+                key = (sender[: len(pair) // 2], kind, code, ttl, out, device)
+                found.setdefault(key, []).append((port, first_ns))
+        return [
+            SeenError(
+                PortSet(sorted({port for port, _ in packets})).pairs(),
+                _print_address(sender),
+                kind,
+                code,
+                ttl,
+                out,
+                name_device(device) == LOOPBACK,
+                len(packets),
+                packets[0][1],
+            )
+            for (sender, kind, code, ttl, out, device), packets in found.items()
+        ]
+
+    def _find_translated(self, there: bytes) -> List[TranslatedRun]:
+        """Find requests with the asked numbers under other addresses."""
+        wanted = frozenset(self._order.numbers)
+        found: Dict[bytes, List[int]] = {}
+        others = self._recorder.rows.items() if wanted else ()
+        for pair, rows in others:
+            if pair == there or len(pair) != len(there):
+                continue
+            for _, kind, _, out, _, _, port, number in ROW.iter_unpack(rows):
+                if kind != self._request or out != self._order.sent:
+                    continue
+                known = self._find_order(number, True) if kind == DATAGRAM else number
+                if known in wanted:
+                    found.setdefault(pair, []).append(port)
+        half = len(self._asker)
+        return [
+            TranslatedRun(
+                _print_address(pair[:half]),
+                _print_address(pair[half:]),
+                PortSet(sorted(set(ports))).pairs(),
+                len(ports),
+            )
+            for pair, ports in list(found.items())[:MOST_TRANSLATED]
+        ]
+
+    def _has_heard(self) -> bool:
+        """Tell whether the devices saw any request of the asker on its way."""
+        half, sent = len(self._asker), self._order.sent
+        mine = (rows for pair, rows in self._recorder.rows.items() if pair[:half] == self._asker)
+        return any(row[3] == sent for rows in mine for row in ROW.iter_unpack(rows))
+
+
+def _read_answer(template: Template, payload: bytes) -> Optional[bytes]:
+    """Give the nonce of an answer; its beginning alone tells, as the MAC needs the port."""
+    start = template.answer_nonce_at
+    if template.answer is None or not payload.startswith(template.answer[:start]):
+        return None
+    return payload[start:]
+
+
+def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:
+    """Give what several ports have in common; they are alike."""
+    first = some[0]
+    if first is None:
+        return None
+    counts = [packets.packets for packets in some if packets is not None]
+    begin = min(packets.first_ns for packets in some if packets is not None)
+    # The device nearest to the network sees what comes first, and what goes out last.
+    devices = list(first.by_device)
+    outermost = name_device(devices[-1] if out else devices[0])
+    return SeenPackets(min(counts), max(counts), begin, first.ttl, outermost)
+
+
+def _print_address(address: bytes) -> str:
+    family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, address)
+
+
+def _pack_address(text: str) -> bytes:
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
