@@ -186,6 +186,7 @@ def settings_of(options: VerbOptions) -> ProbeSettings:
         forks=options.get("forks", FORKS),
         # Where everything is supposed to run, a listener of ours would stand in for a dead service.
         listen=not options["no_listen"] and not options["live"],
+        record=not options["no_recorder"],
     )
 
 

@@ -25,6 +25,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.traceroute import WALKED
+from netprobe.probe.collect import record_order
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.prober import Prober, source_address
@@ -82,7 +83,8 @@ async def watch(
     fleet = Fleet(tuple(hosts.values()), launcher, note_report)
     answered = Answered()
     try:
-        fleet.start(secrets.token_bytes(32), settings.rate)
+        record = record_order(plan) if settings.record else None
+        fleet.start(secrets.token_bytes(32), settings.rate, record)
         wants = list(work.wants(destination))
         probing = Destination(destination, fleet, settings, answered, Alone(), note_evidence)
         await probing.run(wants, lambda: None)

@@ -9,60 +9,67 @@ from netprobe.explain.looks import outcome_words
 from netprobe.explain.near_steps import route_facts, route_words, unasked
 from netprobe.explain.view import View
 from netprobe.model.evidence import Outcome, PathMtu, Witness
+from netprobe.model.story import Story
 from netprobe.model.trail import TrailEntry, TrailStatus
 
 
 def arrival_step(view: View) -> TrailEntry:
-    """Tell whether the destination's listener and a capture there saw the requests."""
-    witness = view.evidence.witness
+    """Tell whether the destination's recorder and listener saw the requests."""
+    witness, story = view.evidence.witness, view.evidence.story
     name = view.destination.name
     if not view.has_agent(view.destination):
         return TrailEntry("arrival", "not-possible", (view.no_agent(view.destination),))
-    if witness is None:
+    if witness is None and story is None:
         said = f"{name}'s agent noted nothing: {_why_unwitnessed(view)}"
         return TrailEntry("arrival", "not-possible", (said,))
-    facts = {"socket": witness.socket, "capture": witness.capture, "seen_from": witness.seen_from}
-    words = [*_socket_words(view, witness), *_capture_words(view, witness)]
+    witness, story = witness or Witness(), story or Story()
+    facts = {
+        "socket": witness.socket,
+        "interface": story.destination_in.seen,
+        "seen_from": witness.seen_from,
+    }
+    words = [*_socket_words(view, witness), *_interface_words(view, story)]
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
-    return TrailEntry("arrival", _arrival_status(view, witness), tuple(words), facts)
+    return TrailEntry("arrival", _arrival_status(view, witness, story), tuple(words), facts)
 
 
 def _why_unwitnessed(view: View) -> str:
     if view.result.verdict == "pass":
-        return "captures only run where an answer is missing"
+        return "its own answer says enough"
     if view.protocol == "icmp" or view.evidence.listener.state != "ours":
-        return "no listener of netprobe is there, and no capture ran"
+        return "no listener of netprobe is there, and no packet recorder ran"
     return "no probe was sent"
 
 
-def _arrival_status(view: View, witness: Witness) -> TrailStatus:
+def _arrival_status(view: View, witness: Witness, story: Story) -> TrailStatus:
+    came = story.destination_in.seen
     if witness.socket or view.result.verdict == "pass":
         return "ok"
-    if witness.capture is None and view.evidence.listener.state != "ours":
+    if came == "unknown" and view.evidence.listener.state != "ours":
         return "not-possible"
-    if witness.capture and view.evidence.listener.state != "ours":
+    if came == "yes" and view.evidence.listener.state != "ours":
         return "ok"
     return "bad"
 
 
 def _socket_words(view: View, witness: Witness) -> Iterator[str]:
-    if view.evidence.listener.state != "ours":
-        return
-    got = "received the probe" if witness.socket else "never got the probe"
-    yield f"netprobe's listener on {view.destination.name} {got}"
-    if view.entry("half-open") is not None:
-        left = "a" if witness.socket else "no"
-        yield f"right after one more SYN {left} half-open connection was found there"
+    if view.evidence.listener.state == "ours":
+        got = "received the probe" if witness.socket else "never got the probe"
+        yield f"netprobe's listener on {view.destination.name} {got}"
 
 
-def _capture_words(view: View, witness: Witness) -> Iterator[str]:
-    name = view.destination.name
-    if witness.capture is not None:
-        saw = "saw the requests come in" if witness.capture else "never saw a request come in"
-        yield f"a packet capture on {name}, before its firewall, {saw}"
+def _interface_words(view: View, story: Story) -> Iterator[str]:
+    name, place = view.destination.name, story.destination_in
+    if place.seen == "yes":
+        times = "1 request" if place.packets == 1 else f"{place.packets} requests"
+        yield f"{name}'s recorder saw {times} come in on {place.interface}, before its firewall"
+    elif place.seen == "no":
+        yield f"{name}'s recorder never saw a request come in"
     elif not view.captures(view.destination):
-        yield f"no capture on {name}: its agent has no right to (give it root: become: sudo)"
+        yield f"no packet recorder on {name}: its agent may not (give it root: become: sudo)"
+    else:
+        yield f"whether a request came in is not known: {name}'s recorder saw nothing of the source"
 
 
 def way_back_step(view: View) -> TrailEntry:
@@ -71,9 +78,13 @@ def way_back_step(view: View) -> TrailEntry:
         return TrailEntry("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
     witness = view.evidence.witness or Witness()
-    noted = ("answer_left", "answer_arrived", "reply_failure")
-    facts: dict[str, Any] = {"route": None if back is None else route_facts(back)}
-    facts |= {key: getattr(witness, key) for key in noted}
+    story = view.evidence.story or Story()
+    facts: dict[str, Any] = {
+        "route": None if back is None else route_facts(back),
+        "answer_left": story.destination_out.seen,
+        "answer_arrived": story.source_in.seen,
+        "reply_failure": witness.reply_failure,
+    }
     routed, way = _route_back(view)
     answered, answers = _describe_answers(view)
     if not way and not answers:
@@ -97,19 +108,19 @@ def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
 
 
 def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
-    """Describe the answers by captures and by the listener's own errno."""
-    witness = view.evidence.witness or Witness()
+    """Describe the answers by recorders and by the listener's own errno."""
+    story, witness = view.evidence.story or Story(), view.evidence.witness or Witness()
+    left, came = story.destination_out.seen, story.source_in.seen
     words: list[str] = []
     if witness.reply_failure is not None:
         words.append(f"{view.destination.name}'s own answer fails there: {witness.reply_failure}")
-    if witness.answer_left is not None:
-        left = "saw its answers leave" if witness.answer_left else "saw no answer leave"
-        words.append(f"a packet capture on {view.destination.name} {left}")
-    if witness.answer_arrived is not None:
-        came = "saw an answer come in" if witness.answer_arrived else "saw no answer come in"
-        words.append(f"a packet capture on {view.source.name}, before its firewall, {came}")
-    lost = witness.answer_left and not witness.answer_arrived
-    failed = witness.reply_failure is not None or lost or witness.answer_arrived
+    if left != "unknown":
+        saw = "saw its answers leave" if left == "yes" else "saw no answer leave"
+        words.append(f"{view.destination.name}'s recorder {saw}")
+    if came != "unknown":
+        saw = "saw an answer come in" if came == "yes" else "saw no answer come in"
+        words.append(f"{view.source.name}'s recorder, before its firewall, {saw}")
+    failed = witness.reply_failure is not None or left == "yes" or came == "yes"
     return ("bad" if failed and view.result.reason == "no-response" else "ok"), words
 
 

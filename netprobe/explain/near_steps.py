@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netprobe.agent.wire.host_messages import Resolved, Routed, TxCounted
+from netprobe.agent.wire.host_messages import Resolved, Routed
 from netprobe.explain.looks import distance, walk_facts, walk_words
 from netprobe.explain.view import View
+from netprobe.judge.symptom import has_left
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict
 from netprobe.model.trail import TrailEntry, TrailStatus
@@ -178,7 +179,10 @@ def reset_step(view: View) -> TrailEntry:
         return TrailEntry("reset", "not-needed", ("any refusal will do where nothing must answer",))
     entry = view.entry("forged-resets")
     seen = entry.facts if entry is not None else {}
-    facts: dict[str, Any] = {"forged": outcome.forged, "left_host": outcome.left_host}
+    facts: dict[str, Any] = {
+        "forged": outcome.forged,
+        "left_host": has_left(view.evidence, outcome),
+    }
     if "min_ttl" not in seen:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
         return TrailEntry("reset", "not-possible", (why,), facts)
@@ -190,9 +194,7 @@ def reset_step(view: View) -> TrailEntry:
     else:
         facts |= {"full_ttl": outcome.full_ttl}
         words = list(_full_ttl_words(view, outcome.full_ttl, seen.get("dies_at_first_hop")))
-    if "sent" in seen:
-        words.append(_sent_words(view, seen["sent"]))
-    words.append(_conclude_reset(view, outcome.forged, outcome.left_host))
+    words.append(_conclude_reset(view, outcome.forged, facts["left_host"]))
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
     return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
 
@@ -220,21 +222,13 @@ def _higher_words(min_ttl: int, refused: bool) -> str:
     return f"one that ignores every packet with a TTL below {min_ttl} {again}"
 
 
-def _sent_words(view: View, sent: TxCounted) -> str:
-    if sent.packets is None:
-        return f"{view.source.name}'s interface does not count what it sends"
-    return (
-        f"{sent.connects} connects raised the count of packets sent on {sent.dev} by {sent.packets}"
-    )
-
-
 def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
     if forged is None:
         return "so nobody can say whose reset it is"
     if not forged:
         return f"so the reset came from the distance of {view.address}: it is the destination's own"
     if left is False:
-        return f"so the reset never came over the wire: {view.source.name}'s own firewall made it"
+        return f"no SYN left {view.source.name}: its own firewall made the reset"
     return f"so the reset came from nearer than {view.address}: something on the way forged it"
 
 

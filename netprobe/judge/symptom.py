@@ -99,9 +99,9 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     if outcome.icmp is not None:
         return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
-        return _read_reset(outcome)
+        return _read_reset(outcome, has_left(evidence, outcome))
     if outcome.failure == "no-answer":
-        return _read_silence(outcome, protocol)
+        return _read_silence(has_left(evidence, outcome), protocol)
     if outcome.failure in _LOCAL_ROUTE:
         return _read_unreachable(outcome)
     # A bind that finds no room sent no packet.
@@ -115,20 +115,26 @@ def _read_refusal(refusal: int | str) -> Symptom:
     return "proxy-odd" if refusal in _PROXY_ODD else "proxy-unreached"
 
 
-def _read_reset(outcome: Outcome) -> Symptom:
+def has_left(evidence: Evidence, outcome: Outcome) -> bool | None:
+    """Tell whether a packet left the source: its recorder's word, else its kernel's."""
+    seen = evidence.story.source_out.seen if evidence.story is not None else "unknown"
+    return outcome.left_host if seen == "unknown" else seen == "yes"
+
+
+def _read_reset(outcome: Outcome, left: bool | None) -> Symptom:
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
         return "reset-full-ttl" if outcome.full_ttl else "reset"
     if outcome.forged:
-        return "reset-here" if outcome.left_host is False else "reset-forged"
+        return "reset-here" if left is False else "reset-forged"
     return "reset-genuine"
 
 
-def _read_silence(outcome: Outcome, protocol: str) -> Symptom:
-    if outcome.left_host is False:
+def _read_silence(left: bool | None, protocol: str) -> Symptom:
+    if left is False:
         return "stuck"
-    if protocol == "tcp" and outcome.left_host is None:
+    if protocol == "tcp" and left is None:
         return "silence-maybe-stuck"
     return "silence"
 

@@ -11,6 +11,7 @@ from netprobe.judge.words import fill, fill_reason, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
+from netprobe.model.story import Story
 
 # What the errno of the listener's own answer proves (docs/network-facts.md, section 6).
 _OWN_OUTPUT = frozenset(("not-permitted",))
@@ -123,20 +124,19 @@ def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
 
 def witness_word(evidence: Evidence, word: Symptom) -> str:
     """Give the witness column of the tables: what the agents at both ends saw."""
-    witness = evidence.witness
-    if witness is None:
-        return "none"
-    if witness.answer_arrived and word in _UNANSWERED:
+    witness, story = evidence.witness or Witness(), evidence.story or Story()
+    came = story.destination_in.seen
+    if story.source_in.seen == "yes" and word in _UNANSWERED:
         return "answer-arrived"
-    if witness.filtered_at is not None and witness.capture:
+    if witness.filtered_at is not None and came == "yes":
         return "reverse-path"
     if witness.reply_failure in _RETURN_ROUTE:
         return "no-way-back"
-    if witness.socket:
+    if witness.socket or story.socket.seen == "yes":
         return "socket"
-    if witness.capture is None:
-        return "unseen"
-    return "captured" if witness.capture else "not-captured"
+    if came != "unknown":
+        return "captured" if came == "yes" else "not-captured"
+    return "none" if evidence.witness is None else "unseen"
 
 
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
@@ -146,38 +146,42 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
         places = _exclude_places(places, "host")
     if _left_the_source(row, evidence):
         places = _exclude_places(places, "source")
-    if evidence.witness is not None and "no-response" in row.reason:
-        places = _by_witness(places, evidence.witness)
+    if "no-response" in row.reason:
+        places = _by_story(places, evidence.story or Story(), evidence.witness or Witness())
     return places
 
 
 def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     """Tell whether silence that no capture saw arrive is known not to be the source's own firewall.
 
-    A hop that answered a TTL walk proves it. So does an IPv4 echo request that was sent without an
-    error: an OUTPUT chain that drops it makes the send fail. For IPv6 the send may succeed
-    (docs/network-facts.md, section 1).
+    The source's recorder saw it leave, or a hop answered a TTL walk. So does an IPv4 echo request
+    that was sent without an error: an OUTPUT chain that drops it makes the send fail. For IPv6 the
+    send may succeed (docs/network-facts.md, section 1).
     """
-    unseen = evidence.witness is not None and evidence.witness.capture is False
-    if not unseen or row.reason != "no-response":
+    story = evidence.story or Story()
+    if story.destination_in.seen != "no" or row.reason != "no-response":
         return False
+    if story.source_out.seen == "yes":
+        return True
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
 
 
-def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
+def _by_story(places: tuple[Place, ...], story: Story, witness: Witness) -> tuple[Place, ...]:
     """Narrow the places by the destination's answer: its errno, whether it left and arrived."""
-    if witness.answer_arrived:
+    answered = story.destination_out.seen
+    if story.source_in.seen == "yes":
         return ("source",)
-    if witness.answer_arrived is False:
+    if story.source_in.seen == "no" and story.source_out.seen == "yes":
         places = _exclude_places(places, "source")
     if witness.reply_failure in _OWN_OUTPUT:
         return ("destination",)
     if witness.reply_failure in _RETURN_ROUTE:
         return ("return-path",)
-    if witness.answer_left:
+    if answered == "yes":
         return _exclude_places(places, "destination", "path", "host", "service")
-    if witness.answer_left is False and (witness.socket or witness.capture):
+    arrived = "yes" in (story.socket.seen, story.destination_in.seen) or witness.socket
+    if answered == "no" and arrived:
         return _exclude_places(places, "return-path", "source")
     return places
 

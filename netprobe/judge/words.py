@@ -19,7 +19,6 @@ def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
     """Fill a table's sentence with the evidence, and add words of walk and witness."""
     return (
         template.format_map(_words_of_evidence(evidence, outcome))
-        + _maybe_from(evidence)
         + _word_reply(evidence)
         + _word_trace(evidence)
     )
@@ -82,25 +81,13 @@ def _word_listener(evidence: Evidence) -> str:
     return f"{evidence.listener.owner or 'a live service'} listens there"
 
 
-def _maybe_from(evidence: Evidence) -> str:
-    """Packets that came to the port, and may be the source's under another address."""
-    witness = evidence.witness or Witness()
-    if witness.maybe_from is None or witness.capture is not None:
-        return ""
-    destination, source = evidence.flow.destination.name, evidence.flow.source.name
-    return (
-        f"; {destination}'s packet capture saw some come from {witness.maybe_from}: whether they "
-        f"are {source}'s, with a translated address, cannot be told"
-    )
-
-
 def _word_reply(evidence: Evidence) -> str:
     """Word the fate of the destination's answer."""
     witness = evidence.witness or Witness()
     failure = witness.reply_failure
     name = evidence.flow.destination.name
     if failure is None:
-        return _maybe_filtered(name, witness)
+        return _maybe_filtered(name, evidence, witness)
     if failure == NO_NEIGHBOUR:
         return (
             f"; its next hop for the answer, {witness.next_hop}, does not answer {name}'s ARP or "
@@ -111,9 +98,10 @@ def _word_reply(evidence: Evidence) -> str:
     return f"; {name} has no way back for the answer ({failure})"
 
 
-def _maybe_filtered(name: str, witness: Witness) -> str:
-    """Give the reverse-path filter, where no capture can tell by which device the request came."""
-    if witness.filtered_at is None or witness.capture is not None:
+def _maybe_filtered(name: str, evidence: Evidence, witness: Witness) -> str:
+    """Give the reverse-path filter, where nobody can tell by which device the request came."""
+    came = evidence.story is not None and evidence.story.destination_in.seen == "yes"
+    if witness.filtered_at is None or came:
         return ""
     return (
         f"; if it came in by {name}'s {witness.filtered_at}, its reverse-path filter (rp_filter) "

@@ -9,6 +9,7 @@ from netprobe.agent.wire import failures
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
+from netprobe.model.story import Story
 from netprobe.model.trail import TrailEntry
 
 # The answer on a connection or socket that worked:
@@ -101,30 +102,21 @@ NO_NEIGHBOUR = "no-neighbour"
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The packets that the destination's agent saw arrive.
+    """What the destination's agent knows of the packets, beside what its recorder saw.
 
     ``socket``: it reached a socket of ours (datagram received, connection in SYN_RECV or accepted).
-    ``capture``: True/False what a capture saw; None where no capture ran.
-    ``answer_left``: whether a capture saw the answer leave the destination; ``answer_arrived``:
-    whether one at the source saw it come, before the source's own firewall. ``seen_from`` the
-    source address that arrived where it differs from the one that was sent (NAT). ``maybe_from``:
-    an address from which a capture saw such requests come, and nobody can say whose they are.
+    ``seen_from`` the source address that arrived where it differs from the one that was sent (NAT).
     ``reply_failure`` the errno name of the listener's own answer, or of its host's route back;
     ``no-neighbour`` where the route's ``next_hop`` does not answer.
-    ``devices``: where the capture saw the request. ``filtered_at``: the one among them (or, without
-    a capture, the one that has the address) whose reverse-path filter is strict, while the route
-    back leaves by ``way_out``.
+    ``filtered_at``: the device where the request came in (or, where no recorder saw it, the one
+    that has the address) with a strict reverse-path filter, while the route back leaves by
+    ``way_out``.
     """
 
     socket: bool = False
-    capture: bool | None = None
-    answer_left: bool | None = None
-    answer_arrived: bool | None = None
     seen_from: str | None = None
-    maybe_from: str | None = None
     reply_failure: str | None = None
     next_hop: str | None = None
-    devices: tuple[str, ...] = ()
     filtered_at: str | None = None
     way_out: str | None = None
 
@@ -193,6 +185,7 @@ class FlowFacts:
     outcome: Outcome | None
     listener: Listener = Listener("unknown")
     witness: Witness | None = None
+    story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
     untested: tuple[str, str] | None = None

@@ -6,7 +6,8 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from netprobe.agent.wire.orders import RateOrder
+from netprobe.agent.wire.orders import RateOrder, RecordOrder
+from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
@@ -43,7 +44,8 @@ async def collect(
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
     emitted = Emitted(work)
     try:
-        fleet.start(secrets.token_bytes(32), settings.rate)
+        record = record_order(plan) if settings.record else None
+        fleet.start(secrets.token_bytes(32), settings.rate, record)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
@@ -55,6 +57,16 @@ async def collect(
             left = want.left(address) or ()
             emit(want, [Evidence(want.flow, address, left, outcome=None, untested=STOPPED)])
         await fleet.close()
+
+
+def record_order(plan: Plan) -> RecordOrder:
+    """Give what the recorders of the plan's hosts look for."""
+    by_protocol: dict[str, list[Ports]] = {}
+    for block in plan.blocks:
+        by_protocol.setdefault(block.protocol, []).append(block.ports)
+    numbers = [word.partition("/")[2] for word in by_protocol if word.startswith("ipproto/")]
+    datagrams = port_sets.union(by_protocol.get("udp", ()))
+    return RecordOrder(list(datagrams), [int(number) for number in numbers])
 
 
 class Emitted:

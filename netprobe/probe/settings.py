@@ -49,6 +49,7 @@ class ProbeSettings:
     """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
+    ``record``: whether agents record the packets of the run, where they may.
     """
 
     timeout_s: float | None = None
@@ -56,6 +57,7 @@ class ProbeSettings:
     rate: int | None = None
     forks: int = FORKS
     listen: bool = True
+    record: bool = True
     ready_s: float = READY_S
 
     @property

@@ -1,1 +1,1 @@
-"""What this host says of itself: routes, owners of ports, captures."""
+"""What this host says of itself: routes, owners of ports, names."""

@@ -21,6 +21,7 @@ from ..net.bpf import (
     LD_WORD,
     LDX_CONSTANT,
     LDX_IP_HEADER,
+    PACKET_OTHERHOST,
     RETURN,
     RST,
     SYN,
@@ -29,8 +30,6 @@ from ..net.bpf import (
 )
 from ..wire.parts import Ranges
 
-# Frames for other hosts, which a device in promiscuous mode takes in.
-PACKET_OTHERHOST = 3
 # Unreachable, source quench is no more, time exceeded, parameter problem; echoes.
 ERRORS_4, ERRORS_6 = (3, 11, 12), (1, 2, 3, 4)
 ECHOES_4, ECHOES_6 = (0, 8), (128, 129)
@@ -45,6 +44,7 @@ def make_filter(datagrams: Ranges, numbers: Sequence[int], keep_bytes: int) -> b
     """
     steps: List[FilterStep] = [
         (LD_WORD, ABOUT_PACKET_TYPE, None, None),
+        # A device in promiscuous mode takes in frames for other hosts.
         (EQUAL, PACKET_OTHERHOST, "no", None),
         (LD_WORD, ABOUT_PROTOCOL, None, None),
         (EQUAL, ETH_P_IPV6, "v6", None),

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
-from ..net.bpf import PACKET_OUTGOING
+from ..net.bpf import ACK, PACKET_OUTGOING, RST
 from ..wire.answers import StoryTold
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
 from ..wire.orders import RecordOrder, StoryOrder
@@ -33,7 +33,6 @@ from .rows import (
 from .story import StoryReader
 
 ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
-FLAG_RST, FLAG_ACK = 0x04, 0x10
 WORD = 0xFFFFFFFF
 
 # first byte, TTL, protocol, addresses; then the ports, both numbers and the flags of TCP.
@@ -122,9 +121,9 @@ class Recorder:
             if not is_6 and header != 20:  # a header with options
                 sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
             kind = SYN
-            if flags & FLAG_ACK:
+            if flags & ACK:
                 kind, number = SYN_ACK, (acked - 1) & WORD
-            if flags & FLAG_RST:
+            if flags & RST:
                 kind = RESET
             out = about == PACKET_OUTGOING
             row = pack(time_ns, kind, ttl, out, device, sport, dport, number)

@@ -3,7 +3,6 @@
 from typing import List, NamedTuple, Optional, Tuple
 
 from .parts import (
-    CapturedProbe,
     EchoRun,
     HalfOpen,
     ListeningBlock,
@@ -61,23 +60,6 @@ class Seen(NamedTuple):
     orders: List[OrderArrivals]
     half_open: List[HalfOpen]
     strangers: List[Stranger]
-
-
-class Capturing(NamedTuple):
-    """A capture runs, or could not be started (``failure``)."""
-
-    id: int
-    failure: Optional[str]
-
-
-class Captured(NamedTuple):
-    """What a capture saw, in at most 4,096 items. ``truncated``: some packets are missing, because
-    there were too many, or because only a fragment of an answer was seen."""
-
-    id: int
-    failure: Optional[str]
-    items: List[CapturedProbe]
-    truncated: bool
 
 
 class StoryTold(NamedTuple):

@@ -81,25 +81,6 @@ class Egress(NamedTuple):
     failure: Optional[str]
 
 
-class TxCountOrder(NamedTuple):
-    """Do connects leave this host? Makes some at once, and reads the interface's counter."""
-
-    id: int
-    dst: str
-    src: Optional[str]
-    port: int
-    connects: int
-
-
-class TxCounted(NamedTuple):
-    """How many connects were made, and how many packets the interface counted meanwhile."""
-
-    id: int
-    connects: int
-    packets: Optional[int]
-    dev: Optional[str]
-
-
 class NameserversOrder(NamedTuple):
     """Read the name servers of this host's resolv.conf."""
 

@@ -61,26 +61,6 @@ class SeenOrder(NamedTuple):
     orders: List[int]
 
 
-class CaptureOrder(NamedTuple):
-    """Capture packets of probes before the firewall sees them. ``addresses``: the probed ones
-    (empty: any). ``answers``: answers instead of requests, told from the asking side.
-    ``outgoing``: what this host sends, instead of what it receives."""
-
-    id: int
-    proto: str
-    ports: Ranges
-    number: Optional[int]
-    addresses: List[str]
-    answers: bool
-    outgoing: bool
-
-
-class StopCaptureOrder(NamedTuple):
-    """End a capture and tell what it saw."""
-
-    id: int
-
-
 class RecordOrder(NamedTuple):
     """Start the packet recorder, where packet sockets are permitted. ``datagrams``: the run's UDP
     ports; ``numbers``: its IP protocols."""

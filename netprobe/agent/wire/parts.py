@@ -112,18 +112,6 @@ class Stranger(NamedTuple):
     address: str
 
 
-class CapturedProbe(NamedTuple):
-    """Equal packets of a capture, told from the asking side: who asked, from which port, which port
-    was asked, how often, the order of its nonce (where it has one), and the devices that saw it."""
-
-    asker: str
-    source_port: int
-    port: int
-    packets: int
-    order: Optional[int]
-    devices: List[str]
-
-
 class SeenPackets(NamedTuple):
     """Packets of one kind that a recorder saw: the least and the most of one port, when the first
     came (ns of the host's own clock), its TTL, and the outermost device that it passed."""

@@ -51,6 +51,8 @@ class AgentMethods(ABC):
         self.index = index
         self.walks_left = WALKS
         self.late_left = LATE
+        # Whether the run wants its recorder.
+        self.recorder = False
         # One check at a time asks routers that answer seldom.
         self.unhurried = asyncio.Lock()
         # Whether its start has succeeded or failed.
@@ -89,9 +91,9 @@ class AgentMethods(ABC):
         the routers' answers from what is still being asked."""
 
     @property
-    def may_capture(self) -> bool:
-        """Whether the agent has the right to open packet sockets."""
-        return self.alive and self.hello is not None and self.hello.net_raw
+    def records(self) -> bool:
+        """Whether the agent has a packet recorder: it needs the right to open packet sockets."""
+        return self.recorder and self.alive and self.hello is not None and self.hello.net_raw
 
     @property
     def hears_tcp_errors(self) -> bool:
@@ -129,13 +131,9 @@ class AgentMethods(ABC):
             host_messages.EgressOrder(0, dst, src, port), host_messages.Egress
         )
 
-    async def count_sent(
-        self, dst: str, src: str | None, port: int, count: int
-    ) -> host_messages.TxCounted:
-        """Make connects, and see whether they raise the interface's count of sent packets."""
-        return await self.request(
-            host_messages.TxCountOrder(0, dst, src, port, count), host_messages.TxCounted
-        )
+    async def tell_story(self, order: orders.StoryOrder) -> answers.StoryTold:
+        """Ask what the recorder saw of a flow's packets."""
+        return await self.request(order, answers.StoryTold)
 
     async def ask_service(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing
@@ -172,14 +170,6 @@ class AgentMethods(ABC):
     async def close_round(self, round_id: int) -> answers.Closed:
         """Close a round's listeners."""
         return await self.request(orders.CloseOrder(round_id), answers.Closed)
-
-    async def capture(self, order: orders.CaptureOrder) -> answers.Capturing:
-        """Start a capture."""
-        return await self.request(order, answers.Capturing)
-
-    async def stop_capture(self, capture_id: int) -> answers.Captured:
-        """End a capture, and get what it saw."""
-        return await self.request(orders.StopCaptureOrder(capture_id), answers.Captured)
 
 
 class Agent(AgentMethods):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from netprobe.agent.wire.answers import HelloLine
-from netprobe.agent.wire.orders import RateOrder
+from netprobe.agent.wire.orders import RateOrder, RecordOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
@@ -45,16 +45,19 @@ class Fleet:
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
 
-    def start(self, key: bytes, rate: int | None = None) -> None:
+    def start(self, key: bytes, rate: int | None = None, record: RecordOrder | None = None) -> None:
         """Begin to start every agent; each settles on its own.
 
         Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
+        ``record``: what the packet recorders look for; None: there are none.
         """
         self.key = key
         able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
         share = None if rate is None else RateOrder(rate / max(1, len(able)))
+        first = [order for order in (share, record) if order is not None]
         for agent in self._agents.values():
-            self._starts.append(asyncio.create_task(self._start_one(agent, key, share)))
+            agent.recorder = record is not None
+            self._starts.append(asyncio.create_task(self._start_one(agent, key, first)))
 
     def agent(self, host: Host) -> AgentMethods:
         """Give the agent of a host, in whatever state it is."""
@@ -87,7 +90,9 @@ class Fleet:
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
         await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
 
-    async def _start_one(self, agent: Agent, key: bytes, share: RateOrder | None) -> None:
+    async def _start_one(
+        self, agent: Agent, key: bytes, first: Sequence[RateOrder | RecordOrder]
+    ) -> None:
         host = agent.host
         try:
             if host.vantage.kind == "none":
@@ -95,8 +100,8 @@ class Fleet:
                 self._report_host(host, HostReport(host.name, "none"))
                 return
             link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
-            if share is not None:
-                link.send(share)
+            for order in first:
+                link.send(order)
             agent.link = link
             self._report_host(host, host_report(link))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))

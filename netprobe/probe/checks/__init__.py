@@ -5,12 +5,10 @@ an agent at the destination is left out where there is none, and the reverse.
 """
 
 from netprobe.probe.checks.arrivals import Arrivals
-from netprobe.probe.checks.captures import Captures
 from netprobe.probe.checks.check import Check
 from netprobe.probe.checks.dead_hosts import DeadHosts
 from netprobe.probe.checks.egress import EgressLook
 from netprobe.probe.checks.forged_resets import ForgedResets
-from netprobe.probe.checks.half_open import HalfOpenLook
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.checks.one_way import OneWay
@@ -18,20 +16,20 @@ from netprobe.probe.checks.path_mtu import PathMtuLook
 from netprobe.probe.checks.rate_limits import RateLimits
 from netprobe.probe.checks.return_path import ReturnPathLook
 from netprobe.probe.checks.services import Services
+from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
 CHECKS: tuple[Check, ...] = (
     Arrivals(),
     OneWay(),
     LateRefusals(),
+    Stories(),
     ForgedResets(),
     Intercepted(),
     DeadHosts(),
     Services(),
     RateLimits(),
     EgressLook(),
-    Captures(),
-    HalfOpenLook(),
     ReturnPathLook(),
     Traceroute(),
     PathMtuLook(),

@@ -23,8 +23,6 @@ from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 # What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
 INITIAL_TTLS = (64, 128, 255)
-# Connects that are made to see whether the interface counts their packets.
-COUNTED_CONNECTS = 64
 
 
 class ForgedResets(Check):
@@ -78,14 +76,10 @@ class _ResetLooks:
         if forged and await self._start_higher(forged):
             return resets
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
-        neighbour = ttl in INITIAL_TTLS
-        left = await self._leave_host(resets) if forged or neighbour else None
-        if neighbour and left is False:
-            forged = ports
+        own = [seen for seen in resets if ttl in INITIAL_TTLS and not _has_left(seen)]
+        forged = port_sets.union((forged, *(seen.ports for seen in own)))
         return [
-            piece.amending(forged=True, left_host=left) if nearer else piece.amending(forged=False)
-            for seen in resets
-            for nearer, piece in seen.cut(forged)
+            piece.amending(forged=nearer) for seen in resets for nearer, piece in seen.cut(forged)
         ]
 
     async def without_ttl(self, resets: list[Observation]) -> list[Observation]:
@@ -95,11 +89,12 @@ class _ResetLooks:
         if route.gateway in (None, task.address):
             return resets
         full = await self._find_full(port_sets.union(seen.ports for seen in resets))
-        left = await self._leave_host(resets) if full else None
-        forged = bool(full) and (left is False or await self._first_hop_resets(full))
-        word = {"forged": True if forged else None, "left_host": left}
+        forged = bool(full) and await self._first_hop_resets(full)
         return [
-            piece.amending(full_ttl=is_full, **(word if is_full else {}))
+            piece.amending(
+                full_ttl=is_full,
+                forged=True if is_full and (forged or not _has_left(piece)) else None,
+            )
             for seen in resets
             for is_full, piece in seen.cut(full)
         ]
@@ -153,14 +148,10 @@ class _ResetLooks:
         self.facts["higher"] = {"min_ttl": 65, "refused": higher}
         return higher
 
-    async def _leave_host(self, resets: list[Observation]) -> bool | None:
-        """Whether connects raise the interface's count of sent packets; None: nobody could say."""
-        task = self.task
-        agent = self.scene.fleet.agent(task.source)
-        port = resets[0].ports[0][0]
-        counted = await agent.count_sent(task.address, source_address(task), port, COUNTED_CONNECTS)
-        self.facts["sent"] = counted
-        return None if counted.packets is None else counted.packets >= counted.connects
+
+def _has_left(seen: Observation) -> bool:
+    """Tell whether the request may have left the source: no recorder says that it did not."""
+    return seen.story is None or seen.story.source_out.seen != "no"
 
 
 async def _find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
-from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
@@ -56,7 +55,7 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
         await agent.quiet()
         await asyncio.sleep(PAUSE_S)
         again = await scene.prober.again(seen)
-    heard = [one for one in again if one.outcome is not None and not is_lost(one)]
+    heard = [one for one in again if one.outcome is not None and not one.lost]
     return [_add_attempts(one, seen) for one in heard] or [seen]
 
 
@@ -73,7 +72,7 @@ def _is_refused(seen: Observation) -> bool:
 
 def _is_one_flow(seen: Observation) -> bool:
     """Silence of a single port, or of a protocol without: a range would empty the bucket again."""
-    if not is_lost(seen) or (seen.witness is not None and seen.witness.socket):
+    if not seen.lost or (seen.witness is not None and seen.witness.socket):
         return False
     return port_sets.count(seen.ports) < 2
 

@@ -16,9 +16,9 @@ from netprobe.agent.wire.host_messages import (
 )
 from netprobe.errors import AgentError
 from netprobe.model.evidence import NO_NEIGHBOUR, Witness
+from netprobe.model.story import Story
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 
@@ -46,9 +46,9 @@ class ReturnPathLook(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give silent flows what keeps the destination from answering them."""
-        silent = [seen for seen in group if is_lost(seen)]
+        silent = [seen for seen in group if seen.lost]
         found = await with_ways_back(silent, group, scene.agent, scene.fleet)
-        return [seen for seen in group if not is_lost(seen)] + found
+        return [seen for seen in group if not seen.lost] + found
 
 
 async def with_ways_back(
@@ -84,12 +84,11 @@ async def with_ways_back(
 
 
 def _wants_look(seen: Observation) -> bool:
-    """Where a capture proves that nothing came or that the answer left, there is nothing to ask."""
-    witness = seen.witness or Witness()
+    """Where a recorder shows that nothing came or that the answer left, there is nothing to ask."""
+    story, witness = seen.story or Story(), seen.witness or Witness()
     return (
-        witness.capture is not False
-        and witness.maybe_from is None
-        and not witness.answer_left
+        story.destination_in.seen != "no"
+        and story.destination_out.seen != "yes"
         and witness.reply_failure is None
     )
 
@@ -135,17 +134,16 @@ def _join_way(seen: Observation, way: ReturnPath | None) -> Observation:
         hop = way.next_hop if failure == NO_NEIGHBOUR else None
         witness = replace(witness, reply_failure=failure, next_hop=hop)
     if witness.reply_failure is None and not witness.socket:
-        witness = _with_reverse_path(witness, way)
+        witness = _with_reverse_path(seen.story or Story(), witness, way)
     return replace(seen, witness=witness)
 
 
-def _with_reverse_path(witness: Witness, way: ReturnPath) -> Witness:
+def _with_reverse_path(story: Story, witness: Witness, way: ReturnPath) -> Witness:
     """Give the witness with the device by which the request was, or may have been, filtered.
 
-    Without a capture the device that has the probed address is the likeliest.
+    Where no recorder saw it come, the device that has the probed address is the likeliest.
     """
-    devices = witness.devices or ((way.holder,) if witness.capture is None else ())
-    strict = [device for device in devices if device in way.strict]
-    if not strict or way.dev is None or way.dev in devices:
+    device = story.destination_in.interface or way.holder
+    if device not in way.strict or way.dev in (None, device):
         return witness
-    return replace(witness, filtered_at=strict[0], way_out=way.dev)
+    return replace(witness, filtered_at=device, way_out=way.dev)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.model.evidence import Trace
-from netprobe.probe.checks.captures import is_lost
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import MAX_TTL
@@ -23,7 +22,7 @@ class Traceroute(Check):
     def concerns(self, seen: Observation) -> bool:
         """Silent flows, except those whose requests arrived: a walk would show nothing new."""
         arrived = seen.witness is not None and seen.witness.socket
-        return is_lost(seen) and not arrived and seen.task.protocol in WALKED
+        return seen.lost and not arrived and seen.task.protocol in WALKED
 
     def group(self, seen: Observation) -> Hashable:
         """One walk for each source, address and protocol."""

@@ -47,6 +47,19 @@ class Observation(FlowFacts):
         """Whether the source got no word at all."""
         return self.outcome is not None and self.outcome.failure == "no-answer"
 
+    @property
+    def lost(self) -> bool:
+        """Whether the source got no word, and the packet is not known to have stayed at home.
+
+        One-way packets need no answer: the listener's word is all there is to have.
+        """
+        outcome = self.outcome
+        if outcome is None or outcome.left_host is False:
+            return False
+        arrived = self.witness is not None and self.witness.socket
+        one_way = outcome.failure is None and outcome.answer is None and outcome.refusal is None
+        return self.silent or (one_way and not arrived)
+
     def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
         """Give the same with one more entry in its trail."""
         return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))

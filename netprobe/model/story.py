@@ -1,0 +1,70 @@
+"""The story of a flow: where the recorders of both ends saw its packets, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+Sight = Literal["yes", "no", "unknown"]
+
+
+class StoryPlace(NamedTuple):
+    """What was seen at one place: ``packets`` of a port (the most, of several ports), the
+    first of them at ``first_ns`` of that host's own clock, with this TTL, at this interface."""
+
+    seen: Sight = "unknown"
+    packets: int = 0
+    first_ns: int | None = None
+    interface: str | None = None
+    ttl: int | None = None
+
+
+class StoryError(NamedTuple):
+    """ICMP errors about the flow. ``left``: the recorder of this host saw them leave; None: of the
+    errors that arrived at the source nobody saw that."""
+
+    sender: str
+    type: int
+    code: int
+    ttl: int
+    packets: int
+    left: str | None = None
+
+
+UNKNOWN = StoryPlace()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The six places in the order in which a request and its answer pass them.
+
+    ``source_out``: the request left the source · ``destination_in``: it came to the destination's
+    interface, before its firewall · ``socket``: it reached a socket there · ``destination_out``:
+    the answer left, after its firewall · ``source_in``: the answer came to the source's
+    interface · ``prober``: it reached the prober. A recorder's "no" counts only where it lost
+    nothing and did see another packet of that source.
+    """
+
+    source_out: StoryPlace = UNKNOWN
+    destination_in: StoryPlace = UNKNOWN
+    socket: StoryPlace = UNKNOWN
+    destination_out: StoryPlace = UNKNOWN
+    source_in: StoryPlace = UNKNOWN
+    prober: StoryPlace = UNKNOWN
+    errors: tuple[StoryError, ...] = ()
+
+    def places(self) -> Iterator[tuple[str, StoryPlace]]:
+        """Give the places with their names in JSON, as ``source-out``."""
+        for one in fields(self)[:6]:
+            yield one.name.replace("_", "-"), getattr(self, one.name)
+
+    def settled(self) -> Story:
+        """Give the story in which a later "yes" makes an earlier "no" unknown."""
+        changes: dict[str, Any] = {}
+        passed = False
+        for name, place in reversed(list(self.places())):
+            if passed and place.seen == "no":
+                changes[name.replace("-", "_")] = place._replace(seen="unknown")
+            passed = passed or place.seen == "yes"
+        return replace(self, **changes)
