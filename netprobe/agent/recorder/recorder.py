@@ -6,7 +6,8 @@ drops is seen, and what an OUTPUT rule drops is not.
 """
 
 import struct
-from typing import Any, Dict, List, Optional, Tuple
+from collections import defaultdict
+from typing import Any, DefaultDict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
@@ -42,10 +43,11 @@ _TCP = struct.Struct("!HHIIxB")
 _PORT = struct.Struct("!H")
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
+MOST_PAYLOADS = 100000
 # How long a burst gathers in the ring before it is read at once.
 GATHER_S = 0.02
 
-Rows = Dict[bytes, bytearray]
+Rows = DefaultDict[bytes, bytearray]
 
 
 class Recorder:
@@ -57,9 +59,9 @@ class Recorder:
         self._failure: Optional[str] = None
         self._lost = 0
         # Rows by source and destination address, as they stand in the packet, one after the other.
-        self.rows: Rows = {}
+        self.rows: Rows = defaultdict(bytearray)
         # The same for errors, by the addresses of the packet that they quote.
-        self.errors: Rows = {}
+        self.errors: Rows = defaultdict(bytearray)
         self.payloads: List[bytes] = []
         self._count = 0
         self._known_templates = 0
@@ -81,7 +83,7 @@ class Recorder:
         if self._ring is not None:
             self._read_packets()
             told = StoryReader(self, order, self._agent).read_story()
-            told = told._replace(lost=self._lost, full=self._count >= MOST_ROWS)
+            told = told._replace(lost=self._lost, full=self._is_full())
         self._agent.send(told)
 
     def close(self) -> None:
@@ -90,6 +92,9 @@ class Recorder:
             self._agent.loop.unwatch(self._ring.sock.fileno())
             self._ring.close()
             self._ring = None
+
+    def _is_full(self) -> bool:
+        return self._count >= MOST_ROWS or len(self.payloads) >= MOST_PAYLOADS
 
     def _read_soon(self, _events: int) -> None:
         """Packets come in bursts: one turn of the loop a burst, not one a packet."""
@@ -114,11 +119,13 @@ class Recorder:
                 continue
             fields = read6(memory, at) if is_6 else read4(memory, at)
             first, ttl, proto, source, target, sport, dport, number, acked, flags = fields
-            header = 40 if is_6 else (first & 15) * 4
+            header = (first & 15) * 4
+            if is_6:  # the next header comes before the hop limit
+                proto, ttl, header = ttl, proto, 40
             if proto != TCP:
-                self._note_other(frame, fields, header)
+                self._note_other(frame, (ttl, proto, *fields[3:7]), header)
                 continue
-            if not is_6 and header != 20:  # a header with options
+            if header not in (20, 40):  # IPv4 with options
                 sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
             kind = SYN
             if flags & ACK:
@@ -127,11 +134,7 @@ class Recorder:
                 kind = RESET
             out = about == PACKET_OUTGOING
             row = pack(time_ns, kind, ttl, out, device, sport, dport, number)
-            pair = source + target
-            if pair in rows:
-                rows[pair] += row
-            else:
-                rows[pair] = bytearray(row)
+            rows[source + target] += row
         self._lost += self._ring.count_lost()
 
     def _note_other(self, frame: Frame, fields: Tuple[Any, ...], header: int) -> None:
@@ -139,28 +142,29 @@ class Recorder:
         assert self._ring is not None
         memory = self._ring.memory
         time_ns, device, about, _, at = frame
-        _, ttl, proto, source, target = fields[:5]
+        ttl, proto, source, target, sport, dport = fields
         out = about == PACKET_OUTGOING
         at += header
         if proto not in (ICMP, ICMP6):
-            sport, dport = (fields[5], fields[6]) if proto == UDP else (0, 0)
+            if proto != UDP:
+                sport = dport = 0
             payload = memory[at + (8 if proto == UDP else 0) : frame[4] + PACKET_BYTES]
             # What begins as no request and no answer of the run is other traffic.
-            if payload.startswith(self._list_beginnings()):
+            if payload.startswith(self._list_beginnings()) and len(self.payloads) < MOST_PAYLOADS:
                 row = ROW.pack(
                     time_ns, DATAGRAM, ttl, out, device, sport, dport, len(self.payloads)
                 )
                 self.payloads.append(payload)
-                self.rows.setdefault(source + target, bytearray()).extend(row)
+                self.rows[source + target] += row
             return
         kind, code = memory[at], memory[at + 1]
         if kind in ECHO_KINDS:
             row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, 0)
-            self.rows.setdefault(source + target, bytearray()).extend(row)
+            self.rows[source + target] += row
             return
         pair, quoted, port = self._read_quote(at + 8, proto == ICMP6)
         row = ERROR.pack(time_ns, kind, code, ttl, out, device, quoted, port, source)
-        self.errors.setdefault(pair, bytearray()).extend(row)
+        self.errors[pair] += row
 
     def _read_quote(self, at: int, is_6: bool) -> Tuple[bytes, int, int]:
         """Read the packet that an error quotes: its addresses, protocol and destination port."""
@@ -174,14 +178,13 @@ class Recorder:
         return pair, proto, port
 
     def _list_beginnings(self) -> Tuple[bytes, ...]:
-        """Give the first bytes of every request and answer of the run, up to the nonce."""
+        """Give the first bytes of every request and answer of the run, as far as they are known."""
         templates = self._agent.templates
         if len(templates) != self._known_templates:
             self._known_templates = len(templates)
-            found = []
-            for template in templates.values():
-                found.append(template.request[: template.nonce_at])
-                if template.answer is not None:
-                    found.append(template.answer[: template.answer_nonce_at])
-            self._beginnings = tuple(one for one in found if one)
+            self._beginnings = tuple(
+                beginning
+                for template in templates.values()
+                for beginning in (template.request[: template.nonce_at], template.answer_begin())
+            )
         return self._beginnings

@@ -17,6 +17,11 @@ REQUESTS = (SYN, DATAGRAM, ECHO_REQUEST)
 TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 
 
+def find_loopback() -> int:
+    """Find the number of the loopback device; every network namespace has one."""
+    return socket.if_nametoindex("lo")
+
+
 def name_device(number: int) -> str:
     """Name a network device; one that is gone by then has its number for a name."""
     try:

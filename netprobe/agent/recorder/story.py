@@ -8,7 +8,7 @@ from ..core.ranges import PortSet, each
 from ..wire.answers import StoryTold
 from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
-from ..wire.templates import Template, read_nonce
+from ..wire.templates import NONCE_BYTES, read_nonce
 from .rows import (
     DATAGRAM,
     ECHO_REPLY,
@@ -22,6 +22,7 @@ from .rows import (
     SYN_ACK,
     TCP,
     UDP,
+    find_loopback,
     name_device,
 )
 
@@ -36,7 +37,6 @@ KINDS = {
 # How many first sequence numbers stand for a run of ports.
 MOST_NUMBERS = 64
 MOST_TRANSLATED = 1024
-LOOPBACK = "lo"
 
 
 class PortPackets:
@@ -103,13 +103,15 @@ class StoryReader:
         found: ByPort = {}
         # Requests go out at the source, answers at the destination.
         outgoing = is_request == self._order.sent
-        ports = self._ports
+        ports, own_ports = self._ports, self._order.own_ports
+        # A rule of this host that resets its own connects does so over the loopback device.
+        unwanted = 0 if self._asker == self._target else find_loopback()
         for row in ROW.iter_unpack(self._recorder.rows.get(pair, b"")):
             first_ns, kind, ttl, out, device, sport, dport, number = row
-            port = dport if is_request else sport
-            if kind != wanted or out != outgoing or port not in ports:
+            port, own_port = (dport, sport) if is_request else (sport, dport)
+            if kind != wanted or out != outgoing or port not in ports or device == unwanted:
                 continue
-            if kind == DATAGRAM and not self._is_ours(number, is_request):
+            if kind == DATAGRAM and own_port not in own_ports and not self._is_ours(number):
                 continue
             known = found.get(port)
             if known is None:
@@ -118,17 +120,20 @@ class StoryReader:
                 known.by_device[device] = known.by_device.get(device, 0) + 1
         return found
 
-    def _is_ours(self, place: int, is_request: bool) -> bool:
+    def _is_ours(self, place: int) -> bool:
         """Tell whether a datagram carries the nonce of an order that is asked about."""
-        return self._find_order(place, is_request) in self._order.numbers
+        return self._find_order(place) in self._order.numbers
 
-    def _find_order(self, place: int, is_request: bool) -> Optional[int]:
-        payload = self._recorder.payloads[place]
+    def _find_order(self, place: int) -> Optional[int]:
+        """Find the order whose nonce a datagram carries, as a request or as an answer."""
+        payload, key = self._recorder.payloads[place], self._agent.key
         for template in self._agent.templates.values():
-            if is_request:
-                nonce = template.recognise(self._agent.key, payload)
-            else:
-                nonce = _read_answer(template, payload)
+            nonce = template.recognise(key, payload)
+            if nonce is None and template.answer is not None:
+                at = template.answer_nonce_at
+                nonce = payload[at : at + NONCE_BYTES]
+                if template.answering_host(key, nonce, payload) is None:
+                    nonce = None
             if nonce is not None:
                 return read_nonce(nonce).order
         return None
@@ -174,7 +179,7 @@ class StoryReader:
                 code,
                 ttl,
                 out,
-                name_device(device) == LOOPBACK,
+                device == find_loopback(),
                 len(packets),
                 packets[0][1],
             )
@@ -192,7 +197,7 @@ class StoryReader:
             for _, kind, _, out, _, _, port, number in ROW.iter_unpack(rows):
                 if kind != self._request or out != self._order.sent:
                     continue
-                known = self._find_order(number, True) if kind == DATAGRAM else number
+                known = self._find_order(number) if kind == DATAGRAM else number
                 if known in wanted:
                     found.setdefault(pair, []).append(port)
         half = len(self._asker)
@@ -211,14 +216,6 @@ class StoryReader:
         half, sent = len(self._asker), self._order.sent
         mine = (rows for pair, rows in self._recorder.rows.items() if pair[:half] == self._asker)
         return any(row[3] == sent for rows in mine for row in ROW.iter_unpack(rows))
-
-
-def _read_answer(template: Template, payload: bytes) -> Optional[bytes]:
-    """Give the nonce of an answer; its beginning alone tells, as the MAC needs the port."""
-    start = template.answer_nonce_at
-    if template.answer is None or not payload.startswith(template.answer[:start]):
-        return None
-    return payload[start:]
 
 
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:

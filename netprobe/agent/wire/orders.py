@@ -72,7 +72,8 @@ class RecordOrder(NamedTuple):
 class StoryOrder(NamedTuple):
     """What the recorder saw of probes from ``asker`` to these ports of ``target``. ``sent``: told
     at the source, whose requests go out; else at the destination. ``numbers``: order ids of
-    nonces, or first sequence numbers of SYNs, which find requests with translated addresses."""
+    nonces, or first sequence numbers of SYNs, which find requests with translated addresses.
+    ``own_ports``: where datagrams without a nonce came from."""
 
     id: int
     proto: str
@@ -82,6 +83,7 @@ class StoryOrder(NamedTuple):
     ports: Ranges
     sent: bool
     numbers: List[int]
+    own_ports: List[int]
 
 
 class ProbeOrder(NamedTuple):

@@ -107,6 +107,16 @@ class Template:
         out[self.answer_mac_at : self.answer_mac_at + MAC_BYTES] = mac
         return bytes(out)
 
+    def answer_begin(self) -> bytes:
+        """Give the first bytes of every answer: up to the nonce, or to what the request decides.
+
+        What a real service answers is not known at all.
+        """
+        if self.answer is None:
+            return b"" if self.nonce_at is None else self.request[: self.nonce_at]
+        copied = [to for to, _, _ in self.answer_copies]
+        return self.answer[: min((self.answer_nonce_at, *copied))]
+
     def answering_host(self, key: bytes, nonce: bytes, data: bytes) -> Optional[int]:
         """Which host answered this nonce with a true MAC; None: nobody of ours did, at the port
         that was asked."""

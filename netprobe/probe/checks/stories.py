@@ -98,8 +98,9 @@ def _make_order(group: list[Observation], task: Task, asker: str) -> StoryOrder:
     numbers = [] if name == "tcp" else sorted({seen.order for seen in group})
     protocol_number = int(number) if number else None
     return StoryOrder(
-        0, name, protocol_number, asker, task.address, list(ports), sent=True, numbers=numbers
-    )
+        0, name, protocol_number, asker, task.address, list(ports), sent=True, numbers=numbers,
+        own_ports=sorted({seen.sport for seen in group if seen.sport is not None}),
+    )  # fmt: skip
 
 
 async def _ask_one(agent: AgentMethods, order: StoryOrder) -> StoryTold | None:
@@ -141,15 +142,17 @@ def _find_run(told: StoryTold | None) -> SeenRun | None:
 def _with_story(
     seen: Observation, told: Told, at_source: SeenRun | None, at_destination: SeenRun | None
 ) -> Observation:
+    # Datagrams without a nonce are known by the source's own port only.
+    named = seen.task.protocol in ("tcp", "icmp") or seen.part.ours
+    sure_source = _is_sure(told.source) and (named or seen.sport is not None)
+    sure_destination = _is_sure(told.destination) and named
     story = Story(
-        source_out=_place_of(at_source and at_source.requests, _is_sure(told.source)),
-        destination_in=_place_of(
-            at_destination and at_destination.requests, _is_sure(told.destination)
-        ),
+        source_out=_place_of(at_source and at_source.requests, sure_source),
+        destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
         socket=_socket_place(seen, at_destination),
-        destination_out=_place_of(_answer_of(at_destination), _is_sure(told.destination)),
-        source_in=_place_of(_answer_of(at_source), _is_sure(told.source)),
-        prober=NO if seen.silent else StoryPlace("yes"),
+        destination_out=_place_of(_answer_of(at_destination), sure_destination),
+        source_in=_place_of(_answer_of(at_source), sure_source),
+        prober=_prober_place(seen),
         errors=tuple(_list_errors(seen, told)),
     ).settled()
     witness = seen.witness
@@ -157,6 +160,12 @@ def _with_story(
     if told.translated is not None and came and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
     return replace(seen, story=story, witness=witness)
+
+
+def _prober_place(seen: Observation) -> StoryPlace:
+    """Tell whether an answer reached the prober; a refusal may be this host's own."""
+    answered = seen.outcome is not None and seen.outcome.answer is not None
+    return StoryPlace("yes") if answered else NO if seen.silent else UNKNOWN
 
 
 def _is_sure(told: StoryTold | None) -> bool:
