@@ -7,7 +7,7 @@ drops is seen, and what an OUTPUT rule drops is not.
 
 import struct
 from collections import defaultdict
-from typing import Any, DefaultDict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
@@ -47,7 +47,7 @@ MOST_PAYLOADS = 100000
 # How long a burst gathers in the ring before it is read at once.
 GATHER_S = 0.02
 
-Rows = DefaultDict[bytes, bytearray]
+Rows = Dict[bytes, bytearray]
 
 
 class Recorder:
