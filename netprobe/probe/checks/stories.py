@@ -146,14 +146,17 @@ def _with_story(
     named = seen.task.protocol in ("tcp", "icmp") or seen.part.ours
     sure_source = _is_sure(told.source) and (named or seen.sport is not None)
     sure_destination = _is_sure(told.destination) and named
+    errors = tuple(_list_errors(seen, told))
+    # An error that came to the interface is an answer, too, whatever the own firewall did with it.
+    sure_answer = sure_source and not any(error.left is None for error in errors)
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
         socket=_socket_place(seen, at_destination),
         destination_out=_place_of(_answer_of(at_destination), sure_destination),
-        source_in=_place_of(_answer_of(at_source), sure_source),
+        source_in=_place_of(_answer_of(at_source), sure_answer),
         prober=_prober_place(seen),
-        errors=tuple(_list_errors(seen, told)),
+        errors=errors,
     ).settled()
     witness = seen.witness
     came = at_destination is not None and at_destination.requests is not None
