@@ -1,7 +1,10 @@
 """Tells whether the destination sent a reset, or something nearer forged it.
 
-* A genuine reset arrives with the destination's TTL. With IP_MINTTL just above that the kernel
-  ignores it, and still sees one from a nearer forger (docs/network-facts.md, section 2).
+* The recorder knows the TTL that every reset arrived with; all answers of one host arrive with one,
+  as long as they start alike. A reset with a higher TTL than other answers is put to the test: a
+  SYN whose own TTL is too small to reach the destination is still reset by what is nearer.
+* Without a recorder, IP_MINTTL just above the TTL of genuine answers makes the kernel ignore these,
+  and still see a reset from a nearer forger (docs/network-facts.md, section 2).
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
   gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
   whatever comes from the address has lost at least one.
@@ -16,13 +19,16 @@ from typing import Any
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.distance import count_hops
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 # What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
 INITIAL_TTLS = (64, 128, 255)
+# Ports that stand for all whose resets arrive with one TTL.
+SAMPLE = 3
 
 
 class ForgedResets(Check):
@@ -43,7 +49,7 @@ class ForgedResets(Check):
         if task.address in {one.text for one in task.source.addresses}:
             return group
         looks = _ResetLooks(task, scene)
-        ttl = await _find_ttl(task, group, scene)
+        ttl = await find_ttl(task, group, scene)
         pieces = await (looks.without_ttl(resets) if ttl is None else looks.with_ttl(resets, ttl))
         others = [seen for seen in group if not _is_reset(seen)]
         return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
@@ -51,7 +57,7 @@ class ForgedResets(Check):
 
 async def is_genuine(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool:
     """Tell whether nothing nearer resets this connection when it is asked alone."""
-    ttl = await _find_ttl(reset.task, group, scene)
+    ttl = await find_ttl(reset.task, group, scene)
     if ttl is None:
         return False
     again = await scene.prober.ask(
@@ -69,40 +75,62 @@ class _ResetLooks:
     facts: dict[str, Any] = field(default_factory=dict)
 
     async def with_ttl(self, resets: list[Observation], ttl: int) -> list[Observation]:
-        """Resets with a TTL above that of genuine answers were made nearer."""
-        ports = port_sets.union(seen.ports for seen in resets)
+        """Resets with a TTL above that of genuine answers may have been made nearer."""
         self.facts["answer_ttl"] = ttl
-        forged = await self._find_refused(ports, ttl + 1)
-        if forged and await self._start_higher(forged):
-            return resets
+        found: list[Observation] = []
+        for group in group_by(resets, _arrival_ttl):
+            arrived = _arrival_ttl(group[0])
+            if arrived is None:
+                found += await self._check_ports(group, ttl)
+            else:
+                higher = arrived > ttl
+                self.facts |= {"min_ttl": ttl + 1, "refused_again": higher}
+                forged = await self._is_nearer(group) if higher else False
+                found += [piece.amending(forged=forged) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
-        own = [seen for seen in resets if ttl in INITIAL_TTLS and not _has_left(seen)]
-        forged = port_sets.union((forged, *(seen.ports for seen in own)))
-        return [
-            piece.amending(forged=nearer) for seen in resets for nearer, piece in seen.cut(forged)
-        ]
+        return [one if may_have_left(one) else one.amending(forged=True) for one in found]
 
     async def without_ttl(self, resets: list[Observation]) -> list[Observation]:
         """Nothing tells the destination's TTL: only a full one says something of whose it is."""
         task = self.task
         route = await self.scene.fleet.agent(task.source).route(task.address, source_address(task))
         if route.gateway in (None, task.address):
-            return resets
-        full = await self._find_full(port_sets.union(seen.ports for seen in resets))
+            return [one if may_have_left(one) else one.amending(forged=True) for one in resets]
+        full = await self._find_full(resets)
         forged = bool(full) and await self._first_hop_resets(full)
         return [
             piece.amending(
                 full_ttl=is_full,
-                forged=True if is_full and (forged or not _has_left(piece)) else None,
+                forged=True if is_full and (forged or not may_have_left(piece)) else None,
             )
             for seen in resets
             for is_full, piece in seen.cut(full)
         ]
 
+    async def _check_ports(self, group: list[Observation], ttl: int) -> list[Observation]:
+        """No recorder tells what these resets arrived with: ask every port with a floor."""
+        forged = await self._find_refused(port_sets.union(one.ports for one in group), ttl + 1)
+        if forged and await self._start_higher(forged):
+            return group
+        return [piece.amending(forged=nearer) for one in group for nearer, piece in one.cut(forged)]
+
+    async def _is_nearer(self, group: list[Observation]) -> bool | None:
+        """Tell whether something nearer resets a SYN that cannot reach the destination."""
+        hops = await count_hops(self.task, self.scene)
+        if hops is None or hops < 2:
+            return None if hops is None else False
+        ports = choose_ports(port_sets.union(one.ports for one in group), SAMPLE)
+        answers = await self.scene.prober.ask(
+            self.task, "tcp", ports, look_ms=CHECK_MS, ttl=hops - 1
+        )
+        nearer = any(one.failure == "refused" and not one.icmp for _, one in answers)
+        self.facts["nearer"] = {"ttl": hops - 1, "refused": nearer}
+        return nearer
+
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """Find the ports whose resets arrive with at least this TTL."""
         found = await self.scene.prober.ask(
-            self.task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl
+            self.task, "tcp", ports, look_ms=self._choose_look_ms(), min_ttl=min_ttl
         )
         refused = port_sets.union(
             some for some, one in found if one.failure == "refused" and not one.icmp
@@ -111,10 +139,16 @@ class _ResetLooks:
         self.facts.setdefault("refused_again", bool(refused))
         return refused
 
-    async def _find_full(self, ports: Ports) -> Ports:
+    def _choose_look_ms(self) -> int:
+        """What is nearer than the destination answers sooner than it did."""
+        return CHECK_MS
+
+    async def _find_full(self, resets: list[Observation]) -> Ports:
         """Find the ports whose resets no router has lowered the TTL of."""
-        full: Ports = ()
-        for ttl in INITIAL_TTLS:
+        known = [one for one in resets if _arrival_ttl(one) is not None]
+        full = port_sets.union(one.ports for one in known if _arrival_ttl(one) in INITIAL_TTLS)
+        ports = port_sets.union(one.ports for one in resets if _arrival_ttl(one) is None)
+        for ttl in INITIAL_TTLS if ports else ():
             here = await self._find_refused(ports, ttl)
             if not here:
                 break
@@ -149,12 +183,25 @@ class _ResetLooks:
         return higher
 
 
-def _has_left(seen: Observation) -> bool:
+def may_have_left(seen: Observation) -> bool:
     """Tell whether the request may have left the source: no recorder says that it did not."""
     return seen.story is None or seen.story.source_out.seen != "no"
 
 
-async def _find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
+def choose_ports(ports: Ports, count: int) -> Ports:
+    """Choose some ports evenly, ends included."""
+    total = port_sets.count(ports)
+    places = {round((total - 1) * number / max(1, count - 1)) for number in range(count)}
+    chosen = [port for place, port in enumerate(port_sets.each(ports)) if place in places]
+    return port_sets.normalise((port, port) for port in chosen)
+
+
+def _arrival_ttl(seen: Observation) -> int | None:
+    """Give the TTL that the answers arrived with, where the source's recorder saw them."""
+    return seen.story.source_in.ttl if seen.story is not None else None
+
+
+async def find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
     """Find the TTL of genuine answers: from what was heard already, else asked for."""
     known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
     known = known or await _ask_ttl(task, scene)

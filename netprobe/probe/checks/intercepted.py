@@ -6,17 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from netprobe.agent.wire.parts import WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.checks.distance import count_hops
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, MAX_TTL
+from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 EVERYBODY = CheckConclusion("intercepted", "ports that nobody uses accept connections too")
 NEARER = CheckConclusion(
@@ -53,7 +52,7 @@ class Intercepted(Check):
                 replace(seen, conclusion=EVERYBODY).noting(self.name, "bad", **facts)
                 for seen in group
             ]
-        hops = await _count_hops(task, scene)
+        hops = await count_hops(task, scene)
         if hops is None or hops < 2:
             return [seen.noting(self.name, **facts) for seen in group]
         ports = port_sets.union(seen.ports for seen in group)
@@ -72,31 +71,3 @@ async def _control_ports_open(task: Task, scene: Scene) -> bool:
     ports = port_sets.normalise((port, port) for port in CONTROL_PORTS[:2])
     answers = await scene.prober.ask(task, "tcp", ports, look_ms=CHECK_MS)
     return bool(answers) and all(one.answer is not None for _, one in answers)
-
-
-async def _count_hops(task: Task, scene: Scene) -> int | None:
-    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port."""
-    agent = scene.fleet.agent(task.source)
-    source = source_address(task)
-    for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
-        walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
-        hops = _find_distance(task.address, walked.hops)
-        if hops is not None:
-            return hops
-    return None
-
-
-def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
-    """Find the TTL that reaches the address, as far as a router vouches for it.
-
-    The last router's answer proves that one less does not reach it. Its own probe or answer may be
-    lost, and then a larger TTL looks like the first that does.
-    """
-    known = [hop for hop in hops if hop.address is not None]
-    reached = [hop.ttl for hop in known if hop.address == address]
-    if not reached:
-        return None
-    routers = [hop.ttl for hop in known if hop.address != address and hop.ttl < min(reached)]
-    if routers:
-        return max(routers) + 1
-    return 1 if min(reached) == 1 else None
