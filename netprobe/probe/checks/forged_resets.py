@@ -17,18 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
+from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, find_ttl, genuine_ttl
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 # What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
 INITIAL_TTLS = (64, 128, 255)
-# Ports that stand for all whose resets arrive with one TTL.
-SAMPLE = 3
 
 
 class ForgedResets(Check):
@@ -78,8 +76,8 @@ class _ResetLooks:
         """Resets with a TTL above that of genuine answers may have been made nearer."""
         self.facts["answer_ttl"] = ttl
         found: list[Observation] = []
-        for group in group_by(resets, _arrival_ttl):
-            arrived = _arrival_ttl(group[0])
+        for group in group_by(resets, arrival_ttl):
+            arrived = arrival_ttl(group[0])
             if arrived is None:
                 found += await self._check_ports(group, ttl)
             else:
@@ -119,7 +117,7 @@ class _ResetLooks:
         hops = await count_hops(self.task, self.scene)
         if hops is None or hops < 2:
             return None if hops is None else False
-        ports = choose_ports(port_sets.union(one.ports for one in group), SAMPLE)
+        ports = choose_sample(port_sets.union(one.ports for one in group))
         answers = await self.scene.prober.ask(
             self.task, "tcp", ports, look_ms=CHECK_MS, ttl=hops - 1
         )
@@ -130,7 +128,7 @@ class _ResetLooks:
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """Find the ports whose resets arrive with at least this TTL."""
         found = await self.scene.prober.ask(
-            self.task, "tcp", ports, look_ms=self._choose_look_ms(), min_ttl=min_ttl
+            self.task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl
         )
         refused = port_sets.union(
             some for some, one in found if one.failure == "refused" and not one.icmp
@@ -139,15 +137,11 @@ class _ResetLooks:
         self.facts.setdefault("refused_again", bool(refused))
         return refused
 
-    def _choose_look_ms(self) -> int:
-        """What is nearer than the destination answers sooner than it did."""
-        return CHECK_MS
-
     async def _find_full(self, resets: list[Observation]) -> Ports:
         """Find the ports whose resets no router has lowered the TTL of."""
-        known = [one for one in resets if _arrival_ttl(one) is not None]
-        full = port_sets.union(one.ports for one in known if _arrival_ttl(one) in INITIAL_TTLS)
-        ports = port_sets.union(one.ports for one in resets if _arrival_ttl(one) is None)
+        known = [one for one in resets if arrival_ttl(one) is not None]
+        full = port_sets.union(one.ports for one in known if arrival_ttl(one) in INITIAL_TTLS)
+        ports = port_sets.union(one.ports for one in resets if arrival_ttl(one) is None)
         for ttl in INITIAL_TTLS if ports else ():
             here = await self._find_refused(ports, ttl)
             if not here:
@@ -186,45 +180,6 @@ class _ResetLooks:
 def may_have_left(seen: Observation) -> bool:
     """Tell whether the request may have left the source: no recorder says that it did not."""
     return seen.story is None or seen.story.source_out.seen != "no"
-
-
-def choose_ports(ports: Ports, count: int) -> Ports:
-    """Choose some ports evenly, ends included."""
-    total = port_sets.count(ports)
-    places = {round((total - 1) * number / max(1, count - 1)) for number in range(count)}
-    chosen = [port for place, port in enumerate(port_sets.each(ports)) if place in places]
-    return port_sets.normalise((port, port) for port in chosen)
-
-
-def _arrival_ttl(seen: Observation) -> int | None:
-    """Give the TTL that the answers arrived with, where the source's recorder saw them."""
-    return seen.story.source_in.ttl if seen.story is not None else None
-
-
-async def find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
-    """Find the TTL of genuine answers: from what was heard already, else asked for."""
-    known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
-    known = known or await _ask_ttl(task, scene)
-    return known[0] if known else None
-
-
-async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
-    """Give the TTL of an echo reply, or of the answer of a closed UDP port."""
-    for protocol, ports in (("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
-        outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
-        found = [ttl for _, one in outcomes if (ttl := genuine_ttl(one)) is not None]
-        if found:
-            return found
-    return []
-
-
-def genuine_ttl(outcome: Outcome | None) -> int | None:
-    """Give the TTL of an answer that only the address itself gives, where the kernel said it."""
-    if outcome is None:
-        return None
-    if outcome.icmp is not None:
-        return outcome.icmp.ttl if outcome.icmp.origin == "destination" else None
-    return outcome.ttl if outcome.answer in ("echo", "nonce", "service") else None
 
 
 def _is_reset(seen: Observation) -> bool:

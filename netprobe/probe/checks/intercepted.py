@@ -2,17 +2,22 @@
 
 * A port that must be closed and opens nevertheless: something answers SYNs for everybody.
 * A connection that opens with a TTL too small to reach the destination: something nearer answers.
+
+The recorder knows the TTL that every SYN-ACK arrived with: where it is that of other answers of
+the host, nothing needs to be asked, and a few ports stand for all with another one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
-from netprobe.probe.checks.check import Check, Scene
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
+from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, find_ttl
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
@@ -45,29 +50,64 @@ class Intercepted(Check):
         task = group[0].task
         if task.address in {one.text for one in task.source.addresses}:
             return group
-        opened = await _control_ports_open(task, scene)
-        facts: dict[str, Any] = {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": opened}
-        if opened:
-            return [
-                replace(seen, conclusion=EVERYBODY).noting(self.name, "bad", **facts)
-                for seen in group
-            ]
-        hops = await count_hops(task, scene)
-        if hops is None or hops < 2:
-            return [seen.noting(self.name, **facts) for seen in group]
-        ports = port_sets.union(seen.ports for seen in group)
-        answers = await scene.prober.ask(task, "tcp", ports, look_ms=CHECK_MS, ttl=hops - 1)
-        nearer = port_sets.union(some for some, one in answers if one.answer is not None)
-        facts |= {"ttl": hops - 1, "opened": bool(nearer)}
+        looks = _OpenLooks(task, scene)
+        nearer = await looks.find_intercepted(group)
         return [
-            (replace(piece, conclusion=NEARER) if false else piece).noting(self.name, **facts)
+            (replace(piece, conclusion=looks.conclusion) if is_nearer else piece).noting(
+                self.name, "bad" if is_nearer else "ok", **looks.facts
+            )
             for seen in group
-            for false, piece in seen.cut(nearer)
+            for is_nearer, piece in seen.cut(nearer)
         ]
 
 
-async def _control_ports_open(task: Task, scene: Scene) -> bool:
-    """Tell whether two ports that nobody needs accept connections too."""
-    ports = port_sets.normalise((port, port) for port in CONTROL_PORTS[:2])
-    answers = await scene.prober.ask(task, "tcp", ports, look_ms=CHECK_MS)
-    return bool(answers) and all(one.answer is not None for _, one in answers)
+@dataclass
+class _OpenLooks:
+    """The looks at the connections of one pair; ``facts`` are what the trail says of them."""
+
+    task: Task
+    scene: Scene
+    facts: dict[str, Any] = field(default_factory=dict)
+    conclusion: CheckConclusion = NEARER
+
+    async def find_intercepted(self, group: list[Observation]) -> Ports:
+        """Find the ports that something nearer than the destination opened."""
+        everything = port_sets.union(seen.ports for seen in group)
+        opened = await self._control_ports_open()
+        self.facts |= {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": opened}
+        if opened:
+            self.conclusion = EVERYBODY
+            return everything
+        ttl = await find_ttl(self.task, (), self.scene)
+        doubtful = [
+            some
+            for some in group_by(group, arrival_ttl)
+            if ttl is None or arrival_ttl(some[0]) != ttl
+        ]
+        hops = await count_hops(self.task, self.scene) if doubtful else None
+        if hops is None or hops < 2:
+            return ()
+        return port_sets.union([await self._find_nearer(some, hops) for some in doubtful])
+
+    async def _control_ports_open(self) -> bool:
+        """Tell whether two ports that nobody needs accept connections too."""
+        ports = port_sets.normalise((port, port) for port in CONTROL_PORTS[:2])
+        answers = await self.scene.prober.ask(self.task, "tcp", ports, look_ms=CHECK_MS)
+        return bool(answers) and all(one.answer is not None for _, one in answers)
+
+    async def _find_nearer(self, group: list[Observation], hops: int) -> Ports:
+        """Find which of these ports open with a TTL that is one too small.
+
+        Ports with one TTL on arrival are of one kind, and a few of them stand for all.
+        """
+        ports = port_sets.union(seen.ports for seen in group)
+        alike = arrival_ttl(group[0]) is not None
+        asked = choose_sample(ports) if alike else ports
+        answers = await self.scene.prober.ask(
+            self.task, "tcp", asked, look_ms=CHECK_MS, ttl=hops - 1
+        )
+        nearer = port_sets.union(some for some, one in answers if one.answer is not None)
+        self.facts |= {"ttl": hops - 1, "opened": bool(nearer)}
+        if alike and nearer:
+            return ports
+        return nearer

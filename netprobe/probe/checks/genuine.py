@@ -1,0 +1,55 @@
+"""What is known of genuine answers of an address: the TTL that they arrive with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Outcome
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
+
+# Ports that stand for all whose answers arrive with one TTL.
+SAMPLE = 3
+
+
+def choose_sample(ports: Ports) -> Ports:
+    """Choose a few ports evenly, ends included."""
+    last = port_sets.count(ports) - 1
+    places = {round(last * number / (SAMPLE - 1)) for number in range(SAMPLE)}
+    chosen = [port for place, port in enumerate(port_sets.each(ports)) if place in places]
+    return port_sets.normalise((port, port) for port in chosen)
+
+
+def arrival_ttl(seen: Observation) -> int | None:
+    """Give the TTL that the answers arrived with, where the source's recorder saw them."""
+    return seen.story.source_in.ttl if seen.story is not None else None
+
+
+async def find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
+    """Find the TTL of genuine answers: from what was heard already, else asked for."""
+    known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
+    known = known or await _ask_ttl(task, scene)
+    return known[0] if known else None
+
+
+async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
+    """Give the TTL of an echo reply, or of the answer of a closed UDP port."""
+    for protocol, ports in (("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
+        outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
+        found = [ttl for _, one in outcomes if (ttl := genuine_ttl(one)) is not None]
+        if found:
+            return found
+    return []
+
+
+def genuine_ttl(outcome: Outcome | None) -> int | None:
+    """Give the TTL of an answer that only the address itself gives, where the kernel said it."""
+    if outcome is None:
+        return None
+    if outcome.icmp is not None:
+        return outcome.icmp.ttl if outcome.icmp.origin == "destination" else None
+    return outcome.ttl if outcome.answer in ("echo", "nonce", "service") else None
