@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from netprobe.errors import RequestError
-from netprobe.probe.settings import FORKS, LOOKS  # the help must import nothing heavier
+from netprobe.probe.settings import FORKS  # the help must import nothing heavier
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -159,8 +159,8 @@ _look_options = together(
         help="How long one look waits for an answer.",
     ),
     _add_number(
-        "--retries", 0, 20, "How often silence is asked again; a refusal never is.",
-        default=LOOKS - 1,
+        "--retries", 0, 20, "How often silence is asked again, instead of as often as makes an "
+        "error unlikely; a refusal never is.",
     ),
 )  # fmt: skip
 

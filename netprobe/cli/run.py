@@ -181,7 +181,7 @@ def settings_of(options: VerbOptions) -> ProbeSettings:
     """Tell how to probe, for ``run`` and for ``explain``, which has fewer of the options."""
     return ProbeSettings(
         timeout_s=options["timeout"],
-        looks=options["retries"] + 1,
+        looks=None if options["retries"] is None else options["retries"] + 1,
         rate=options.get("rate"),
         forks=options.get("forks", FORKS),
         # Where everything is supposed to run, a listener of ours would stand in for a dead service.

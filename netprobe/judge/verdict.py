@@ -118,8 +118,10 @@ def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
     word = symptom(evidence, outcome)
     if denied:
         seen = "answered" if evidence.control_answered else "none"
-        return first_match(DENIED, (word, protocol, state, seen))
-    return first_match(ALLOWED, (word, protocol, state, witness_word(evidence, word)))
+        row: VerdictRow = first_match(DENIED, (word, protocol, state, seen))
+    else:
+        row = first_match(ALLOWED, (word, protocol, state, witness_word(evidence, word)))
+    return row
 
 
 def witness_word(evidence: Evidence, word: Symptom) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
 from typing import Protocol, TypeVar
 
 # For each word of the key the words that match it; ``*`` matches any.
@@ -24,8 +24,12 @@ def patterns(text: str) -> Patterns:
     return tuple(tuple(column.split()) for column in text.split("|"))
 
 
-def first_match(rows: Iterable[R], key: Sequence[str]) -> R:
-    """The first row that matches; LookupError where none does, which the tables' tests exclude."""
+@functools.cache
+def first_match(rows: tuple[R, ...], key: tuple[str, ...]) -> R:
+    """Find the first row that matches. Raises LookupError where none does (tests exclude it).
+
+    A run asks the same few keys again and again, so the answers are kept.
+    """
     for row in rows:
         if all("*" in some or word in some for word, some in zip(key, row.patterns, strict=True)):
             return row

@@ -41,7 +41,7 @@ async def collect(
     """
     work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
-    fleet = Fleet(tuple(hosts.values()), launcher, tell)
+    fleet = Fleet(tuple(hosts.values()), launcher, tell, plan.flow_count())
     emitted = Emitted(work)
     try:
         record = record_order(plan) if settings.record else None

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 # 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
 LOOK_S = 4.0
-# One unhurried second look at everything that stayed silent (design 6.6).
-LOOKS = 2
+# Datagrams to ports where nobody of ours answers are rationed, and asked so often.
+PACED_LOOKS = 2
 # One-way packets to a listener of ours: three packets in this time, and then it is asked.
 ONE_WAY_MS = 600
 # A host that is not ready by then is probed without listeners (design 6.1).
@@ -46,14 +46,15 @@ class Timing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """``timeout_s``: how long one look waits (None: learned, then 4 s); ``looks``: how many.
+    """``timeout_s``: how long one look waits (None: learned); ``looks``: how many (None: as many as
+    the chance of error demands).
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
     ``record``: whether agents record the packets of the run, where they may.
     """
 
     timeout_s: float | None = None
-    looks: int = LOOKS
+    looks: int | None = None
     rate: int | None = None
     forks: int = FORKS
     listen: bool = True
@@ -69,4 +70,4 @@ class ProbeSettings:
     def timing(self) -> Timing:
         """The looks of an ordinary order; the agent learns the first from the host's answers."""
         first_ms = None if self.timeout_s is None else self.look_ms
-        return Timing(first_ms, self.look_ms, self.looks)
+        return Timing(first_ms, self.look_ms, 1)

@@ -4,10 +4,10 @@ from typing import Dict, Optional, Tuple
 
 from ..wire.parts import Pace
 
-# The kernel sends its second SYN one second after the first. A learned deadline leaves room for the
-# answer to that one, however short the round trip is.
-SECOND_SYN_S = 1.0
+# A look that nobody answered is repeated: it need not wait for what got lost, only for what comes
+# late. A host that never answered gets the time in which a dead neighbour shows (3.06 s).
 LEAST_GRACE_S = 0.3
+UNKNOWN_S = 3.4
 ROUND_TRIPS = 4
 RETRANSMITTED_S = 0.9
 BURST_S = 0.05
@@ -81,14 +81,18 @@ class Answers:
         """Tell whether this destination has answered anything."""
         return address in self._rtt_s
 
+    def rtt_s(self, address: str) -> float:
+        """Give the round trip to a destination as learned so far; 0 where it never answered."""
+        return self._rtt_s.get(address, 0.0)
+
     def first_look_s(self, address: str, first_ms: Optional[int], look_ms: int) -> float:
         """Tell how long the first look at this destination takes (docs/design.md, section 6.6)."""
         if first_ms is not None:
             return first_ms / 1000.0
         rtt_s = self._rtt_s.get(address)
         if rtt_s is None:
-            return look_ms / 1000.0
-        return min(look_ms / 1000.0, SECOND_SYN_S + max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
+            return min(look_ms / 1000.0, UNKNOWN_S)
+        return min(look_ms / 1000.0, max(LEAST_GRACE_S, ROUND_TRIPS * rtt_s))
 
     def pacer(self, address: str, source: Optional[str], pace: Pace) -> Bucket:
         """Give the pacer of this (source, destination)."""

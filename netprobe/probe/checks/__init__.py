@@ -16,10 +16,12 @@ from netprobe.probe.checks.path_mtu import PathMtuLook
 from netprobe.probe.checks.rate_limits import RateLimits
 from netprobe.probe.checks.return_path import ReturnPathLook
 from netprobe.probe.checks.services import Services
+from netprobe.probe.checks.silence import Silence
 from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
 CHECKS: tuple[Check, ...] = (
+    Silence(),
     Arrivals(),
     OneWay(),
     LateRefusals(),

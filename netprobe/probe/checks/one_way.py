@@ -12,6 +12,10 @@ from collections.abc import Hashable
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import Timing
+
+# Two looks of three packets each, beside the first three.
+AGAIN = Timing(500, 500, 2)
 
 
 class OneWay(Check):
@@ -35,5 +39,5 @@ class OneWay(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Send them with all looks that silence is given, and ask the listeners again."""
         assert scene.round is not None
-        again = await asyncio.gather(*(scene.prober.unhurried(seen) for seen in group))
+        again = await asyncio.gather(*(scene.prober.again(seen, AGAIN) for seen in group))
         return await with_witnesses([one for some in again for one in some], scene.round)

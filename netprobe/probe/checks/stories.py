@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -43,12 +44,31 @@ class Stories(Check):
         source = scene.fleet.agent(group[0].task.source)
         if not source.records and not scene.agent.records:
             return group
+        found = await self._read_stories(group, source, scene)
+        late = [seen for seen in found if _came_late(seen)]
+        if not late:
+            return found
+        # Nobody waited for these answers any more. Who waits longer sees whether they get through.
+        again = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
+        waited = [one for some in again for one in some if one.outcome is not None]
+        return [seen for seen in found if not _came_late(seen)] + await self._read_stories(
+            waited, source, scene
+        )
+
+    async def _read_stories(
+        self, group: list[Observation], source: AgentMethods, scene: Scene
+    ) -> list[Observation]:
         told = await _ask_recorders(group, source, scene.agent)
         return [
             piece.noting(self.name, told=bool(told.source or told.destination))
             for seen in group
             for piece in _cut_by_story(seen, told)
         ]
+
+
+def _came_late(seen: Observation) -> bool:
+    """Tell whether an answer came to the source's interface and to nobody who waited."""
+    return seen.silent and seen.story is not None and seen.story.source_in.seen == "yes"
 
 
 class Told(NamedTuple):

@@ -29,14 +29,16 @@ class Traceroute(Check):
         return (*seen.task.pair, seen.task.protocol)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Walk while the source has walks left, after its other probes."""
+        """Walk while the source has walks left."""
         seen = group[0]
         task = seen.task
         agent = scene.fleet.agent(task.source)
         if agent.walks_left <= 0:
             return group
+        route = await agent.route(task.address, source_address(task))
+        if route.gateway is None:
+            return group  # on the same network there is no router to find
         agent.walks_left -= 1
-        await agent.quiet()
         port = seen.ports[0][0] if seen.ports else 0
         walked = await agent.walk(
             task.protocol, task.address, port, source_address(task), MAX_TTL, seen.part.template

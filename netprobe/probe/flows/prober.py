@@ -16,7 +16,7 @@ from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.ports import Ports
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.decode import ProbeReply, Reader
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
@@ -24,7 +24,13 @@ from netprobe.probe.flows.listeners import UNKNOWN, Listeners
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings, Timing
+from netprobe.probe.settings import (
+    ONE_WAY_MS,
+    PACED_LOOKS,
+    UDP_SOURCES_AT_ONCE,
+    ProbeSettings,
+    Timing,
+)
 from netprobe.protocols import Protocol, protocol_for
 
 
@@ -85,6 +91,7 @@ class Prober:
         self._fleet = fleet
         self._settings = settings
         self._answered = answered
+        self.chance = fleet.chance
         # What orders have brought so far: an interrupt keeps what is proven of it.
         self.finished: list[Observation] = []
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
@@ -97,13 +104,27 @@ class Prober:
         found = await asyncio.gather(*(self.part(part) for part in wanted))
         return [seen for some in found for seen in some]
 
-    async def part(self, part: Part, looks: int | None = None) -> list[Observation]:
-        """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
+    @property
+    def wanted_looks(self) -> int | None:
+        """How often the user wants silence to be asked; None: as the chance of error demands."""
+        return self._settings.looks
+
+    @property
+    def fixed_look_ms(self) -> int | None:
+        """How long the user wants a look to wait; None: it is learned."""
+        return None if self._settings.timeout_s is None else self._settings.look_ms
+
+    def slowest_ms(self, task: Task) -> float | None:
+        """Give the slowest round trip so far between a task's ends; None: nothing was answered."""
+        return self._answered.slowest_ms(*task.pair)
+
+    async def part(self, part: Part, timing: Timing | None = None) -> list[Observation]:
+        """Run one order; ``timing`` None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
         # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
-        timing = self._choose_timing(part, looks)
+        timing = timing or self._choose_timing(part)
         order = part.make_order(number, source_address(part.task), timing, host)
         try:
             async with self._paced if part.paced else nullcontext():
@@ -126,24 +147,25 @@ class Prober:
         self.finished += found
         return found
 
-    def _choose_timing(self, part: Part, looks: int | None) -> Timing:
+    def _choose_timing(self, part: Part) -> Timing:
         timing = self._settings.timing
-        if part.one_way and looks is None:
+        if part.paced:
+            # Its packets are rationed: one look of three, and one more of what stayed silent.
+            return timing._replace(looks=PACED_LOOKS)
+        if part.one_way:
             # Nobody answers these packets, and the listener tells at once whether they came.
             short_ms = min(ONE_WAY_MS, timing.look_ms)
             return Timing(short_ms, short_ms, 1)
-        return timing._replace(looks=looks or timing.looks)
+        return timing
 
-    async def unhurried(self, seen: Observation) -> list[Observation]:
-        """Send the one-way packets of a seen again, with all looks that silence is given."""
-        return await self.again(seen, self._settings.looks)
-
-    async def again(self, seen: Observation, looks: int = 1) -> list[Observation]:
-        """Send the probes of one seen once more, in one look or several."""
+    async def again(self, seen: Observation, timing: Timing | None = None) -> list[Observation]:
+        """Send the probes of one seen once more; ``timing`` None: one unhurried look."""
+        look_ms = self._settings.look_ms
+        timing = timing or Timing(look_ms, look_ms, 1)
         task = replace(seen.task, ports=seen.ports)
         listeners = ((seen.ports, seen.listener),)
         part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
-        found = await self.part(part, looks)
+        found = await self.part(part, timing)
         return [replace(one, trail=seen.trail + one.trail) for one in found]
 
     async def ask(
@@ -176,11 +198,14 @@ class Prober:
         self, part: Part, number: int, reader: Reader, reply: ProbeReply
     ) -> Iterable[Observation]:
         task = part.task
-        for row, outcome in reader.read(reply.rows):
+        for outcome, rows in _join_rows(reader.read(reply.rows)).items():
+            ports = port_sets.union(row.ports for row in rows)
             self._answered.note_answer(task.source.name, task.address, outcome)
-            facts = {"part": part, "row": row, "outcome": outcome}
+            if outcome.answer is not None or outcome.failure == "refused":
+                self.chance.note_answered(port_sets.count(ports) or 1)
+            facts = {"part": part, "row": rows[0], "outcome": outcome}
             trail = (TrailEntry("probe", facts=facts),)
-            for some, listener in part.listener(row.ports):
+            for some, listener in part.listener(ports):
                 yield Observation(
                     task, part, some, number, reply.own_port,
                     outcome=outcome, listener=listener, trail=trail,
@@ -202,6 +227,21 @@ class Prober:
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
         )
+
+
+def _join_rows(
+    rows: Iterable[tuple[PortOutcome, Outcome]],
+) -> dict[Outcome, list[PortOutcome]]:
+    """Give the rows of ports that ended alike together; round trips become their median."""
+    alike: dict[Outcome, list[tuple[PortOutcome, Outcome]]] = {}
+    for row, outcome in rows:
+        alike.setdefault(replace(outcome, rtt_ms=None), []).append((row, outcome))
+    found = {}
+    for outcome, some in alike.items():
+        times = sorted(one.rtt_ms for _, one in some if one.rtt_ms is not None)
+        median = times[len(times) // 2] if times else None
+        found[replace(outcome, rtt_ms=median)] = [row for row, _ in some]
+    return found
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:

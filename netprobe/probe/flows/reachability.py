@@ -18,11 +18,19 @@ class Answered:
         self._answered: set[tuple[str, str]] = set()
         self._down: set[tuple[str, str]] = set()
         self._refused: set[tuple[str, str]] = set()
+        self._slowest_ms: dict[tuple[str, str], float] = {}
 
     def note_answer(self, source: str, address: str, outcome: Outcome) -> None:
         """Remember the pair if this outcome is an answer of the address."""
+        pair = (source, address)
         if is_answer(outcome):
-            self._answered.add((source, address))
+            self._answered.add(pair)
+        if outcome.rtt_ms is not None:
+            self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), outcome.rtt_ms)
+
+    def slowest_ms(self, source: str, address: str) -> float | None:
+        """Give the slowest round trip of the pair in ms; None where nothing was answered."""
+        return self._slowest_ms.get((source, address))
 
     def note(
         self, source: str, address: str, outcome: Outcome, concluded: str | None = None

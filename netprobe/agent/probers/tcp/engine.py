@@ -25,6 +25,8 @@ from .exchanges import TcpExchanges
 from .scheduler import ConnectScheduler
 from .socket_pool import SocketPool
 
+# The kernel sends its second SYN one second after the first.
+SECOND_SYN_S = 1.0
 # Retry interval and limit where the kernel's SYN timer has not run out once by the deadline.
 LATE_S = 0.25
 MOST_LATE_S = 3.0
@@ -49,7 +51,7 @@ class TcpEngine:
         self._orders: Dict[int, TcpOrder] = {}
         # The batch of the connect that is out on a descriptor.
         self._live: Dict[int, ConnectBatch] = {}
-        self._late: Deque[Tuple[float, PendingConnect]] = deque()
+        self._late: Deque[Tuple[float, PendingConnect, float]] = deque()
         self._scheduler = ConnectScheduler(agent, self, self._pool, self._live)
         self._completions = Completions(self, self._pool, self._live, self._scheduler.window)
         self._exchanges = TcpExchanges(agent, self, self._scheduler)
@@ -266,7 +268,8 @@ class TcpEngine:
     def _expire_connects(self, now: float) -> None:
         """Check every connect that has been out for longer than its look."""
         while self._late and self._late[0][0] <= now:
-            self._check_late(self._late.popleft()[1], now)
+            _, connect, limit_s = self._late.popleft()
+            self._check_late(connect, limit_s, now)
         for order in list(self._orders.values()):
             first_s = self._answers.first_look_s(
                 order.target.address, order.first_ms, order.look_ms
@@ -281,11 +284,14 @@ class TcpEngine:
                 if now - batch.started(len(batch) - 1) < limit_s:
                     return
                 for index in range(len(batch)):
-                    self._check_late((batch, index), now)
+                    self._check_late((batch, index), limit_s, now)
             queue.popleft()
 
-    def _check_late(self, connect: PendingConnect, now: float) -> None:
-        """Check a connect after its deadline. The kernel decides: this process may be late."""
+    def _check_late(self, connect: PendingConnect, limit_s: float, now: float) -> None:
+        """Check a connect after its deadline. The kernel decides: this process may be late.
+
+        In a look that is long enough for it, the kernel must have repeated its SYN at least once.
+        """
         batch, index = connect
         if not self._is_out(connect):
             return
@@ -294,9 +300,9 @@ class TcpEngine:
         if not self._is_out(connect):
             return
         state = syn_state(sock)
-        limit_s = batch.part.order.look_s + MOST_LATE_S
-        if not state.timeouts and now - batch.started(index) < limit_s:
-            self._late.append((now + LATE_S, connect))
+        out_s = now - batch.started(index)
+        if limit_s > SECOND_SYN_S and not state.timeouts and out_s < limit_s + MOST_LATE_S:
+            self._late.append((now + LATE_S, connect, limit_s))
             return
         self._pool.drop(self._forget_connect(connect))
         self._end_look(batch.part, to[1], batch.look, state)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .engine import TcpEngine
 
 # Young connects that may be out at once, and how many of one order are started in one go.
-WINDOW = 512
+WINDOW = 1024
 CHUNK = 128
 # A destination that has not answered yet may lack a neighbour entry: the kernel keeps about 100
 # packets for it and drops the rest, which would cost those a second.
@@ -91,9 +91,16 @@ class ConnectScheduler(TurnScheduler):
             batch.spread(begun, ended)
             self._live.update(zip(batch.fds, repeat(batch)))
             (order.first if look == 1 else order.later).append(batch)
-            self.window.add(batch, now, _find_young_s(order))
+            self.window.add(batch, now, self._find_young_s(order))
         for port, sock, code in failed:
             self._end_at_once(part, port, look, sock, begun, code)
+
+    def _find_young_s(self, order: TcpOrder) -> float:
+        """Tell how long a connect counts towards the window."""
+        rtt_s = order.slowest_s or self._answers.rtt_s(order.target.address)
+        if not rtt_s:
+            return YOUNG_S
+        return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * rtt_s))
 
     def _take_sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:
         """Take a socket for each port, used ones first; fewer where the host has no more."""
@@ -166,10 +173,3 @@ def _has_lost_source(order: TcpOrder) -> bool:
     if bound is None or bound.source is None or order.target.source is not None:
         return False
     return not is_own(bound._replace(address=bound.source))
-
-
-def _find_young_s(order: TcpOrder) -> float:
-    """Tell how long a connect counts towards the window."""
-    if not order.slowest_s:
-        return YOUNG_S
-    return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * order.slowest_s))

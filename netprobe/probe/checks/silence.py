@@ -1,0 +1,96 @@
+"""Asks silent flows again until it is unlikely that only loss kept them silent."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from netprobe.model import ports as port_sets
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import Timing
+
+# The looks are spread over so long at least: one burst of loss is not taken for a rule.
+SPREAD_MS = 600
+LEAST_LOOK_MS = 150
+ROUND_TRIPS = 4
+# A host that never answered may be far away; this is also long enough for the kernel's second SYN,
+# which tells whether packets leave this host.
+UNKNOWN_MS = 1300
+
+
+class Silence(Check):
+    """Repeats silent flows; the loss that the run has shown so far says how often."""
+
+    name = "silence"
+    probes_listeners = True
+
+    def concerns(self, seen: Observation) -> bool:
+        """Silent flows whose packets may have left, and that may be asked again at once."""
+        outcome = seen.outcome
+        stuck = outcome is not None and outcome.left_host is False
+        return seen.silent and not stuck and not seen.part.paced and seen.task.via is None
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Ask until the chance of error is small; what answers has that answer."""
+        chance = scene.prober.chance
+        found: list[Observation] = []
+        silent = group
+        asked = min(_packets_of(seen) for seen in group)
+        while silent and (looks := _count_more(asked, scene)) > 0:
+            timing = _choose_timing(silent[0], looks, scene)
+            again = await asyncio.gather(*(_ask_again(seen, timing, scene) for seen in silent))
+            pieces = [piece for some in again for piece in some]
+            found += [piece for piece in pieces if not piece.silent]
+            silent = [piece for piece in pieces if piece.silent]
+            asked += looks
+        loss = round(chance.loss, 3)
+        return [piece.noting(self.name, looks=asked, loss=loss) for piece in found + silent]
+
+
+def _count_more(asked: int, scene: Scene) -> int:
+    """Tell how many looks are still to be taken; a number of the user's own counts as it is."""
+    wanted = scene.prober.wanted_looks
+    return (scene.prober.chance.count_looks() if wanted is None else wanted) - asked
+
+
+def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
+    """Choose how long each of the looks waits for an answer."""
+    fixed_ms = scene.prober.fixed_look_ms
+    if fixed_ms is not None:
+        return Timing(fixed_ms, fixed_ms, looks)
+    slowest_ms = scene.prober.slowest_ms(seen.task)
+    if slowest_ms is None:
+        return Timing(UNKNOWN_MS, UNKNOWN_MS, looks)
+    look_ms = max(LEAST_LOOK_MS, SPREAD_MS // looks, round(ROUND_TRIPS * slowest_ms))
+    recorded = scene.fleet.agent(seen.task.source).records
+    return Timing(look_ms if recorded else max(look_ms, UNKNOWN_MS), look_ms, looks)
+
+
+async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Observation]:
+    """Ask one silent flow again, with the looks of before counted."""
+    chance = scene.prober.chance
+    found = []
+    for one in await scene.prober.again(seen, timing):
+        if one.outcome is None or seen.outcome is None:
+            found.append(replace(seen, ports=one.ports))
+            continue
+        before = seen.outcome
+        if not one.silent:
+            flows = _count_flows(one)
+            chance.note_answered(flows, flows * (before.attempts + one.outcome.attempts - 1))
+        packets = (before.packets or 0) + (one.outcome.packets or 0)
+        found.append(
+            one.amending(attempts=before.attempts + one.outcome.attempts, packets=packets or None)
+        )
+    return found
+
+
+def _count_flows(seen: Observation) -> int:
+    return port_sets.count(seen.ports) or 1
+
+
+def _packets_of(seen: Observation) -> int:
+    """Tell how many packets have asked a silent flow so far: the kernel repeats SYNs, too."""
+    assert seen.outcome is not None
+    return max(seen.outcome.packets or 0, seen.outcome.attempts)

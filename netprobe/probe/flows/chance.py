@@ -1,0 +1,45 @@
+"""The chance that silence is only loss: how often a silent flow is asked before it is believed.
+
+With k looks, each of which is lost with chance p, loss alone explains the silence of one flow with
+chance p^k. Looks end when the flows of the run, which may all be silent, times p^k are below 1 in
+1,000.
+"""
+
+from __future__ import annotations
+
+import math
+
+# How much of what was sent is thought lost at least, as long as the run has not shown more.
+LEAST_LOSS = 0.1
+# A run tells its loss only after so many looks.
+LEAST_SAMPLE = 20
+MOST_LOSS = 0.7
+MOST_ERRORS = 1e-3
+LEAST_LOOKS, MOST_LOOKS = 5, 24
+
+
+class Chance:
+    """What one run has shown of loss; ``flows`` are those that it asks, so that may be silent."""
+
+    def __init__(self, flows: int) -> None:
+        self._flows = flows
+        self._answered = 0
+        self._lost = 0
+
+    def note_answered(self, flows: int, lost_looks: int = 0) -> None:
+        """So many flows were answered, after so many looks in all that were not."""
+        self._answered += flows
+        self._lost += lost_looks
+
+    @property
+    def loss(self) -> float:
+        """The loss of a round trip: how many looks at flows that did answer were not answered."""
+        looks = self._answered + self._lost
+        if looks < LEAST_SAMPLE:
+            return LEAST_LOSS
+        return min(MOST_LOSS, max(LEAST_LOSS, self._lost / looks))
+
+    def count_looks(self) -> int:
+        """Tell how many looks make an error unlikely over all flows of the run."""
+        wanted = math.log(MOST_ERRORS / max(1, self._flows)) / math.log(self.loss)
+        return min(MOST_LOOKS, max(LEAST_LOOKS, math.ceil(wanted)))
