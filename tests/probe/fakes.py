@@ -28,6 +28,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.templates import Templates
+from netprobe.probe.flows.chance import Chance
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
@@ -186,6 +187,7 @@ class FakeFleet(Fleet):
     def __init__(self, agents: Iterable[FakeAgent]) -> None:
         self.templates = Templates()
         self.slowly = asyncio.Lock()
+        self.chance = Chance(1)
         self.key = bytes(32)
         self.order_ids = itertools.count(1)
         self.fakes = {agent.host.name: agent for agent in agents}
