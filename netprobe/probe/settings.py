@@ -8,7 +8,7 @@ from typing import NamedTuple
 # 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
 LOOK_S = 4.0
 # Datagrams to ports where nobody of ours answers are rationed, and asked so often.
-PACED_LOOKS = 2
+PACED_LOOKS = 3
 # One-way packets to a listener of ours: three packets in this time, and then it is asked.
 ONE_WAY_MS = 600
 # A host that is not ready by then is probed without listeners (design 6.1).

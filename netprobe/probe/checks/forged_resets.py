@@ -1,8 +1,7 @@
 """Tells whether the destination sent a reset, or something nearer forged it.
 
-* The recorder knows the TTL that every reset arrived with; all answers of one host arrive with one,
-  as long as they start alike. A reset with a higher TTL than other answers is put to the test: a
-  SYN whose own TTL is too small to reach the destination is still reset by what is nearer.
+* The recorder knows the TTL that every reset arrived with, and so how many routers lowered it: one
+  that lost fewer hops than other answers of the host was made nearer.
 * Without a recorder, IP_MINTTL just above the TTL of genuine answers makes the kernel ignore these,
   and still see a reset from a nearer forger (docs/network-facts.md, section 2).
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
@@ -19,14 +18,16 @@ from typing import Any
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
-from netprobe.probe.checks.distance import count_hops
-from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, find_ttl, genuine_ttl
+from netprobe.probe.checks.genuine import (
+    INITIAL_TTLS,
+    arrival_ttl,
+    count_lost_hops,
+    find_ttl,
+    genuine_ttl,
+)
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
-
-# What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
-INITIAL_TTLS = (64, 128, 255)
 
 
 class ForgedResets(Check):
@@ -81,10 +82,9 @@ class _ResetLooks:
             if arrived is None:
                 found += await self._check_ports(group, ttl)
             else:
-                higher = arrived > ttl
-                self.facts |= {"min_ttl": ttl + 1, "refused_again": higher}
-                forged = await self._is_nearer(group) if higher else False
-                found += [piece.amending(forged=forged) for piece in group]
+                nearer = count_lost_hops(arrived) < count_lost_hops(ttl)
+                self.facts |= {"min_ttl": ttl + 1, "refused_again": nearer}
+                found += [piece.amending(forged=nearer) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
         return [one if may_have_left(one) else one.amending(forged=True) for one in found]
 
@@ -111,19 +111,6 @@ class _ResetLooks:
         if forged and await self._start_higher(forged):
             return group
         return [piece.amending(forged=nearer) for one in group for nearer, piece in one.cut(forged)]
-
-    async def _is_nearer(self, group: list[Observation]) -> bool | None:
-        """Tell whether something nearer resets a SYN that cannot reach the destination."""
-        hops = await count_hops(self.task, self.scene)
-        if hops is None or hops < 2:
-            return None if hops is None else False
-        ports = choose_sample(port_sets.union(one.ports for one in group))
-        answers = await self.scene.prober.ask(
-            self.task, "tcp", ports, look_ms=CHECK_MS, ttl=hops - 1
-        )
-        nearer = any(one.failure == "refused" and not one.icmp for _, one in answers)
-        self.facts["nearer"] = {"ttl": hops - 1, "refused": nearer}
-        return nearer
 
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """Find the ports whose resets arrive with at least this TTL."""

@@ -12,6 +12,8 @@ from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
+# What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
+INITIAL_TTLS = (64, 128, 255)
 # Ports that stand for all whose answers arrive with one TTL.
 SAMPLE = 3
 
@@ -22,6 +24,11 @@ def choose_sample(ports: Ports) -> Ports:
     places = {round(last * number / (SAMPLE - 1)) for number in range(SAMPLE)}
     chosen = [port for place, port in enumerate(port_sets.each(ports)) if place in places]
     return port_sets.normalise((port, port) for port in chosen)
+
+
+def count_lost_hops(ttl: int) -> int:
+    """Tell how many routers have lowered a TTL on its way; stacks start with one of a few."""
+    return min(start for start in INITIAL_TTLS if start >= ttl) - ttl
 
 
 def arrival_ttl(seen: Observation) -> int | None:

@@ -17,7 +17,7 @@ from netprobe.model.evidence import CheckConclusion
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
-from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, find_ttl
+from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, count_lost_hops, find_ttl
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
@@ -82,7 +82,7 @@ class _OpenLooks:
         doubtful = [
             some
             for some in group_by(group, arrival_ttl)
-            if ttl is None or arrival_ttl(some[0]) != ttl
+            if not _is_as_far(arrival_ttl(some[0]), ttl)
         ]
         hops = await count_hops(self.task, self.scene) if doubtful else None
         if hops is None or hops < 2:
@@ -111,3 +111,9 @@ class _OpenLooks:
         if alike and nearer:
             return ports
         return nearer
+
+
+def _is_as_far(arrived: int | None, ttl: int | None) -> bool:
+    """Tell whether a SYN-ACK came as far as other answers of the address did."""
+    known = arrived is not None and ttl is not None
+    return known and count_lost_hops(arrived or 0) == count_lost_hops(ttl or 0)
