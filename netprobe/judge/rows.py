@@ -140,7 +140,7 @@ ALLOWED: Final = _read_table(
      "something answers for {address}: {said}"),
     ("reset-here | * | * | *", "blocked filtered local-firewall none", "source",
      "refused, but no packet left {source}: its own firewall resets it"),
-    ("reset-forged | * | * | *", "blocked filtered reset none", "path",
+    ("reset-forged | * | * | *", "blocked filtered reset none", "path source",
      "refused by a reset that came from nearer than {address}: a firewall on the way forges it"),
     ("reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
      "blocked filtered reset none", "destination",
@@ -150,7 +150,7 @@ ALLOWED: Final = _read_table(
      "blocked filtered reset none", "path source",
      "refused although our listener is up, and {destination}'s packet capture never saw the "
      "request: a firewall on the way forges the reset"),
-    ("reset-genuine | * | ours live | *", "blocked filtered reset none", "destination",
+    ("reset-genuine | * | ours live | *", "blocked filtered reset none", "destination source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
      "firewall resets it"),
     ("reset reset-full-ttl reset-blind | * | ours live | *", "blocked filtered reset none",

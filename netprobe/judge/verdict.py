@@ -154,16 +154,20 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
 
 
 def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
-    """Tell whether silence that no capture saw arrive is known not to be the source's own firewall.
+    """Tell whether it is known not to be the source's own firewall, of a reset or of silence that
+    did not reach the destination.
 
     The source's recorder saw it leave, or a hop answered a TTL walk. So does an IPv4 echo request
     that was sent without an error: an OUTPUT chain that drops it makes the send fail. For IPv6 the
     send may succeed (docs/network-facts.md, section 1).
     """
     story = evidence.story or Story()
+    seen_out = story.source_out.seen == "yes"
+    if row.reason == "reset":
+        return seen_out
     if story.destination_in.seen != "no" or row.reason != "no-response":
         return False
-    if story.source_out.seen == "yes":
+    if seen_out:
         return True
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
