@@ -30,9 +30,9 @@ Answer = TypeVar("Answer")
 WALKS = 20
 # Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
 LATE = 6
-# Long enough for two full timeouts. A source that is still busy after that has a large plan, so
-# we stop waiting.
-QUIET_S = 10.0
+# Long enough for what silence is asked in. A source that is still busy after that has a large plan,
+# so we stop waiting.
+QUIET_S = 3.0
 
 # Orders of ``ask_service``; the other orders of a run count from 1 and never get there.
 _SERVICE_ORDERS = itertools.count(1 << 30)

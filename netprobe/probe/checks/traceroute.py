@@ -38,6 +38,7 @@ class Traceroute(Check):
         route = await agent.route(task.address, source_address(task))
         if route.gateway is None:
             return group  # on the same network there is no router to find
+        await agent.quiet()
         agent.walks_left -= 1
         port = seen.ports[0][0] if seen.ports else 0
         walked = await agent.walk(
