@@ -105,7 +105,7 @@ def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    return _by_rules(result, rules)
+    return _apply_rules(result, rules)
 
 
 def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
@@ -147,7 +147,7 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if _left_the_source(row, evidence):
         places = _exclude_places(places, "source")
     if evidence.witness is not None and "no-response" in row.reason:
-        places = _by_witness(places, evidence.witness)
+        places = _narrow_by_witness(places, evidence.witness)
     return places
 
 
@@ -165,7 +165,7 @@ def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
 
 
-def _by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
+def _narrow_by_witness(places: tuple[Place, ...], witness: Witness) -> tuple[Place, ...]:
     """Narrow the places by the destination's answer: its errno, whether it left and arrived."""
     if witness.answer_arrived:
         return ("source",)
@@ -221,8 +221,8 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _by_rules(result: Result, rules: Rules) -> Result:
-    """``--strict`` and ``--live``; neither touches a requirement that expects ``denied``."""
+def _apply_rules(result: Result, rules: Rules) -> Result:
+    """Apply ``--strict`` and ``--live``; neither touches a requirement that expects ``denied``."""
     if result.expect == "denied":
         return result
     unheld = result.state == "closed" and result.where == ("service",)

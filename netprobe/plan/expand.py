@@ -202,8 +202,8 @@ class _Expansion:
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
     ) -> Iterator[Skipped]:
         """Hosts are grouped by the families they list: a thousand hosts have three such groups."""
-        for source_families, starts in _by_families(sources).items():
-            for end_families, ends in _by_families(destinations).items():
+        for source_families, starts in _group_by_families(sources).items():
+            for end_families, ends in _group_by_families(destinations).items():
                 if None in source_families | end_families or source_families & end_families:
                     continue
                 reason = (
@@ -224,7 +224,7 @@ def _speaks_family(host: Host, family: Family) -> bool:
     return family in families or families == {None}
 
 
-def _by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
+def _group_by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
     groups: dict[frozenset[Family | None], list[str]] = {}
     for host in hosts:
         key = frozenset(address.family for address in host.addresses)

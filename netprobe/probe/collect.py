@@ -95,7 +95,7 @@ async def _work_through(
 
     async def one(host: Host) -> None:
         async with slots:
-            prompt, late = await _by_promptness(list(work.wants(host)), fleet)
+            prompt, late = await _sort_by_promptness(list(work.wants(host)), fleet)
             if prompt:
                 await some(host, prompt)
         if late:
@@ -110,8 +110,8 @@ async def _work_through(
             group.create_task(one(host))
 
 
-async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
-    """Wants whose source has an agent soon, or certainly none; and those nobody waits for."""
+async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
+    """Split wants: those whose source soon has an agent or none for certain, and the others."""
     agents = {fleet.agent(want.flow.source) for want in wants}
     starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
     if starts:
@@ -124,7 +124,7 @@ async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], l
 
 
 async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
-    """``--rate`` holds over all agents: each gets an equal share, told once all have settled."""
+    """Give each agent an equal share of ``--rate``, once all have settled."""
     if settings.rate is None:
         return
     await fleet.settled()

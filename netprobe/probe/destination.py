@@ -103,10 +103,10 @@ class Destination:
         found: list[Observation] = []
         for number, spots_now in enumerate(rounds(spots(tasks), descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
-            found += await self._held_still(await self._run_round(some, spots_now))
+            found += await self._settle_holders(await self._run_round(some, spots_now))
         return found
 
-    async def _held_still(self, observations: list[Observation]) -> list[Observation]:
+    async def _settle_holders(self, observations: list[Observation]) -> list[Observation]:
         """Probe refused ports again, with listeners of ours, where their holder has gone."""
         checked = await check_holders(self._fleet, self._agent, observations)
         found = checked.standing

@@ -38,7 +38,7 @@ async def check_hosts(
         await fleet.agent(host).settled.wait()
         report = reports[host.name]
         if report.state == "agent" and host in work.destinations:
-            report = await _with_held(report, host, fleet, work)
+            report = await _add_held_ports(report, host, fleet, work)
         reports[host.name] = report
         tell(report)
 
@@ -50,7 +50,7 @@ async def check_hosts(
     return tuple(reports[name] for name in hosts)
 
 
-async def _with_held(report: HostReport, host: Host, fleet: Fleet, work: Work) -> HostReport:
+async def _add_held_ports(report: HostReport, host: Host, fleet: Fleet, work: Work) -> HostReport:
     """Give the report with ``held``: one phrase for each needed port that somebody holds."""
     round_ = Round(fleet.agent(host), next(fleet.order_ids))
     wanted = spots(join(work.wants(host), {}))

@@ -31,7 +31,7 @@ def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None 
 
 
 def _render_line(part: Line, console: Console) -> Iterator[Text]:
-    """Wrapped, and what does not fit on the first line hangs under it."""
+    """Wrap a line; what does not fit on the first hangs under it."""
     text = clean(part.text)
     indent = len(text) - len(text.lstrip(" "))
     for number, line in enumerate(_wrap_text(text.strip(), part.hang, part.style, console)):

@@ -73,7 +73,7 @@ class Capture:
         """Capture what these observations' probes would be seen as. Never raises."""
         if not self.allowed:
             return
-        for spot, ports in _by_spot(about).items():
+        for spot, ports in _group_by_spot(about).items():
             number = next(self._fleet.order_ids)
             try:
                 capturing = await self._agent.capture(self._make_order(number, spot, ports))
@@ -131,7 +131,7 @@ class Capture:
         )
 
 
-def _by_spot(about: Iterable[Observation]) -> dict[Spot, Ports]:
+def _group_by_spot(about: Iterable[Observation]) -> dict[Spot, Ports]:
     wanted: dict[Spot, list[tuple[int, int]]] = {}
     for seen in about:
         wanted.setdefault(_spot_of(seen), []).extend(seen.ports)
@@ -210,7 +210,7 @@ def _has_arrived(seen: Observation) -> bool:
 
 
 def _is_proven(seen: Observation) -> bool:
-    """One-way packets need no answer: the listener's word is all there is to have."""
+    """Tell whether a one-way packet arrived: the listener's word is all there is to have."""
     outcome = seen.outcome
     one_way = outcome is not None and outcome.failure is None
     return one_way and _has_arrived(seen)

@@ -57,7 +57,7 @@ class Observation(FlowFacts):
         return replace(self, outcome=replace(self.outcome, **changes))
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
-        """Its ports that are among these (True), and the others (False), where there are any."""
+        """Split off the ports that are among these (True) from the others (False)."""
         among = port_sets.intersect(self.ports, ports)
         others = port_sets.subtract(self.ports, ports)
         for is_among, some in ((True, among), (False, others)):

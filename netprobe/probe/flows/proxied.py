@@ -73,7 +73,7 @@ class Proxied:
         return replace(blank, outcome=outcome, service=service)
 
     async def _ask_nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
-        """Our own listener waits behind the proxy: it knows the nonces of this run."""
+        """Ask our own listener behind the proxy, which knows the nonces of this run."""
         template = protocol.template("tcp", talk.task.family)
         nonce = pack_nonce(number, talk.port, 1)
         async with talk.dial() as pipe:
@@ -99,7 +99,7 @@ class Proxied:
 
 
 async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
-    """So many bytes, or what came before the end."""
+    """Receive so many bytes, or what comes before the end."""
     data = b""
     while len(data) < length:
         event = await pipe.receive(NONCE_S)
