@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -28,7 +27,14 @@ from netprobe.cli.options import (
     tunnel_options,
 )
 from netprobe.cli.streams import guard_streams
-from netprobe.errors import FAILED, INTERRUPTED, REQUEST, FileErrors, NetprobeError
+from netprobe.errors import (
+    FAILED,
+    INTERRUPTED,
+    REQUEST,
+    FileErrors,
+    NetprobeError,
+    show_traceback,
+)
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
@@ -286,10 +292,7 @@ def _tell_full(error: Exception) -> int:
 
 
 def _tell_bug(error: Exception) -> int:
-    if os.environ.get("NETPROBE_DEBUG", "0") not in ("", "0"):
-        import traceback
-
-        traceback.print_exception(error)
+    show_traceback(error)
     _print_line(f"{type(error).__name__}: {error}")
     _print_line("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
     return FAILED

@@ -44,7 +44,8 @@ def finish(
     if all(output.path for output in outputs):
         # No report went to the terminal: print the totals there.
         click.echo(f"netprobe: {totals(report).text}", err=True)
-    return FAILED if unwritten else exit_status(report.summary, info.interrupted)
+    status = exit_status(report.summary, info.interrupted, info.planned_flows)
+    return FAILED if unwritten else status
 
 
 def diff_verb(old: str, new: str) -> int:

@@ -79,15 +79,14 @@ class Destination:
                 )
                 await self._find_own(observations)
         except asyncio.CancelledError:
-            on_final()
-            self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
+            finished = interrupted(tasks, self._prober.finished)
+            self._emit_all(wants, by_way, finished, resolved, on_final)
             raise
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
                 self._answered.note(source, address, seen.outcome, seen.concluded)
-        on_final()
-        self._emit_all(wants, by_way, observations, resolved)
+        self._emit_all(wants, by_way, observations, resolved, on_final)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         named = [task for task in tasks if task.is_name]
@@ -185,6 +184,7 @@ class Destination:
         by_way: Iterable[Want],
         observations: Iterable[Observation],
         resolved: ResolvedNames,
+        on_final: Callable[[], object],
     ) -> None:
         by_want: dict[Order, list[Evidence]] = {}
         for seen in observations:
@@ -194,8 +194,17 @@ class Destination:
                     by_want.setdefault(want.order, []).append(evidence)
         for want in by_way:
             by_want.setdefault(want.order, []).extend(resolved.evidence(want))
+        on_final()
         for want in wants:
-            self._emit(want, by_want[want.order])
+            self._emit(want, self._drop_refused(want, by_want.get(want.order, [])))
+
+    def _drop_refused(self, want: Want, found: list[Evidence]) -> list[Evidence]:
+        """Give the evidence; of a source that broke the rules of the wire nothing is known."""
+        refused = self._fleet.agent(want.flow.source).refused
+        if refused is None:
+            return found
+        why = (refused.reason, str(refused))
+        return [replace(one, outcome=None, mtu=None, untested=why) for one in found]
 
     def _make_evidence(
         self, want: Want, seen: Observation, resolved: ResolvedNames

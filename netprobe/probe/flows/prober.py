@@ -96,8 +96,10 @@ class Prober:
             async with self._paced if part.paced else nullcontext():
                 reply = await agent.probe(order)
             reader = await self._make_reader(agent, part.protocol, part.task, reply)
-        except AgentError as error:
-            listener, words = part.listeners[0][1], (error.reason, str(error))
+            found = list(self._read_reply(part, number, reader, reply))
+        except Exception as error:
+            lost = error if isinstance(error, AgentError) else agent.lose(error)
+            listener, words = part.listeners[0][1], (lost.reason, str(lost))
             return [
                 Observation(
                     part.task,
@@ -109,7 +111,6 @@ class Prober:
                     untested=words,
                 )
             ]
-        found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
 

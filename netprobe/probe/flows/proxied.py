@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.templates import pack_nonce
-from netprobe.errors import AgentError
+from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener, Outcome, ServiceFinding
 from netprobe.model.stream import OpenedPipe, Pipe
@@ -70,6 +70,8 @@ class Proxied:
                 outcome, service = await talk.ask()
             except AgentError as error:
                 return replace(blank, untested=(error.reason, str(error)))
+            except Exception as error:
+                return replace(blank, untested=(FAULT, bug_words(error)))
         return replace(blank, outcome=outcome, service=service)
 
     async def _ask_nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Address, Host
 from netprobe.model.plan import Block, Flow, Plan
-from netprobe.model.ports import Ports
+from netprobe.model.ports import PortRange, Ports
 from netprobe.protocols.services import SERVICES
 
+UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
 Order = tuple[int, int, int]
@@ -64,6 +66,28 @@ class Want:
         if address not in self.kept:
             return ports
         return port_sets.subtract(ports, self.kept[address]) or None
+
+    def untested(self, why: tuple[str, str], ports: Ports | None = None) -> Evidence:
+        """Make the evidence that nobody looked; ``ports`` None: at none of what is to be probed."""
+        address = self.flow.address.text
+        left = self.left(address) or () if ports is None else ports
+        return Evidence(self.flow, address, left, outcome=None, untested=why)
+
+    def with_untold(self, found: list[Evidence]) -> list[Evidence]:
+        """Give its evidence, and of the ports that nobody told of that they are not tested."""
+        if not found:
+            # Of a name all addresses may be kept; which it has is not in the plan.
+            all_kept = self.kept and self.flow.address.family is None
+            return [] if all_kept else [self.untested(UNTOLD)]
+        told: dict[str, list[PortRange]] = {}
+        for one in found:
+            told.setdefault(one.address, []).extend(one.ports)
+        rests = [
+            (address, port_sets.subtract(self.left(address) or (), port_sets.normalise(ranges)))
+            for address, ranges in told.items()
+        ]
+        untold = [replace(self.untested(UNTOLD, rest), address=a) for a, rest in rests if rest]
+        return [*found, *untold]
 
 
 @dataclass(frozen=True, slots=True)
