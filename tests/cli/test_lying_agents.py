@@ -215,7 +215,7 @@ def test_flows_that_nobody_measured_never_pass(
         ("Listening", "nothing", "0 blocks of "),
         ("Listening", "zero", "ports that were not asked"),
         ("Seen", "doubled-lists", "one order twice"),
-        ("Walked", "backwards", "out of order"),
+        ("Walked", "off-by-99", "out of order"),
         ("Resolved", "odd-text", "an address "),
         ("StreamReceived", "no-text", "no bytes"),
         ("StreamEvent", "odd-text", "an event "),
