@@ -413,6 +413,7 @@ async def test_captures_need_raw_sockets(net_raw: bool) -> None:
     [
         ("5.8.0", True), ("5.10.0-26-amd64", True), ("6.1", True), ("10.0.1", True),
         ("5.7.19", False), ("4.18.0-553.el8", False), ("3.10.0", False), ("", False), ("x", False),
+        ("9" * 5000 + ".1", False),
     ],
 )  # fmt: skip
 async def test_which_kernels_hear_icmp_errors_of_tcp(kernel: str, hears: bool) -> None:
