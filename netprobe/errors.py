@@ -11,6 +11,7 @@ A network that misbehaves never raises: silence, a reset or an ICMP error is an 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -70,7 +71,10 @@ def show_traceback(error: Exception) -> None:
     if os.environ.get("NETPROBE_DEBUG", "0") not in ("", "0"):
         import traceback  # noqa: PLC0415 (few runs need it)
 
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            # Its words may be another program's, and a terminal obeys some characters.
+            shown = (char if char.isprintable() else ascii(char)[1:-1] for char in line)
+            sys.stderr.write("".join(shown) + "\n")
 
 
 def bug_words(error: Exception) -> str:

@@ -11,11 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-import click
-
 from netprobe import pipeline
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.report import finish
+from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import PASS, UNKNOWN
@@ -31,11 +30,11 @@ from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
-from netprobe.report.page import clean
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import Earlier, RecordWriter, ResultKey, done_ports, header_of, kept
+from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
 
@@ -115,7 +114,7 @@ def _begin_record(
         yield writer
     except BaseException:
         writer.close(None)
-        click.echo(f"netprobe: measured until then: {path}", err=True)
+        tell(f"netprobe: measured until then: {path}")
         raise
 
 
@@ -145,11 +144,11 @@ def plan_verb(options: VerbOptions) -> int:
 def _tell_notes(plan: Plan) -> None:
     """Print notes (such as names that may be misspelt) if standard output cannot show them."""
     for note in plan.notes:
-        _tell_note(clean(note))
+        _tell_note(note)
 
 
 def _tell_note(note: str) -> None:
-    click.echo(f"netprobe: note: {note}", err=True)
+    tell(f"netprobe: note: {note}")
 
 
 def check_hosts_verb(options: VerbOptions) -> int:
@@ -200,6 +199,8 @@ def make_launcher(options: VerbOptions) -> Launcher:
     The password leaves the environment, which ssh and all agents would inherit.
     """
     password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
+    if password or options["ask_become_pass"]:
+        forbid_core_dumps()
     if options["ask_become_pass"]:
         try:
             # Without a terminal, getpass would read the password from an echoing standard input.

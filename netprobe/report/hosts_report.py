@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from netprobe.model.dataclass_json import to_json
+from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.report.page import clean, write_line
+from netprobe.report.page import write_line
 from netprobe.report.progress import host_words
 from netprobe.report.wording import plural
 

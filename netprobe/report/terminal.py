@@ -8,7 +8,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, clean, encodable
+from netprobe.model.printable import clean
+from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
 
 _STYLES: dict[Style, str] = {
     "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",

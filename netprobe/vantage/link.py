@@ -16,6 +16,7 @@ from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_fr
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.orders import Beat, StopOrder
 from netprobe.errors import AgentError
+from netprobe.model.printable import clean
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Greeting
 from netprobe.vantage.process import AgentProcess
@@ -224,7 +225,7 @@ class AgentLink:
             self._faults += 1
             if self._faults > MOST_FAULTS:
                 raise ValueError(f"more than {MOST_FAULTS} bugs of its own")
-            log.warning("%s: a bug in the agent: %s", self.host, message.words)
+            log.warning("%s", clean(f"{self.host}: a bug in the agent: {message.words}"))
             if identity is None:
                 await self._fail_all(message)
 
