@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TypeVar
 
 from netprobe.errors import FAULT, RequestError, bug_words
+from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence
@@ -137,7 +138,7 @@ def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostRep
 
     async def start_and_stop() -> tuple[HostReport, ...]:
         async with launcher:
-            return await preflight.check_hosts(plan, launcher, events.host)
+            return await preflight.check_hosts(plan, launcher, events.host, say_held)
 
     return run_to_end(start_and_stop())
 

@@ -17,7 +17,7 @@ from netprobe.cli.report import finish
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
-from netprobe.model.exit import PASS, UNKNOWN
+from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
@@ -152,7 +152,11 @@ def _tell_note(note: str) -> None:
 
 
 def check_hosts_verb(options: VerbOptions) -> int:
-    """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
+    """Start and stop every agent, and give the exit status.
+
+    1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
+    for, or where another run of netprobe is in the way.
+    """
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     _tell_notes(plan)
@@ -161,11 +165,14 @@ def check_hosts_verb(options: VerbOptions) -> int:
         hosts = pipeline.check_hosts(plan, launcher, events)
     writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
     write_or_raise(outputs, writers)
+    if any(host.facts.get("taken") for host in hosts):
+        return BLOCKED
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
 
 
 def _falls_short(host: HostReport) -> bool:
-    return host.state in ("failed", "lost") or bool(host.facts.get("sudo_failed"))
+    lacks = host.facts.get("sudo_failed") or host.facts.get("other_run")
+    return host.state in ("failed", "lost") or bool(lacks)
 
 
 def _make_plan(options: VerbOptions) -> Plan:

@@ -45,11 +45,11 @@ class RecordHeader:
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys.
+    A result about a path MTU has two more keys, and one about a port that is taken has ``holder``.
     """
     data: Json = to_json(result)
     del data["order"]
-    for key in ("path_mtu_bytes", "needed_mtu_bytes"):
+    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder"):
         if data[key] is None:
             del data[key]
     return data

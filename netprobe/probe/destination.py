@@ -172,11 +172,14 @@ class Destination:
         return await run_checks(CHECKS, seen, scene) + through
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
-        if not wanted:
-            return Listeners(CLOSED)
-        if not self._settings.listen:
-            return await round_.held(wanted)
-        return await round_.open(wanted)
+        listeners = Listeners(CLOSED)
+        to_open = [spot for spot in wanted if self._settings.listen and not spot.existing]
+        to_look_at = [spot for spot in wanted if spot not in to_open]
+        if to_open:
+            listeners.include(await round_.open(to_open))
+        if to_look_at:
+            listeners.include(await round_.held(to_look_at))
+        return listeners
 
     def _emit_all(
         self,
@@ -226,6 +229,7 @@ class Destination:
             host_down=self._answered.is_down(*pair) and not has_address,
             host_up=self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
             has_address=has_address,
+            platform_runs=runs_platform(self._agent),
             **facts,
         )
 
@@ -234,6 +238,11 @@ class Destination:
         if seen.listener.state == "ours" and not seen.listener.nat:
             return True
         return self._agent.alive and seen.task.address in self._own
+
+
+def runs_platform(agent: AgentMethods) -> bool:
+    """Tell whether a host's agent says that the platform runs there already."""
+    return agent.hello is not None and agent.hello.kubelet
 
 
 def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:

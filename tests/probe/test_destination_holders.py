@@ -35,7 +35,7 @@ from tests.probe.fakes import (
 
 
 def holder(port: int, pid: int = 8) -> HeldPorts:
-    return HeldPorts(port, port, "etcd", pid, "10.0.0.2", loopback=False)
+    return HeldPorts(port, port, "etcd", "etcd", pid, "10.0.0.2", loopback=False)
 
 
 async def test_a_port_whose_holder_went_away_gets_a_listener_of_ours() -> None:

@@ -45,7 +45,7 @@ def check_name(text: str) -> str:
     return text
 
 
-def _list_one(value: object) -> object:
+def list_one(value: object) -> object:
     """A single text stands for a list of one."""
     return [value] if isinstance(value, str) else value
 
@@ -55,7 +55,7 @@ NameField = Annotated[
 ]
 Names = Annotated[
     list[NameField],
-    BeforeValidator(_list_one, json_schema_input_type=NameField | list[NameField]),
+    BeforeValidator(list_one, json_schema_input_type=NameField | list[NameField]),
 ]
 
 # The value of a setting, or of a condition on one: typed by the setting.

@@ -16,8 +16,8 @@ UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what b
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
 Order = tuple[int, int, int]
-# source, address, protocol, probe, denied, server name, proxy
-TaskKey = tuple[str, str, str, str | None, bool, str | None, "Via | None"]
+# source, address, protocol, probe, denied, existing, server name, proxy
+TaskKey = tuple[str, str, str, str | None, bool, bool, str | None, "Via | None"]
 # matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
 Key = tuple[str, str, str, str, str, str]
 
@@ -95,8 +95,9 @@ class Task:
     """The same packets for one or more wants: source, address, protocol and what to send.
 
     ``ports`` is the union over the wants, empty where the protocol has none. ``denied`` tasks are
-    probed before any listener of ours is open. ``server_name`` is as in ``Want``; with ``via``
-    the address may be a name, which only the proxy can resolve.
+    probed before any listener of ours is open; for ``existing`` ones none is ever opened.
+    ``server_name`` is as in ``Want``; with ``via`` the address may be a name, which only the proxy
+    can resolve.
     """
 
     source: Host
@@ -109,6 +110,7 @@ class Task:
     wants: tuple[Want, ...] = field(compare=False)
     server_name: str | None = None
     via: Via | None = None
+    existing: bool = False
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -173,7 +175,7 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
         for address in addresses(want, resolved):
             key = (
                 want.flow.source.name, address, block.protocol, block.requirement.probe, denied,
-                want.server_name, want.via,
+                block.existing, want.server_name, want.via,
             )  # fmt: skip
             if want.left(address) is not None:
                 groups.setdefault(key, []).append(want)
@@ -197,10 +199,10 @@ def family_of(address: str) -> int:
 
 
 def _make_task(key: TaskKey, members: list[Want]) -> Task:
-    _, address, protocol, probe, denied, server_name, via = key
+    _, address, protocol, probe, denied, existing, server_name, via = key
     ports = port_sets.normalise(entry for want in members for entry in want.left(address) or ())
     source = members[0].flow.source
     return Task(
         source, address, family_of(address), protocol, probe, denied, ports, tuple(members),
-        server_name, via,
+        server_name, via, existing,
     )  # fmt: skip

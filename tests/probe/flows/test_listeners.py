@@ -27,7 +27,7 @@ BESIDE = "the port is held on another address: etcd (pid 8) on 127.0.0.1"
 
 def held(first: int, last: int, **change: Any) -> HeldPorts:
     """Ports that etcd holds on the probed address."""
-    return HeldPorts(first, last, "etcd", 8, "10.0.0.2", loopback=False)._replace(**change)
+    return HeldPorts(first, last, "etcd", "etcd", 8, "10.0.0.2", loopback=False)._replace(**change)
 
 
 @pytest.mark.parametrize(
