@@ -57,11 +57,10 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `answer-arrived` | (silence only) a capture at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
 
-With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live`, and for a row
-that is `existing`, a refusal is `blocked`, `[service]`, `nothing-listens`. Neither touches denied
-ports. Further facts narrow `where`: an address that
-answered anything in the run is not down (`host` falls away), and the errno of our listener's own
-answer names its own firewall (`destination`) or its route back (`return-path`).
+With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is
+`blocked`, `[service]`; so it is for a row that is `existing`, reason `nothing-listens`. Denied ports
+are not touched. Further facts narrow `where`: an address that answered anything in the run is not
+down (`host` falls away), and the errno of our listener's own answer names its own firewall (`destination`) or its route back (`return-path`).
 """
 
 HEAD = """

@@ -234,11 +234,12 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
         return result
     unheld = result.state == "closed" and result.where == ("service",)
     if must_run(evidence, rules.live) and (result.proof == "refusal" or unheld):
-        why = SAID_LIVE if rules.live else SAID_EXISTING
+        existing = evidence.flow.block.existing
+        why = SAID_EXISTING if existing else SAID_LIVE
         return replace(
             result,
             verdict="blocked",
-            reason="nothing-listens",
+            reason="nothing-listens" if existing else result.reason,
             proof="none",
             where=("service",),
             because=f"{result.because}; {why}",

@@ -86,8 +86,7 @@ def condition_text(one: Plain) -> str:
     parts += ["**denied**"] if one.get("expect") == "denied" else []
     parts += ["warns"] if "warnings" in one else []
     held = " or ".join(as_list(one.get("process")))
-    parts += [f"may be held by {held}"] if held else []
-    return "; ".join(parts) or "always"
+    return ("; ".join(parts) or "always") + (f"; may be held by {held}" if held else "")
 
 
 def term_text(name: str, values: Any) -> str:

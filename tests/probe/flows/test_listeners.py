@@ -22,6 +22,7 @@ from tests.probe.fakes import FakeAgent, listening_block
 PLAIN = protocol_for(None)
 OURS = Listener("ours")
 NOT_DIALLED = "the agent's own connection to its listener did not arrive"
+ETCD = ("etcd",)
 BESIDE = "the port is held on another address: etcd (pid 8) on 127.0.0.1"
 
 
@@ -38,14 +39,20 @@ def held(first: int, last: int, **change: Any) -> HeldPorts:
         ({"up": [(7, 9)], "nat": True}, [(((7, 9),), Listener("ours", nat=True))]),
         # An IP protocol has no ports.
         ({"up": [(0, 0)]}, [(((0, 0),), OURS)]),
-        ({"held": [held(0, 0)]}, [((), Listener("live", "etcd (pid 8) on 10.0.0.2"))]),
-        ({"held": [held(7, 9)]}, [(((7, 9),), Listener("live", "etcd (pid 8) on 10.0.0.2"))]),
         (
-            {"held": [held(7, 9, bind="127.0.0.1", loopback=True)]},
-            [(((7, 9),), Listener("loopback", "etcd (pid 8) on 127.0.0.1"))],
+            {"held": [held(0, 0)]},
+            [((), Listener("live", "etcd (pid 8) on 10.0.0.2", processes=ETCD))],
         ),
         (
-            {"held": [held(7, 9, process=None, pid=None)]},
+            {"held": [held(7, 9)]},
+            [(((7, 9),), Listener("live", "etcd (pid 8) on 10.0.0.2", processes=ETCD))],
+        ),
+        (
+            {"held": [held(7, 9, bind="127.0.0.1", loopback=True)]},
+            [(((7, 9),), Listener("loopback", "etcd (pid 8) on 127.0.0.1", processes=ETCD))],
+        ),
+        (
+            {"held": [held(7, 9, process=None, program=None, pid=None)]},
             [(((7, 9),), Listener("live", "a process that the agent may not see on 10.0.0.2"))],
         ),
         (
