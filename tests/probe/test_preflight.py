@@ -81,6 +81,8 @@ async def test_every_host_of_the_plan_is_reported_in_its_order(
         ["tcp 2379: etcd (pid 8) on 10.0.0.2", "tcp 2380: etcd (pid 8) on 127.0.0.1"],
         [],
     ]
+    assert reports[1].facts["taken"] == ["tcp 2379: etcd (pid 8) on 10.0.0.2"]
+    assert reports[1].facts["doubtful"] == ["tcp 2380: etcd (pid 8) on 127.0.0.1"]
     assert sorted(report.name for report in bench.told) == ["a", "b", "c"]
     assert {report.name: report for report in bench.told} == {
         report.name: report for report in reports

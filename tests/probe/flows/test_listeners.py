@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -254,3 +255,24 @@ async def test_a_round_of_a_lost_agent_is_closed_already() -> None:
     await round_.close()
     with pytest.raises(AgentError):
         await round_.open([spot("tcp", (5, 6))])
+
+
+def test_what_exists_keeps_its_ports_whoever_else_wants_them() -> None:
+    """A listener of ours for another row would stand in for a dead service."""
+    mine = make_task("tcp", ((400, 500),))
+    theirs = replace(make_task("tcp", ((443, 443),)), existing=True)
+
+    assert [(one.existing, one.ports) for one in spots([mine, theirs])] == [
+        (True, ((443, 443),)),
+        (False, ((400, 442), (444, 500))),
+    ]
+
+
+def test_a_holder_has_the_names_of_its_program_and_of_the_kernel() -> None:
+    """Each once; the kernel itself has no process id."""
+    (script,) = states(listening_block(held=[held(7, 7, process="patroni", program="python3.11")]))
+    (kernel,) = states(listening_block(held=[held(7, 7, process="kernel", program=None, pid=None)]))
+
+    assert script[1].processes == ("python3.11", "patroni")
+    assert script[1].owner == "patroni (pid 8) on 10.0.0.2"
+    assert kernel[1].owner == "kernel on 10.0.0.2"
