@@ -9,7 +9,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.judge.holder import say_held
-from netprobe.model.evidence import Evidence, Listener, Outcome, Witness
+from netprobe.model.evidence import Evidence, Listener, Outcome, ServiceFinding, Witness
 from netprobe.model.matrix import Waiver
 
 from .test_verdict import RESET, evidence, one
@@ -48,8 +48,7 @@ TAKEN = ("blocked", "port-taken", ("service",))
     [
         (OPENED, "tcp"),
         (replace(OPENED, answer="silent"), "tcp"),
-        (replace(OPENED, answer="other", said="HTTP 200"), "tcp"),
-        (replace(OPENED, answer="plaintext", said="HTTP 400"), "tcp"),
+        (replace(OPENED, answer="other", said="not DNS"), "tcp"),
         (replace(OPENED, answer="tunnel"), "tcp"),
         (ANSWERED, "udp"),
         (QUIET, "udp"),
@@ -66,19 +65,23 @@ def test_a_port_that_somebody_else_holds_is_taken(outcome: Outcome, protocol: st
     assert result.decides
 
 
-def test_what_answered_instead_stands_in_the_sentence() -> None:
-    """It may tell people which program it is."""
-    other = replace(OPENED, answer="other", said="HTTP 200 Jenkins")
+@pytest.mark.parametrize("told", ["other", "tls", "plaintext"])
+def test_what_answered_instead_stands_in_the_sentence(told: Any) -> None:
+    """It may tell people which program it is, where the row's service was asked for."""
+    other = ServiceFinding(told, "HTTP 200 Jenkins")
+    some = row(evidence(OPENED, listener=PYTHON, service=other), probe="etcd")
 
-    assert "HTTP 200 Jenkins" in one(evidence(other, listener=PYTHON)).because
+    assert said(some) == TAKEN
+    assert "HTTP 200 Jenkins" in one(some).because
 
 
 def test_the_service_of_the_row_has_not_taken_its_own_port() -> None:
     """It is recognised by its answer, by its program file, or by the kernel's 15 characters."""
     cut = replace(PYTHON, processes=("kube-controller",))
 
-    answer = evidence(replace(OPENED, answer="service"), listener=PYTHON)
-    assert one(answer).verdict == "pass"
+    etcd = ServiceFinding("service", "etcd")
+    answer = evidence(OPENED, listener=PYTHON, service=etcd)
+    assert one(row(answer, probe="etcd")).proof == "service"
     assert one(row(evidence(OPENED, listener=PYTHON), process=("python3.11",))).verdict == "pass"
     assert one(row(evidence(OPENED, listener=PYTHON), process=("python3",))).verdict == "pass"
     assert (
