@@ -174,7 +174,7 @@ UP = listening_block(up=[(5, 9), (20, 20)])
 
 
 def held(first: int, last: int) -> HeldPorts:
-    return HeldPorts(first, last, "sshd", 12, "0.0.0.0", loopback=False)
+    return HeldPorts(first, last, "sshd", "sshd", 12, "0.0.0.0", loopback=False)
 
 
 @pytest.mark.parametrize(
