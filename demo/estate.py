@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
+from demo import services
 from tests.lab.expected import Flow, Hosts, Line, required
 from tests.lab.netlab import Lab
+from tests.lab.services import place
 
 MATRIX = "deckhouse-nodes"
 ROUTER = ("10.10.0.1", "fd10::1")
@@ -100,11 +104,15 @@ A small Deckhouse-like cluster of network namespaces, each with a cable of its o
 
 
 def build(lab: Lab) -> None:
-    """The machines, their cables, and the firewall."""
+    """The machines, their cables, the services outside, and the firewall."""
     router = lab.router("fw", *ROUTER)
     for name, addresses in ADDRESSES.items():
         lab.host(name, router, *addresses)
     lab.wait_until_ready()
+    outside, (address,) = lab["outside"], ADDRESSES["outside"]
+    # A client may hang up before its answer: http.server would say so on the terminal.
+    outside.spawn(sys.executable, services.__file__, address, stderr=subprocess.DEVNULL)
+    outside.wait_until_listening(*(place(kind, address, port) for kind, port in services.PLACES))
     rules = "\n".join(f"    {rule}" for cut in CUTS for rule in cut.rules)
     router.nft(
         f"table inet demo {{\n  chain forward {{\n"

@@ -10,6 +10,8 @@ A network that misbehaves never raises: silence, a reset or an ICMP error is an 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,6 +19,8 @@ from typing import Final
 REQUEST: Final = 2
 FAILED: Final = 4
 INTERRUPTED: Final = 130
+# The reason of a flow that is not tested because netprobe itself failed at it.
+FAULT: Final = "netprobe-fault"
 
 
 class NetprobeError(Exception):
@@ -60,6 +64,23 @@ class FileErrors(RequestError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=Problem.sort_key))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def show_traceback(error: Exception) -> None:
+    """Print it to standard error, but only with NETPROBE_DEBUG=1."""
+    if os.environ.get("NETPROBE_DEBUG", "0") not in ("", "0"):
+        import traceback  # noqa: PLC0415 (few runs need it)
+
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            # Its words may be another program's, and a terminal obeys some characters.
+            shown = (char if char.isprintable() else ascii(char)[1:-1] for char in line)
+            sys.stderr.write("".join(shown) + "\n")
+
+
+def bug_words(error: Exception) -> str:
+    """Word an exception that nobody foresaw, where the rest goes on without what raised it."""
+    show_traceback(error)
+    return f"{type(error).__name__}: {error}; a bug in netprobe, NETPROBE_DEBUG=1 shows where"
 
 
 class AgentError(NetprobeError):

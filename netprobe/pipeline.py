@@ -6,17 +6,19 @@ import asyncio
 import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
-from netprobe.errors import RequestError
+from netprobe.errors import FAULT, RequestError, bug_words
+from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
@@ -74,6 +76,7 @@ class PlanRun:
         self._done = done
         self._reports: dict[str, HostReport] = {}
         self._done_flows = sum(count_ports(ports) or 1 for ports in done.values())
+        self._known_flows = self._done_flows
         self._total_flows = plan.flow_count()
 
     def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
@@ -84,7 +87,7 @@ class PlanRun:
         return RunInfo(
             started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             elapsed_s=round(time.monotonic() - begin, 3),
-            complete=not stopped,
+            complete=not stopped and self._known_flows >= self._total_flows,
             matrices=self._plan.matrices,
             hosts=tuple(self._reports[name] for name in sorted(self._reports)),
             skipped=self._plan.skipped,
@@ -101,14 +104,29 @@ class PlanRun:
             )
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
-        results = [result for one in found for result in judge(one, want.order, self._rules)]
+        results = [
+            result for one in want.with_untold(found) for result in self._judge_one(want, one)
+        ]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
+            self._known_flows += result.port_count
             self._sink.add(result)
         if any(one.untested == STOPPED for one in found):
             return
         self._done_flows += count_ports(want.flow.block.ports) or 1
         note = f"to {want.flow.destination.name}"
         self._events.progress(self._done_flows, self._total_flows, note)
+
+    def _judge_one(self, want: Want, evidence: Evidence) -> list[Result]:
+        """Judge; evidence that no table was made for is no result, and ends no run."""
+        try:
+            return judge(evidence, want.order, self._rules)
+        except Exception as error:
+            words = f"what was seen cannot be judged ({bug_words(error)})"
+            return judge(
+                replace(evidence, outcome=None, mtu=None, untested=(FAULT, words)),
+                want.order,
+                self._rules,
+            )
 
     def _tell_host(self, report: HostReport) -> None:
         self._reports[report.name] = report
@@ -120,7 +138,7 @@ def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostRep
 
     async def start_and_stop() -> tuple[HostReport, ...]:
         async with launcher:
-            return await preflight.check_hosts(plan, launcher, events.host)
+            return await preflight.check_hosts(plan, launcher, events.host, say_held)
 
     return run_to_end(start_and_stop())
 

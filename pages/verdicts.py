@@ -38,7 +38,10 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | listener | means |
 |---|---|
 | `ours` | our listener was bound and self-dialled |
-| `live` | a service held the port, so it was left alone and probed |
+| `live` | a service held the port, so it was left alone and probed; by all that is known, rightly |
+| `taken` | a process that the matrix does not list held it, and no kubelet runs there yet |
+| `hidden` | the agent may not see whether the holder is a process that the matrix lists |
+| `other-run` | an agent of another run of netprobe held the port |
 | `loopback` | a service holds the port on loopback only |
 | `closed` | an agent looked: nothing listens (no permission, `--no-listen`, NodePorts) |
 | `unknown` | no agent is there, or it was lost meanwhile |
@@ -55,9 +58,10 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `answered` | (denied ports only) the same address answered the same source on other ports |
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is
-`blocked`, `[service]`. Neither touches denied ports. Further facts narrow `where`: an address that
-answered anything in the run is not down (`host` falls away), and the errno of our listener's own
-answer names its own firewall (`destination`) or its route back (`return-path`).
+`blocked`, `[service]`; so it is for a row that is `existing`, reason `nothing-listens`. Denied
+ports are not touched. Further facts narrow `where`: an address that answered anything in the run is
+not down (`host` falls away), and the errno of our listener's own answer names its own firewall
+(`destination`) or its route back (`return-path`).
 """
 
 HEAD = """

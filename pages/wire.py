@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from netprobe.agent.wire import frames
+from netprobe.agent.wire.codec import MOST_KEYS, MOST_VALUES
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.host_messages import (
@@ -34,7 +35,17 @@ is `null` (None in the descriptions). The order `{_EXAMPLE}` asks for the addres
 
 Each end checks every message against its definition. An agent that is sent anything else reports a
 `Fault` and ends. The coordinator gives up an agent that sends anything else, and its error names
-the field that was wrong.
+the field that was wrong. Numbers are from 0 to 2^64 - 1; a message has at most {MOST_VALUES:,}
+values, an object {MOST_KEYS} keys.
+
+## What an answer must be
+
+The coordinator holds an answer against its order: blocks as many as were asked, ports and
+destinations that were asked, each once and none left out, kinds that there are, words and names of
+failures that are listed here, literal addresses. Of a stream it takes no more bytes, credit and
+events than there can be. An agent that breaks a rule is lost and its process ended. What it said of
+flows that have no result yet is not believed: they are `not-tested`, and its host's report says
+which rule it was. All other flows go on.
 
 ## Start
 

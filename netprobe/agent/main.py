@@ -13,6 +13,7 @@ from .core import loop as looping
 from .core.agent import AgentCore, PipeAgent, end_on_signals
 from .host.hello import make_hello
 from .wire import host_messages, orders, stream_messages
+from .wire.frames import PROCESS_NAME
 
 # Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
 # visit all of them again and again and take a tenth of the time.
@@ -69,6 +70,7 @@ def main() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
     output_fd = _take_stdout()
+    _take_name()
     loop = looping.Loop()
     agent = PipeAgent(loop, 0, output_fd, carry_out)
     end_on_signals(agent)
@@ -77,6 +79,15 @@ def main() -> None:
     agent.close()
     # Not sys.exit: a resolver thread may hang in getaddrinfo, and nothing is left to be flushed.
     os._exit(0)
+
+
+def _take_name() -> None:
+    """Show administrators, and other runs of netprobe, whose process this is."""
+    try:
+        with open("/proc/self/comm", "w") as file:
+            file.write(PROCESS_NAME)
+    except OSError:
+        pass  # it is only a name
 
 
 def _take_stdout() -> int:

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
+from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles
+from netprobe.model.printable import clean
 
 
 def matrix_list_verb() -> int:
@@ -44,7 +46,7 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
     }
     problems = write_outputs(wanted, writers)
     for note in notes:
-        click.echo(f"netprobe: {note}", err=True)
+        tell(f"netprobe: {note}")
     if problems:
         raise NetprobeError("\n".join(problems))
     return 0
@@ -77,9 +79,10 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     paths = (*options["files"], *matrices, *inventories)
     if not paths:
         raise RequestError("nothing to check: give FILES, or --hosts with --matrix")
-    click.echo(check_files(paths))
+    for line in check_files(paths).splitlines():
+        click.echo(clean(line))
     if matrices and inventories:
         _, _, notes = load_request(matrices, inventories, options["sets"])
         for note in notes:
-            click.echo(f"note: {note}")
+            click.echo(clean(f"note: {note}"))
     return 0

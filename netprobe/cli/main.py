@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -27,8 +27,15 @@ from netprobe.cli.options import (
     start_options,
     tunnel_options,
 )
-from netprobe.cli.streams import guard_streams
-from netprobe.errors import FAILED, INTERRUPTED, REQUEST, FileErrors, NetprobeError
+from netprobe.cli.streams import guard_streams, tell
+from netprobe.errors import (
+    FAILED,
+    INTERRUPTED,
+    REQUEST,
+    FileErrors,
+    NetprobeError,
+    show_traceback,
+)
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
@@ -254,7 +261,10 @@ def status_of(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        for line in shown.getvalue().splitlines():
+            tell(line)
         return REQUEST
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -271,8 +281,12 @@ def status_of(arguments: Sequence[str]) -> int:
 
 def _print_error(error: NetprobeError) -> int:
     """Print an error; problems of files begin with their place, others with ``netprobe:``."""
-    for line in str(error).splitlines():
-        _print_line(line, plain=isinstance(error, FileErrors))
+    if isinstance(error, FileErrors):
+        for problem in error.problems:
+            tell(str(problem))
+    else:
+        for line in str(error).splitlines():
+            _print_line(line)
     return error.exit_status
 
 
@@ -286,17 +300,14 @@ def _tell_full(error: Exception) -> int:
 
 
 def _tell_bug(error: Exception) -> int:
-    if os.environ.get("NETPROBE_DEBUG", "0") not in ("", "0"):
-        import traceback
-
-        traceback.print_exception(error)
+    show_traceback(error)
     _print_line(f"{type(error).__name__}: {error}")
     _print_line("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
     return FAILED
 
 
-def _print_line(text: str, plain: bool = False) -> None:
-    click.echo(text if plain else f"netprobe: {text}", err=True)
+def _print_line(text: str) -> None:
+    tell(f"netprobe: {text}")
 
 
 def _discard_stdout() -> None:

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-import click
-
 from netprobe.cli.options import RUN_FORMATS
+from netprobe.cli.streams import tell
 from netprobe.errors import FAILED
 from netprobe.judge.findings import fold
 from netprobe.model.exit import exit_status
@@ -40,11 +39,12 @@ def finish(
     writers = {name: partial(write, report) for name, write in REPORTS.items()}
     unwritten = [*problems, *write_outputs(outputs, writers)]
     for problem in unwritten:
-        click.echo(f"netprobe: {problem}", err=True)
+        tell(f"netprobe: {problem}")
     if all(output.path for output in outputs):
         # No report went to the terminal: print the totals there.
-        click.echo(f"netprobe: {totals(report).text}", err=True)
-    return FAILED if unwritten else exit_status(report.summary, info.interrupted)
+        tell(f"netprobe: {totals(report).text}")
+    status = exit_status(report.summary, info.interrupted, info.planned_flows)
+    return FAILED if unwritten else status
 
 
 def diff_verb(old: str, new: str) -> int:

@@ -11,14 +11,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-import click
-
 from netprobe import pipeline
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.report import finish
+from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
-from netprobe.model.exit import PASS, UNKNOWN
+from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
@@ -31,11 +30,11 @@ from netprobe.report.collector import Collector
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
-from netprobe.report.page import clean
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import Earlier, RecordWriter, ResultKey, done_ports, header_of, kept
+from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
 
@@ -115,7 +114,7 @@ def _begin_record(
         yield writer
     except BaseException:
         writer.close(None)
-        click.echo(f"netprobe: measured until then: {path}", err=True)
+        tell(f"netprobe: measured until then: {path}")
         raise
 
 
@@ -145,15 +144,19 @@ def plan_verb(options: VerbOptions) -> int:
 def _tell_notes(plan: Plan) -> None:
     """Print notes (such as names that may be misspelt) if standard output cannot show them."""
     for note in plan.notes:
-        _tell_note(clean(note))
+        _tell_note(note)
 
 
 def _tell_note(note: str) -> None:
-    click.echo(f"netprobe: note: {note}", err=True)
+    tell(f"netprobe: note: {note}")
 
 
 def check_hosts_verb(options: VerbOptions) -> int:
-    """Start and stop every agent; 3 where one cannot be started, or not with the sudo asked for."""
+    """Start and stop every agent, and give the exit status.
+
+    1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
+    for, or where another run of netprobe is in the way.
+    """
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     _tell_notes(plan)
@@ -162,11 +165,14 @@ def check_hosts_verb(options: VerbOptions) -> int:
         hosts = pipeline.check_hosts(plan, launcher, events)
     writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
     write_or_raise(outputs, writers)
+    if any(host.facts.get("taken") for host in hosts):
+        return BLOCKED
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
 
 
 def _falls_short(host: HostReport) -> bool:
-    return host.state in ("failed", "lost") or bool(host.facts.get("sudo_failed"))
+    lacks = host.facts.get("sudo_failed") or host.facts.get("other_run")
+    return host.state in ("failed", "lost") or bool(lacks)
 
 
 def _make_plan(options: VerbOptions) -> Plan:
@@ -201,6 +207,8 @@ def make_launcher(options: VerbOptions) -> Launcher:
     The password leaves the environment, which ssh and all agents would inherit.
     """
     password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
+    if password or options["ask_become_pass"]:
+        forbid_core_dumps()
     if options["ask_become_pass"]:
         try:
             # Without a terminal, getpass would read the password from an echoing standard input.

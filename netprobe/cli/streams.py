@@ -7,6 +7,10 @@ import os
 import sys
 from contextlib import suppress
 
+import click
+
+from netprobe.model.printable import clean
+
 
 class _Deaf(io.FileIO):
     """A file that accepts all writes, even where its disk is full or its reader went away."""
@@ -38,3 +42,8 @@ def guard_streams() -> None:
             errors="backslashreplace",
             line_buffering=True,
         )
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error; what files and hosts said may hold anything."""
+    click.echo(clean(text), err=True)

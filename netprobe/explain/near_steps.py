@@ -123,6 +123,8 @@ def _why_unknown(view: View) -> str:
 
 def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     listener, name, wire = view.evidence.listener, view.destination.name, view.wire
+    if view.result.reason == "port-taken":
+        return "bad", f"on {name} {wire} is taken by {listener.owner}; it is probed as it is"
     if listener.state == "live":
         return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
     if listener.state == "loopback":

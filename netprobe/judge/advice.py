@@ -8,11 +8,18 @@ from netprobe.judge import mtu
 from netprobe.judge.naming import FULL, SHORT, addressed, sides, unique
 from netprobe.model.result import Place, Result
 
-# The network lets it through, and the two ends will not understand each other.
-MISMATCHES = {
-    "tls-not-expected": "speaks TLS where plaintext is expected",
-    "plaintext-not-tls": "does not speak TLS, which is expected",
+# Kind and title of a finding by its reason, where the reason says it all.
+_TITLES = {
+    # The network lets it through, and the two ends will not understand each other.
+    "tls-not-expected": ("service", "{what} of {ends} speaks TLS where plaintext is expected"),
+    "plaintext-not-tls": ("service", "{what} of {ends} does not speak TLS, which is expected"),
+    "name-not-resolved": ("name", "{sources} cannot resolve {address}"),
+    "port-taken": ("taken", "port taken: {holder} holds {what} of {ends}"),
+    "other-run": ("other-run", "another netprobe run is active on {ends}: it holds {what}"),
+    "nothing-listens": ("missing", "nothing listens on {what} of {ends}"),
 }
+# Findings though neither blocked nor exposed.
+TELLING_REASONS = frozenset(("tls-not-expected", "plaintext-not-tls", "other-run"))
 
 
 def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
@@ -24,10 +31,12 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
         return "exposed", f"{what} of {SHORT.names(destinations)} must not answer, and does"
     if first.where == ("host",):
         return "host", f"{addressed(members)} is down or not reachable at all"
-    if first.reason in MISMATCHES:
-        return "service", f"{what} of {SHORT.names(destinations)} {MISMATCHES[first.reason]}"
-    if first.reason == "name-not-resolved":
-        return "name", f"{SHORT.names(sources)} cannot resolve {first.address}"
+    if first.reason in _TITLES:
+        kind, title = _TITLES[first.reason]
+        return kind, title.format(
+            what=what, ends=SHORT.names(destinations), sources=SHORT.names(sources),
+            address=first.address, holder=first.holder,
+        )  # fmt: skip
     if first.where == ("source",):
         return "source", f"{SHORT.names(sources)} itself stops {SHORT.sent(members)}"
     if first.reason in mtu.TITLES:
@@ -81,6 +90,7 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> Mapping[st
         "address": first.address,
         "alive": "runs" if itself else f"runs and has the address {first.address}",
         "router": first.rejected_by or "the firewall on the way",
+        "holder": first.holder or "the process that holds the port",
     }
 
 
@@ -97,6 +107,14 @@ _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports}
 _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     ("name-not-resolved", ("source",)): "Create the DNS record of {address}, or correct the "
     "resolver of {source}.",
+    (
+        "port-taken",
+        ("service",),
+    ): "Stop {holder} on {destination}, or move it to another port. If it "
+    "is what the row is for, list its program in the matrix (process: [NAME]).",
+    ("other-run", ("service",)): "Wait for the other run to end, and run again.",
+    ("nothing-listens", ("service",)): "Start the service at {ports} of {destination}, or correct "
+    "its address in the inventory.",
     ("net-unreach", ("path",)): "Give {router} a route to {ends}.",
     ("routing-loop", ("path",)): "Mend the routes to {ends} on {router} and its neighbours: they "
     "send these packets round in a loop.",

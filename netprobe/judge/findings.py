@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from netprobe.judge.advice import MISMATCHES, advice, kind_and_title
+from netprobe.judge.advice import TELLING_REASONS, advice, kind_and_title
 from netprobe.model.result import Finding, Result
 
 # One port, and one pair of hosts: a firewall does not know requirements.
@@ -15,7 +15,8 @@ SourcePair = tuple[str, str, str]
 def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
     """Fold failures with one likely cause into findings, in the order of their first members.
 
-    A failure is blocked or exposed, or a service that wrongly speaks TLS or wrongly does not.
+    A failure is blocked or exposed, a service that wrongly speaks TLS or wrongly does not, or a
+    port that another run of netprobe holds.
     """
     failures = [result for result in results if _is_worth_a_finding(result)]
     rejecters = {_flow_key(result): result for result in failures if result.where == ("path",)
@@ -31,7 +32,7 @@ def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
 
 
 def _is_worth_a_finding(result: Result) -> bool:
-    return result.verdict in ("blocked", "exposed") or result.reason in MISMATCHES
+    return result.verdict in ("blocked", "exposed") or result.reason in TELLING_REASONS
 
 
 def _flow_key(result: Result) -> tuple[str, ...]:
@@ -63,12 +64,14 @@ def _cause_key(result: Result) -> tuple[object, ...]:
         return (*common, result.source, result.address)
     if result.where == ("source",):
         return (*common, result.source)
+    if result.holder is not None:
+        return (*common, result.destination, result.holder)
     return (*common, result.path_mtu_bytes, result.needed_mtu_bytes)
 
 
 def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
-    if members[0].where in (("host",), ("source",)):
+    if members[0].where in (("host",), ("source",)) or members[0].holder is not None:
         return [list(members)]
     pairs: dict[PortKey, set[SourcePair]] = {}
     for member in members:

@@ -25,7 +25,12 @@ Symptom = Literal[
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
 ]  # fmt: skip
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
-LISTENERS: Final = ("ours", "live", "loopback", "closed", "unknown")
+# Of a service that holds the port (``judge.holder``) - live: it is there rightly, or nobody can say
+# otherwise · taken: before the installation, and it is another one · hidden: the agent may not see
+# whether it is the right one · other-run: an agent of another run of netprobe.
+LISTENERS: Final = (
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown",
+)  # fmt: skip
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: no agent
 # looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
@@ -72,6 +77,24 @@ def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
+# Whatever a holder lets through, or keeps quiet about.
+_TOLD = "other tls plaintext"
+_ANSWERED = "silent closed reset-after-open unasked tunnel"
+_SILENT = "silence silence-maybe-stuck sent"
+_HELD = "live taken hidden other-run"
+_NO_MATTER = "captured unseen none socket"
+_TAKEN = (
+    "the port is taken: {owner} holds it before the installation, and nothing shows that it is the "
+    "service of this row"
+)
+_HIDDEN = (
+    "{owner} holds the port, and whether it is the service of this row the agent may not see: give "
+    "it root (become: sudo)"
+)
+_OTHER_RUN = (
+    "another netprobe run is active on {destination}: {owner} holds the port; run again when it "
+    "has ended"
+)
 
 ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
@@ -82,6 +105,15 @@ ALLOWED: Final = _read_table(
     ("service | * | * | *", "pass open udp-response service", "",
      "the service answered: {said}{holder}"),
     ("echo | * | * | *", "pass open echo-reply service", "", "an echo reply came back"),
+    # --- a port that somebody else holds -------------------------------------------------------
+    (f"{_TOLD} | * | taken | *", "blocked open port-taken none", "service", f"{_TAKEN}: {{said}}"),
+    (f"{_ANSWERED} | * | taken | *", "blocked open port-taken none", "service", _TAKEN),
+    (f"{_TOLD} | * | hidden | *", "inconclusive open holder-hidden none", "service",
+     f"{_HIDDEN}: {{said}}"),
+    (f"{_ANSWERED} | * | hidden | *", "inconclusive open holder-hidden none", "service", _HIDDEN),
+    (f"{_TOLD} {_ANSWERED} | * | other-run | *", "not-tested open other-run none", "service",
+     _OTHER_RUN),
+    # --- other answers -----------------------------------------------------------------------
     ("foreign | * | * | *", "inconclusive open foreign-answer none", "path service",
      "{answered_by} answered instead of {destination}: an address translation or a shared address "
      "sends this flow elsewhere"),
@@ -150,10 +182,10 @@ ALLOWED: Final = _read_table(
      "blocked filtered reset none", "path source",
      "refused although our listener is up, and {destination}'s packet capture never saw the "
      "request: a firewall on the way forges the reset"),
-    ("reset-genuine | * | ours live | *", "blocked filtered reset none", "destination source",
+    (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none", "destination source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
      "firewall resets it"),
-    ("reset reset-full-ttl reset-blind | * | ours live | *", "blocked filtered reset none",
+    (f"reset reset-full-ttl reset-blind | * | ours {_HELD} | *", "blocked filtered reset none",
      "destination path source", "refused although {listening}: a firewall resets it"),
     ("reset reset-full-ttl reset-blind reset-genuine | * | loopback | *",
      "inconclusive closed reset none", "service",
@@ -175,9 +207,9 @@ ALLOWED: Final = _read_table(
     ("reset | * | * | *", "pass closed reset refusal", "",
      "{address} refused it, and nothing is known to listen there; without an agent there, a "
      "rejecting firewall would look the same"),
-    ("port-unreach | * | ours live | *", "blocked filtered port-unreach none", "destination",
+    (f"port-unreach | * | ours {_HELD} | *", "blocked filtered port-unreach none", "destination",
      "port-unreachable from {address} although {listening}: its own firewall rejects it"),
-    ("proto-unreach | * | ours live | *", "blocked filtered proto-unreach none", "destination",
+    (f"proto-unreach | * | ours {_HELD} | *", "blocked filtered proto-unreach none", "destination",
      "protocol-unreachable from {address} although {listening}: its own firewall rejects it"),
     ("port-unreach | * | closed | *", "pass closed port-unreach refusal", "",
      "{destination} answered port-unreachable, and its agent says that nothing listens "
@@ -274,10 +306,10 @@ ALLOWED: Final = _read_table(
      "destination host path return-path source", "{look}"),
     ("silence silence-maybe-stuck sent | icmp | * | *", "blocked filtered no-response none",
      "destination path return-path source", "{look}"),
-    ("silence silence-maybe-stuck | tcp | live | captured", "blocked filtered no-response none",
+    (f"silence silence-maybe-stuck | tcp | {_HELD} | captured", "blocked filtered no-response none",
      "destination return-path service source",
      "{look}; {destination}'s packet capture saw it arrive{holder}"),
-    ("silence silence-maybe-stuck | tcp | live | *", "blocked filtered no-response none",
+    (f"silence silence-maybe-stuck | tcp | {_HELD} | *", "blocked filtered no-response none",
      "destination path return-path service source", "{look}{holder}"),
     ("silence silence-maybe-stuck | tcp | closed loopback | captured",
      "blocked filtered no-response none", "destination return-path source",
@@ -286,6 +318,13 @@ ALLOWED: Final = _read_table(
      "destination path return-path source", "{look}; a free port would have refused it"),
     ("silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
      "destination host path return-path source", "{look}"),
+    # A holder that keeps quiet is in the way all the same.
+    (f"{_SILENT} | udp ipproto | taken | {_NO_MATTER}", "blocked open|filtered port-taken none",
+     "service", f"{{look}}; {_TAKEN}"),
+    (f"{_SILENT} | udp ipproto | hidden | {_NO_MATTER}",
+     "inconclusive open|filtered holder-hidden none", "service", f"{{look}}; {_HIDDEN}"),
+    (f"{_SILENT} | udp ipproto | other-run | {_NO_MATTER}",
+     "not-tested open|filtered other-run none", "service", f"{{look}}; {_OTHER_RUN}"),
     ("silence silence-maybe-stuck sent | udp ipproto | live | captured",
      "inconclusive open|filtered no-response none", "destination",
      "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees packets "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from netprobe.judge import mtu
+from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import symptom
 from netprobe.judge.words import fill, fill_reason, warn_of_service
@@ -25,6 +26,11 @@ LIMITED = (
     "; but other ports answered once they were asked slowly (something on the way lets only so "
     "many new connections a second through), and there was no time to ask this one so"
 )
+
+HOLDER_REASONS = frozenset(("port-taken", "holder-hidden", "other-run"))
+
+SAID_LIVE = "with --live everything is supposed to run"
+SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ def _judge_path_mtu(base: Result, evidence: Evidence) -> Result | None:
 def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
     outcome = evidence.outcome
     assert outcome is not None
-    row = find_row(evidence, outcome)
+    row = find_row(evidence, outcome, rules)
     result = replace(
         base,
         verdict=row.verdict,
@@ -103,18 +109,19 @@ def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
         warnings=base.warnings + _collect_warnings(evidence, outcome),
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
+        holder=evidence.listener.owner if row.reason in HOLDER_REASONS else None,
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    return _by_rules(result, rules)
+    return _apply_rules(result, evidence, rules)
 
 
-def find_row(evidence: Evidence, outcome: Outcome) -> VerdictRow:
+def find_row(evidence: Evidence, outcome: Outcome, rules: Rules) -> VerdictRow:
     """Find the first row of the flow's table that matches; a test walks them all: there is one."""
     block = evidence.flow.block
     denied = block.requirement.expect == "denied"
     protocol = block.protocol.partition("/")[0]
-    state = "unknown" if evidence.listener.state == "lost" else evidence.listener.state
+    state = holder_word(evidence, rules.live)
     word = symptom(evidence, outcome)
     if denied:
         seen = "answered" if evidence.control_answered else "none"
@@ -149,7 +156,7 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if _left_the_source(row, evidence):
         places = _exclude_places(places, "source")
     if "no-response" in row.reason:
-        places = _by_story(places, evidence.story or Story(), evidence.witness or Witness())
+        places = _narrow_by_story(places, evidence.story or Story(), evidence.witness or Witness())
     return places
 
 
@@ -173,7 +180,9 @@ def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
 
 
-def _by_story(places: tuple[Place, ...], story: Story, witness: Witness) -> tuple[Place, ...]:
+def _narrow_by_story(
+    places: tuple[Place, ...], story: Story, witness: Witness
+) -> tuple[Place, ...]:
     """Narrow the places by the destination's answer: its errno, whether it left and arrived."""
     answered = story.destination_out.seen
     if story.source_in.seen == "yes":
@@ -231,14 +240,22 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _by_rules(result: Result, rules: Rules) -> Result:
-    """``--strict`` and ``--live``; neither touches a requirement that expects ``denied``."""
+def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
+    """Apply ``--strict``, and ``--live`` of a run or a row; none touches what must not answer."""
     if result.expect == "denied":
         return result
     unheld = result.state == "closed" and result.where == ("service",)
-    if rules.live and (result.proof == "refusal" or unheld):
-        because = f"{result.because}; with --live everything is supposed to run"
-        return replace(result, verdict="blocked", proof="none", where=("service",), because=because)
+    if must_run(evidence, rules.live) and (result.proof == "refusal" or unheld):
+        existing = evidence.flow.block.existing
+        why = SAID_EXISTING if existing else SAID_LIVE
+        return replace(
+            result,
+            verdict="blocked",
+            reason="nothing-listens" if existing else result.reason,
+            proof="none",
+            where=("service",),
+            because=f"{result.because}; {why}",
+        )
     if rules.strict and result.verdict == "pass" and result.proof in ("refusal", "handshake"):
         because = f"{result.because}; with --strict that is no proof"
         places: tuple[Place, ...] = ("destination", "path", "service")

@@ -26,7 +26,10 @@ def check_files(paths: Sequence[str]) -> str:
 
 def _check_file(given: str, problems: list[Problem]) -> str:
     path = _path_of(given)
-    kind = _guess_kind(path)
+    raw = b"" if Path(path).is_dir() else read_bytes(path, problems)
+    if raw is None:
+        return ""
+    kind = _guess_kind(path, raw)
     if kind not in KINDS:
         words = f"this is a netprobe.{kind} file, expected a matrix or an inventory"
         problems.append(Problem(path, 0, 0, words))
@@ -49,16 +52,15 @@ def _path_of(given: str) -> str:
     return given if is_path(given) else f"./{given}"
 
 
-def _guess_kind(path: str) -> str:
+def _guess_kind(path: str, raw: bytes) -> str:
     """Guess the kind of a file without ``schema:`` by its keys; in doubt it is a matrix."""
     if Path(path).is_dir():
         return "matrix" if path.endswith(SUFFIXES) else "inventory"
-    raw = read_bytes(path, [], path)
-    keys = (top_keys(raw) or {}) if raw else {}
+    keys = top_keys(raw) or {}
     kind = kind_of(keys.get("schema"))
     if kind is not None:
         return kind
-    is_inventory = "hosts" in keys or (not _MATRIX_KEYS & set(keys) and is_ansible(path))
+    is_inventory = "hosts" in keys or (not _MATRIX_KEYS & set(keys) and is_ansible(path, raw))
     return "inventory" if is_inventory else "matrix"
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
+from netprobe.model.printable import clean
 from netprobe.model.yaml_scalar import yaml_scalar
 
 _HEAD = """\
@@ -86,14 +87,14 @@ def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
 
 
 def _write_head(matrices: Sequence[Matrix]) -> str:
-    titles = "".join(f"#   {matrix.name}: {matrix.title}\n" for matrix in matrices)
+    titles = "".join(f"#   {matrix.name}: {clean(matrix.title)}\n" for matrix in matrices)
     bundled = bundled_names()
     names = (matrix.name if matrix.name in bundled else "FILE" for matrix in matrices)
     return _HEAD.format(what=titles, options=" ".join(f"--matrix {name}" for name in names))
 
 
 def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:
-    lines = [f"  # {setting.description}"] if setting.description else []
+    lines = [f"  # {clean(setting.description)}"] if setting.description else []
     if setting.values:
         several = "any of" if setting.type == "list" else "one of"
         lines.append(f"  # {several}: {', '.join(setting.values)}")
@@ -120,7 +121,7 @@ def _value_text(value: SettingValue) -> str:
 
 def _write_role(role: Role) -> str:
     implied = f" Is also: {', '.join(role.implies)}." if role.implies else ""
-    return f"#   {role.name}: {role.description}{implied}".rstrip() + "\n"
+    return f"#   {role.name}: {clean(role.description)}{implied}".rstrip() + "\n"
 
 
 def _write_host(role: str, number: int, sends: bool) -> str:

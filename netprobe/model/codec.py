@@ -7,11 +7,12 @@ that an older netprobe reads a newer file of the same schema number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.model.dataclass_json import Json, from_json, to_json
+from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.plan import Skipped
+from netprobe.model.ports import MAX_PORT, MIN_PORT
 from netprobe.model.result import Finding, Result, Summary
 from netprobe.model.run import RunInfo
 
@@ -19,6 +20,9 @@ RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"
 
 PlanOrder = tuple[int, int, int]
+
+# What every run has; a file without them is none.
+_NEEDED = ("started_at", "matrices")
 
 # The keys of a result that a file may lack although the field has no default.
 _RESULT_DEFAULTS: Json = {
@@ -28,23 +32,45 @@ _RESULT_DEFAULTS: Json = {
 _REFERENCE = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
 
+@dataclass(frozen=True, slots=True)
+class RecordHeader:
+    """What a record's first line has beside the keys of a run: the port ranges of the plan.
+
+    An element of ``ranges`` is matrix, requirement, protocol and its ranges.
+    """
+
+    ranges: tuple[tuple[str, str, str, tuple[tuple[int, int], ...]], ...] = ()
+
+
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys.
+    A result about a path MTU has two more keys, and one about a port that is taken has ``holder``.
     """
     data: Json = to_json(result)
     del data["order"]
-    for key in ("path_mtu_bytes", "needed_mtu_bytes"):
+    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder"):
         if data[key] is None:
             del data[key]
     return data
 
 
-def result_from_json(data: Mapping[str, Any], order: PlanOrder) -> Result:
-    """Read one element of ``results``. Raises ValueError, which names the key, where it is none."""
-    known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": list(order)}
-    return from_json(Result, known)
+def result_from_json(data: Mapping[str, Any], order: object) -> Result:
+    """Read one element of ``results``. Raises WrongValue, which names the key, where it is none."""
+    place = list(order) if isinstance(order, tuple) else order
+    known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": place}
+    result = from_json(Result, known)
+    first, last = result.port, result.end_port
+    if (first, last) != (None, None):
+        check_range(first, last)
+    return result
+
+
+def check_range(first: int | None, last: int | None) -> None:
+    """Raise WrongValue unless these are the first and the last port of a range."""
+    if first is None or last is None or not MIN_PORT <= first <= last <= MAX_PORT:
+        words = f"{first} to {last} is no range of ports"
+        raise WrongValue(f"{words}, expected {MIN_PORT} to {MAX_PORT}, or null twice")
 
 
 def finding_to_json(finding: Finding) -> Json:
@@ -72,8 +98,23 @@ def info_to_json(info: RunInfo) -> Json:
 
 
 def info_from_json(data: Mapping[str, Any]) -> RunInfo:
-    """Read a run's own keys, from ``netprobe.run/1`` or from a record's first or last line."""
+    """Read a run's own keys, from ``netprobe.run/1`` or from a record's first or last line.
+
+    Raises WrongValue for a value of another type, and where a key is missing that every run has.
+    """
+    missing = next((key for key in _NEEDED if key not in data), None)
+    if missing is not None:
+        raise WrongValue(f'the key "{missing}" is missing')
     return from_json(RunInfo, data)
+
+
+def header_from_json(data: Mapping[str, Any]) -> RecordHeader:
+    """Read a record's first line. Raises WrongValue."""
+    header = from_json(RecordHeader, data)
+    for *_, ports in header.ranges:
+        for first, last in ports:
+            check_range(first, last)
+    return header
 
 
 def skipped_to_json(skipped: Skipped) -> Json:

@@ -1,4 +1,7 @@
-"""Any dataclass of the model as a JSON object and back: one key a field, in the fields' order."""
+"""Any dataclass of the model as a JSON object and back: one key a field, in the fields' order.
+
+Reading is strict: a value of another type or out of all bounds is an error that names its key.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import types
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
+from itertools import repeat
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Json = dict[str, Any]  # Any: JSON holds whatever the file's writer put there
@@ -13,9 +17,33 @@ Json = dict[str, Any]  # Any: JSON holds whatever the file's writer put there
 FieldReader = Callable[[Any], Any]
 T = TypeVar("T")
 
+# What every program that reads JSON can hold exactly (RFC 8259, section 6), and no infinity.
+MAX_NUMBER = 2**53
+# How deep lists and objects may be nested where a field takes any value.
+MAX_DEPTH = 20
+# How much of a key or a word is quoted in an error.
+MAX_KEY = 60
+
 _SCALARS = frozenset({str, int, float, bool, types.NoneType})
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false",
           types.NoneType: "null", list: "a list", dict: "an object"}  # fmt: skip
+
+
+class WrongValue(ValueError):
+    """A value that its field cannot hold: ``hosts[0].privileged: null, expected true or false``."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self._words = words
+        self._path = ""
+
+    def __str__(self) -> str:
+        return f"{self._path}: {self._words}" if self._path else self._words
+
+    def add_step(self, step: str) -> None:
+        """Say that the place is inside of this one: a key, or an index in brackets."""
+        dot = "." if self._path and not self._path.startswith("[") else ""
+        self._path = f"{step}{dot}{self._path}"
 
 
 def to_json(value: Any) -> Any:
@@ -35,21 +63,27 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], data: object) -> T:
     """Read a dataclass; keys without a field are ignored, missing ones take the field's default.
 
-    Raises ValueError, which names the key, for another type and for a key that must be there.
+    Raises WrongValue, which names the key, for another type and for a key that must be there.
     """
     given = _check_type(data, dict)
     values = {}
     for name, read, default in _field_readers(cast(Hashable, kind)):
         if name in given:
-            try:
-                values[name] = read(given[name])
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+            values[name] = _read_within(name, read, given[name])
         elif default is MISSING:
-            raise ValueError(f'the key "{name}" is missing')
+            raise WrongValue(f'the key "{name}" is missing')
         else:
             values[name] = default
     return kind(**values)
+
+
+def _read_within(step: str, read: FieldReader, value: Any) -> Any:
+    """Read a part of something larger; an error names the step that leads to it."""
+    try:
+        return read(value)
+    except WrongValue as error:
+        error.add_step(step)
+        raise
 
 
 @cache
@@ -72,7 +106,7 @@ def _default_of_field(field: Field[Any]) -> object:
 def _make_reader(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
-        return lambda value: value
+        return _check_any
     if is_dataclass(hint):
         return lambda value: from_json(cast(type, hint), value)
     if origin is Literal:
@@ -83,8 +117,15 @@ def _make_reader(hint: Any) -> FieldReader:
         return _make_tuple_reader(arguments)
     if origin is not None:  # a mapping: the keys of JSON are texts
         item = _make_reader(arguments[1])
-        return lambda value: {key: item(inner) for key, inner in _check_type(value, dict).items()}
+        return lambda value: {
+            key: _read_within(_word_key(key), item, inner)
+            for key, inner in _check_type(value, dict).items()
+        }
     return lambda value: _check_type(value, hint)
+
+
+def _word_key(key: str) -> str:
+    return key if len(key) < MAX_KEY else f"{key[:MAX_KEY]}..."
 
 
 def _make_union_reader(hints: tuple[Any, ...]) -> FieldReader:
@@ -95,35 +136,54 @@ def _make_union_reader(hints: tuple[Any, ...]) -> FieldReader:
 
     def read(value: object) -> object:
         if type(value) in taken:
-            return value
+            return _check_bounds(value)
         if read_other is None:
             expected = " or ".join(_WORDS[hint] for hint in hints)
-            raise ValueError(f"{_WORDS[type(value)]}, expected {expected}")
+            raise WrongValue(f"{_WORDS[type(value)]}, expected {expected}")
         return read_other(value)
 
     return read
 
 
 def _make_tuple_reader(hints: tuple[Any, ...]) -> FieldReader:
-    item = _make_reader(hints[0])
-    length = None if hints[-1] is Ellipsis else len(hints)
+    endless = hints[-1] is Ellipsis
+    readers = [_make_reader(hint) for hint in hints if hint is not Ellipsis]
 
     def read(value: object) -> tuple[Any, ...]:
-        items = tuple(map(item, _check_type(value, list)))
-        if length not in (None, len(items)):
-            raise ValueError(f"{len(items)} items, expected {length}")
-        return items
+        given = _check_type(value, list)
+        if not endless and len(given) != len(readers):
+            raise WrongValue(f"{len(given)} items, expected {len(readers)}")
+        each = zip(repeat(readers[0]) if endless else readers, given, strict=False)
+        return tuple(_read_within(f"[{at}]", item, one) for at, (item, one) in enumerate(each))
 
     return read
 
 
 def _check_type(value: Any, kind: type) -> Any:
     if type(value) is not kind and not (kind is float and type(value) is int):
-        raise ValueError(f"{_WORDS[type(value)]}, expected {_WORDS[kind]}")
+        raise WrongValue(f"{_WORDS[type(value)]}, expected {_WORDS[kind]}")
+    return _check_bounds(value)
+
+
+def _check_bounds(value: Any) -> Any:
+    """Refuse the numbers that no clock or counter gives, and that do not survive arithmetic."""
+    if type(value) in (int, float) and not -MAX_NUMBER <= value <= MAX_NUMBER:
+        raise WrongValue("a number that is too large, expected one below 2**53")
     return value
+
+
+def _check_any(value: Any, depth: int = 0) -> Any:
+    """Any JSON value, as long as it is not endlessly nested."""
+    if depth > MAX_DEPTH:
+        raise WrongValue(f"nested deeper than {MAX_DEPTH} levels, expected fewer")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        _check_any(one, depth + 1)
+    return _check_bounds(value)
 
 
 def _check_word(value: object, words: tuple[object, ...]) -> object:
     if value not in words:
-        raise ValueError(f"{value!r}, expected one of {', '.join(map(str, words))}")
+        told = repr(value[:MAX_KEY]) if isinstance(value, str) else _WORDS[type(value)]
+        raise WrongValue(f"{told}, expected one of {', '.join(map(str, words))}")
     return value

@@ -86,12 +86,15 @@ class Listener:
     ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the
     probed address · ``loopback`` on loopback only · ``closed`` an agent looked and nothing
     listens · ``lost`` our listener was there but its agent died meanwhile · ``unknown`` no agent.
+    ``owner`` is a phrase; ``processes`` are the names of the process that holds the port, that of
+    its program file and the kernel's; none where it cannot be seen.
     """
 
     state: Literal["ours", "live", "loopback", "closed", "lost", "unknown"]
     owner: str | None = None
     nat: bool = False
     note: str | None = None
+    processes: tuple[str, ...] = ()
 
 
 # The source's kernel had no room for the packet (ENOBUFS).
@@ -218,6 +221,7 @@ class Evidence(FlowFacts):
     run; ``host_down``: it never did, and other probes were told that nobody answers for it;
     ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
     ``has_address``: the destination's agent is up, and the address is one of its host.
+    ``platform_runs``: that agent says that the platform (a kubelet) runs on its host already.
     """
 
     flow: Flow
@@ -227,3 +231,4 @@ class Evidence(FlowFacts):
     host_down: bool = False
     host_up: bool = False
     has_address: bool = False
+    platform_runs: bool = False

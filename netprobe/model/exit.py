@@ -12,11 +12,11 @@ BLOCKED: Final = 1
 UNKNOWN: Final = 3
 
 
-def exit_status(summary: Summary, interrupted: bool) -> int:
+def exit_status(summary: Summary, interrupted: bool, planned_flows: int = 0) -> int:
     """Judge a run by the flows that decide; optional and waived ones never do.
 
     A run in which nothing was tested is 3, whatever it was asked for: an installer that reads 0
-    would go on.
+    would go on. So is one that has fewer results than ``planned_flows``.
     """
     if interrupted:
         return INTERRUPTED
@@ -24,6 +24,8 @@ def exit_status(summary: Summary, interrupted: bool) -> int:
     if deciding.get("blocked", 0) or deciding.get("exposed", 0):
         return BLOCKED
     if deciding.get("inconclusive", 0) or deciding.get("not-tested", 0):
+        return UNKNOWN
+    if sum(summary.counts.values()) < planned_flows:
         return UNKNOWN
     return PASS if tested(summary) else UNKNOWN
 

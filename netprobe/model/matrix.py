@@ -22,11 +22,15 @@ DNS_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A part that hosts play; ``implies`` names further roles that such a host has too."""
+    """A part that hosts play; ``implies`` names further roles that such a host has too.
+
+    ``existing``: its services run before the installation.
+    """
 
     name: str
     description: str = ""
     implies: tuple[str, ...] = ()
+    existing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Requirement:
     """One line of a matrix: every source role must (or must not) reach every destination role.
 
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
+    ``existing``: the service runs before the installation (None: as the role to reach says).
+    ``process`` names the programs that may hold the port before the installation.
     """
 
     id: str
@@ -96,6 +102,8 @@ class Requirement:
     probe: str | None = None
     warnings: tuple[Warn, ...] = ()
     sni: str | SettingRef | None = None
+    existing: bool | None = None
+    process: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Block:
     ``family`` is None where the destinations are names: the source resolves them.
     ``chosen`` holds for each source the places of its destinations where only a sample is probed.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
+    ``existing``: what listens at the destinations runs before the installation.
     """
 
     index: int
@@ -42,6 +43,7 @@ class Block:
     waiver: Waiver | None = None
     chosen: tuple[tuple[int, ...], ...] | None = None
     sni: str | None = None
+    existing: bool = False
 
     def has_flow(self, source: int, destination: int) -> bool:
         """Tell whether the hosts at these places are two, or the matrix is ``local``."""

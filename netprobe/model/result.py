@@ -27,7 +27,8 @@ class Result:
     it and by port, so that the same input gives the same report. Fields stand in the order of the
     JSON keys. ``rtt_ms`` is a median over the ports, ``attempts`` the maximum. ``path_mtu_bytes``
     is the largest packet that the path carries, ``needed_mtu_bytes`` the size that the overlay
-    needs; None where no sizes were tried.
+    needs; None where no sizes were tried. ``holder`` is the process that has taken the port, with
+    the address that it is bound to.
     """
 
     order: tuple[int, int, int]
@@ -57,6 +58,7 @@ class Result:
     attempts: int = 0
     path_mtu_bytes: int | None = None
     needed_mtu_bytes: int | None = None
+    holder: str | None = None
 
     @property
     def decides(self) -> bool:

@@ -132,12 +132,26 @@ class _Expansion:
             reason = f"source and destination are one host: {_list_some_names(both)}"
             yield self._make_skipped(requirement, reason)
         yield from self._without_family(requirement, sources, destinations)
-        for wire in self._ports_by_protocol(requirement):
-            for family in FAMILIES:
-                ends = (sources, destinations)
-                block = self._make_block(requirement, wire, family, ends, local)
-                if block.pair_count():
-                    yield block
+        for existing, some in self._by_existence(requirement, destinations):
+            for wire in self._ports_by_protocol(requirement):
+                for family in FAMILIES:
+                    block = self._make_block(requirement, wire, family, (sources, some), local)
+                    if block.pair_count():
+                        yield replace(block, existing=existing)
+
+    def _by_existence(
+        self, requirement: Requirement, hosts: tuple[Host, ...]
+    ) -> Iterator[tuple[bool, tuple[Host, ...]]]:
+        """Part the destinations by whether what listens there runs before the installation."""
+        if requirement.existing is not None:
+            yield requirement.existing, hosts
+            return
+        roles = (role for role in requirement.destinations if self._matrix.roles[role].existing)
+        running = {host.name for host in self._hosts_with_roles(roles)}
+        for existing in (True, False):
+            some = tuple(host for host in hosts if (host.name in running) == existing)
+            if some:
+                yield existing, some
 
     def _ports_by_protocol(self, requirement: Requirement) -> Iterator[tuple[str, Ports]]:
         for protocol, entries in (("tcp", requirement.tcp), ("udp", requirement.udp)):
@@ -202,8 +216,8 @@ class _Expansion:
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
     ) -> Iterator[Skipped]:
         """Hosts are grouped by the families they list: a thousand hosts have three such groups."""
-        for source_families, starts in _by_families(sources).items():
-            for end_families, ends in _by_families(destinations).items():
+        for source_families, starts in _group_by_families(sources).items():
+            for end_families, ends in _group_by_families(destinations).items():
                 if None in source_families | end_families or source_families & end_families:
                     continue
                 reason = (
@@ -224,7 +238,7 @@ def _speaks_family(host: Host, family: Family) -> bool:
     return family in families or families == {None}
 
 
-def _by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
+def _group_by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
     groups: dict[frozenset[Family | None], list[str]] = {}
     for host in hosts:
         key = frozenset(address.family for address in host.addresses)

@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from netprobe.agent.wire.orders import RateOrder, RecordOrder
+from netprobe.errors import FAULT, bug_words
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -53,9 +53,7 @@ async def collect(
             pace.cancel()
     finally:
         for want in emitted.missing():
-            address = want.flow.address.text
-            left = want.left(address) or ()
-            emit(want, [Evidence(want.flow, address, left, outcome=None, untested=STOPPED)])
+            emit(want, [want.untested(STOPPED)])
         await fleet.close()
 
 
@@ -86,6 +84,10 @@ class Emitted:
         """Note that these flows to the destination have been emitted, or are being."""
         self._parts.setdefault(host.name, set()).update(want.order for want in wants)
 
+    def has(self, host: Host, want: Want) -> bool:
+        """Tell whether this part of the destination's flows has been emitted."""
+        return host.name in self._whole or want.order in self._parts.get(host.name, set())
+
     def missing(self) -> Iterator[Want]:
         """Give every flow that has no evidence."""
         for host in self._work.destinations:
@@ -103,11 +105,11 @@ async def _work_through(
 
     async def some(host: Host, wants: list[Want]) -> None:
         destination = Destination(host, fleet, settings, answered, alone, emit)
-        await destination.run(wants, lambda: emitted.part(host, wants))
+        await _run_destination(destination, host, wants, emit, emitted)
 
     async def one(host: Host) -> None:
         async with slots:
-            prompt, late = await _by_promptness(list(work.wants(host)), fleet)
+            prompt, late = await _sort_by_promptness(list(work.wants(host)), fleet)
             if prompt:
                 await some(host, prompt)
         if late:
@@ -122,8 +124,23 @@ async def _work_through(
             group.create_task(one(host))
 
 
-async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
-    """Wants whose source has an agent soon, or certainly none; and those nobody waits for."""
+async def _run_destination(
+    destination: Destination, host: Host, wants: list[Want], emit: Emit, emitted: Emitted
+) -> None:
+    """Work at a destination; what fails there that nobody foresaw is the end of its flows only."""
+    try:
+        await destination.run(wants, lambda: emitted.part(host, wants))
+    except Exception as error:
+        if emitted.has(host, wants[0]):
+            raise  # the emitting itself failed: results have nowhere to go
+        emitted.part(host, wants)
+        why = (FAULT, f"the work at {host.name} failed ({bug_words(error)})")
+        for want in wants:
+            emit(want, [want.untested(why)])
+
+
+async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
+    """Split wants: those whose source soon has an agent or none for certain, and the others."""
     agents = {fleet.agent(want.flow.source) for want in wants}
     starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
     if starts:
@@ -136,7 +153,7 @@ async def _by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], l
 
 
 async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
-    """``--rate`` holds over all agents: each gets an equal share, told once all have settled."""
+    """Give each agent an equal share of ``--rate``, once all have settled."""
     if settings.rate is None:
         return
     await fleet.settled()

@@ -79,15 +79,14 @@ class Destination:
                 )
                 await self._find_own(observations)
         except asyncio.CancelledError:
-            on_final()
-            self._emit_all(wants, by_way, interrupted(tasks, self._prober.finished), resolved)
+            finished = interrupted(tasks, self._prober.finished)
+            self._emit_all(wants, by_way, finished, resolved, on_final)
             raise
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
                 self._answered.note(source, address, seen.outcome, seen.concluded)
-        on_final()
-        self._emit_all(wants, by_way, observations, resolved)
+        self._emit_all(wants, by_way, observations, resolved, on_final)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         named = [task for task in tasks if task.is_name]
@@ -103,10 +102,10 @@ class Destination:
         found: list[Observation] = []
         for number, spots_now in enumerate(rounds(spots(tasks), descriptors) or [[]]):
             some = restrict(tasks, spots_now, first=number == 0)
-            found += await self._held_still(await self._run_round(some, spots_now))
+            found += await self._settle_holders(await self._run_round(some, spots_now))
         return found
 
-    async def _held_still(self, observations: list[Observation]) -> list[Observation]:
+    async def _settle_holders(self, observations: list[Observation]) -> list[Observation]:
         """Probe refused ports again, with listeners of ours, where their holder has gone."""
         checked = await check_holders(self._fleet, self._agent, observations)
         found = checked.standing
@@ -173,11 +172,14 @@ class Destination:
         return await run_checks(CHECKS, seen, scene) + through
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
-        if not wanted:
-            return Listeners(CLOSED)
-        if not self._settings.listen:
-            return await round_.held(wanted)
-        return await round_.open(wanted)
+        listeners = Listeners(CLOSED)
+        to_open = [spot for spot in wanted if self._settings.listen and not spot.existing]
+        to_look_at = [spot for spot in wanted if spot not in to_open]
+        if to_open:
+            listeners.include(await round_.open(to_open))
+        if to_look_at:
+            listeners.include(await round_.held(to_look_at))
+        return listeners
 
     def _emit_all(
         self,
@@ -185,6 +187,7 @@ class Destination:
         by_way: Iterable[Want],
         observations: Iterable[Observation],
         resolved: ResolvedNames,
+        on_final: Callable[[], object],
     ) -> None:
         by_want: dict[Order, list[Evidence]] = {}
         for seen in observations:
@@ -194,8 +197,17 @@ class Destination:
                     by_want.setdefault(want.order, []).append(evidence)
         for want in by_way:
             by_want.setdefault(want.order, []).extend(resolved.evidence(want))
+        on_final()
         for want in wants:
-            self._emit(want, by_want[want.order])
+            self._emit(want, self._drop_refused(want, by_want.get(want.order, [])))
+
+    def _drop_refused(self, want: Want, found: list[Evidence]) -> list[Evidence]:
+        """Give the evidence; of a source that broke the rules of the wire nothing is known."""
+        refused = self._fleet.agent(want.flow.source).refused
+        if refused is None:
+            return found
+        why = (refused.reason, str(refused))
+        return [replace(one, outcome=None, mtu=None, untested=why) for one in found]
 
     def _make_evidence(
         self, want: Want, seen: Observation, resolved: ResolvedNames
@@ -217,6 +229,7 @@ class Destination:
             host_down=self._answered.is_down(*pair) and not has_address,
             host_up=self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
             has_address=has_address,
+            platform_runs=runs_platform(self._agent),
             **facts,
         )
 
@@ -225,6 +238,11 @@ class Destination:
         if seen.listener.state == "ours" and not seen.listener.nat:
             return True
         return self._agent.alive and seen.task.address in self._own
+
+
+def runs_platform(agent: AgentMethods) -> bool:
+    """Tell whether a host's agent says that the platform runs there already."""
+    return agent.hello is not None and agent.hello.kubelet
 
 
 def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:

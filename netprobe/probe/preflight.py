@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
-from netprobe.model.ports import text as ports_text
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.listeners import Round, spots
-from netprobe.probe.flows.work import Work, join
+from netprobe.probe.destination import runs_platform
+from netprobe.probe.flows.listeners import Listeners, Round, spots
+from netprobe.probe.flows.work import Want, Work, join
 from netprobe.vantage.launch import Launcher
+
+# What the holders of a host's ports mean, as facts for its report.
+SayHeld = Callable[[list[Evidence]], dict[str, Any]]
 
 
 async def check_hosts(
-    plan: Plan, launcher: Launcher, tell: Callable[[HostReport], None]
+    plan: Plan, launcher: Launcher, tell: Callable[[HostReport], None], say_held: SayHeld
 ) -> tuple[HostReport, ...]:
     """A report for every host of the plan, in plan order; ``tell`` gets each once it is known.
 
-    Where the user limits the flows, their peers get no report.
+    Where the user limits the flows, their peers get no report. ``say_held`` judges who holds the
+    ports that a host needs.
     """
     work = Work(plan)
     everybody = {host.name: host for host in (*work.sources, *work.destinations)}
@@ -38,7 +45,7 @@ async def check_hosts(
         await fleet.agent(host).settled.wait()
         report = reports[host.name]
         if report.state == "agent" and host in work.destinations:
-            report = await _with_held(report, host, fleet, work)
+            report = await _add_held_ports(report, host, fleet, work, say_held)
         reports[host.name] = report
         tell(report)
 
@@ -50,17 +57,35 @@ async def check_hosts(
     return tuple(reports[name] for name in hosts)
 
 
-async def _with_held(report: HostReport, host: Host, fleet: Fleet, work: Work) -> HostReport:
-    """Give the report with ``held``: one phrase for each needed port that somebody holds."""
-    round_ = Round(fleet.agent(host), next(fleet.order_ids))
+async def _add_held_ports(
+    report: HostReport, host: Host, fleet: Fleet, work: Work, say_held: SayHeld
+) -> HostReport:
+    """Give the report with what is said of the needed ports that somebody holds."""
+    agent = fleet.agent(host)
     wanted = spots(join(work.wants(host), {}))
     try:
-        listeners = await round_.held(wanted)
+        listeners = await Round(agent, next(fleet.order_ids)).held(wanted)
     except AgentError as error:
         return replace(report, state="lost", words=str(error))
-    held = [
-        f"{protocol} {ports_text(ports)}: {listener.owner}"
-        for (protocol, _), ports, listener in listeners.known()
-        if listener.state in ("live", "loopback")
-    ]
-    return replace(report, facts={**report.facts, "held": sorted(set(held))})
+    held = list(_held_flows(work, host, listeners, runs_platform(agent)))
+    return replace(report, facts={**report.facts, **say_held(held)})
+
+
+def _held_flows(
+    work: Work, host: Host, listeners: Listeners, platform_runs: bool
+) -> Iterator[Evidence]:
+    """Give every flow to a held port, by port and holder, as nobody has probed it."""
+    held = [one for one in listeners.known() if one[2].state in ("live", "loopback")]
+    for want in work.wants(host) if held else ():
+        block, address = want.flow.block, want.flow.address.text
+        for place, ports, listener in held:
+            common = port_sets.intersect(block.ports, ports)
+            if common and place == (block.protocol, address) and not _is_denied(want):
+                yield Evidence(
+                    want.flow, address, common, outcome=None, listener=listener,
+                    platform_runs=platform_runs,
+                )  # fmt: skip
+
+
+def _is_denied(want: Want) -> bool:
+    return want.flow.block.requirement.expect == "denied"

@@ -8,10 +8,13 @@ decryption. That callback is private to Python's tests but has had this form sin
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from netprobe.errors import RequestError
+from netprobe.errors import FileErrors, RequestError
+from netprobe.files import memory_file, read_file
 from netprobe.protocols.tls_certificates import read_name
 
 ALERT = 21
@@ -169,12 +172,13 @@ def _make_context(hello: Hello, callback: Any) -> ssl.SSLContext:
     context.set_ecdh_curve(SMALL_CURVE)
     context.set_alpn_protocols([*hello.alpn, *_make_fillers(hello.padding)])
     if hello.ca is not None:
-        context.load_verify_locations(hello.ca)
+        with _path_of(hello.ca) as ca:
+            context.load_verify_locations(ca)
         context.verify_mode = ssl.CERT_REQUIRED
         # As Go: whatever is in the pool is trusted, a root or not.
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     if hello.identity is not None:
-        context.load_cert_chain(hello.identity.certificate, hello.identity.key, _refuse_password)
+        _load_identity(context, hello.identity)
     context._msg_callback = callback  # type: ignore[attr-defined]  # see the module's docstring
     return context
 
@@ -189,22 +193,33 @@ def check_files(ca: str | None, identity: Identity | None) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         if ca is not None:
-            context.load_verify_locations(ca)
-    except (OSError, ssl.SSLError) as error:
-        raise RequestError(f"--ca {ca}: {_word_error(error, 'no certificate in PEM')}") from None
+            with _path_of(ca) as copy:
+                context.load_verify_locations(copy)
+    except ssl.SSLError:
+        raise RequestError(f"--ca {ca}: no certificate in PEM") from None
+    except FileErrors as error:
+        raise RequestError(f"--ca {error}") from None
     if identity is None:
         return
+    files = f"--client-cert {identity.certificate} --client-key {identity.key}"
     try:
-        context.load_cert_chain(identity.certificate, identity.key, _refuse_password)
-    except (OSError, ssl.SSLError) as error:
-        words = _word_error(error, "no certificate and matching key in PEM")
-        files = f"--client-cert {identity.certificate} --client-key {identity.key}"
-        raise RequestError(f"{files}: {words}") from None
+        _load_identity(context, identity)
+    except ssl.SSLError:
+        raise RequestError(f"{files}: no certificate and matching key in PEM") from None
+    except FileErrors as error:
+        raise RequestError(f"{files}: {error}") from None
 
 
-def _word_error(error: OSError, expected: str) -> str:
-    # SSLError is an OSError whose strerror names OpenSSL's source line: no use to a reader.
-    return expected if isinstance(error, ssl.SSLError) else (error.strerror or expected)
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    with _path_of(identity.certificate) as certificate, _path_of(identity.key) as key:
+        context.load_cert_chain(certificate, key, _refuse_password)
+
+
+@contextmanager
+def _path_of(path: str) -> Iterator[str]:
+    """Give OpenSSL a copy in memory: it would read a device without end, and a pipe only once."""
+    with memory_file(read_file(path, "a file in PEM")) as handle:
+        yield f"/dev/fd/{handle}"
 
 
 def _make_fillers(padding: int) -> list[str]:

@@ -43,7 +43,7 @@ def flow_lines(
 
 
 def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tuple[str, End]]]]:
-    """Pairs of hosts by the ports that they have in common, in plan order."""
+    """Group pairs of hosts by the ports that they have in common, in plan order."""
     ranges: dict[tuple[str, End], dict[str, list[PortRange]]] = {}
     for member in members:
         pair = (member.source, (member.destination, member.address))

@@ -21,7 +21,7 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
     if not report.info.complete:
         yield Line(_word_partial_run(report, summary), "doubt")
     yield from scope(report)
-    yield _word_worst_verdict(summary, causes)
+    yield _word_worst_verdict(summary, causes, _count_missing(report))
 
 
 def scope(report: Report) -> Iterator[Line]:
@@ -54,26 +54,31 @@ def _word_partial_run(report: Report, summary: Summary) -> str:
     return f"PARTIAL RUN: {why}; {number(tested(summary))} of {plural(planned, 'flow')} were probed"
 
 
-def _word_worst_verdict(summary: Summary, causes: int) -> Line:
+def _count_missing(report: Report) -> int:
+    """Count the planned flows that have no result."""
+    return max(0, report.info.planned_flows - sum(report.summary.counts.values()))
+
+
+def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
     deciding = summary.deciding
     failed = [
         f"{number(deciding[verdict])} {verdict}"
         for verdict in ("blocked", "exposed")
         if deciding.get(verdict)
     ]
-    total = plural(sum(deciding.values()), "required flow")
+    required = sum(deciding.values())
+    total = plural(required, "required flow")
     if failed:
         word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
         cause = f", {plural(causes, 'finding')}" if causes else ""
         return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
-    unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0)
+    unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
     if unknown:
+        total = plural(required + missing, "required flow")
         text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
-    return Line(
-        f"PASS: {_word_all_pass(sum(deciding.values()))}{refused}{_word_excused(summary)}", "good"
-    )
+    return Line(f"PASS: {_word_all_pass(required)}{refused}{_word_excused(summary)}", "good")
 
 
 def _word_all_pass(required: int) -> str:
@@ -117,9 +122,8 @@ def totals(report: Report) -> Line:
             for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
         ),
     ]
-    known = sum(counts.values())
-    total = plural(known, "flow")
-    rest = report.info.planned_flows - known
-    after = [f"{number(rest)} more without a result"] if rest > 0 else []
+    total = plural(sum(counts.values()), "flow")
+    missing = _count_missing(report)
+    after = [f"{number(missing)} more without a result"] if missing else []
     after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
     return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")

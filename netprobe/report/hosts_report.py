@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from netprobe.model.dataclass_json import to_json
+from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.report.page import clean, write_line
+from netprobe.report.page import write_line
 from netprobe.report.progress import host_words
 from netprobe.report.wording import plural
 
@@ -17,12 +18,14 @@ _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
 
 
 def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
-    """Write the table, under it the costs and ports held, then one line of totals."""
+    """Write the ports that are taken, the table, what to know of hosts, and a line of totals."""
     rows = [_HEADS, *(_make_row(host) for host in hosts)]
     widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADS))]
     lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
+    first = [line for host in hosts for line in _word_taken(host)]
     details = [line for host in hosts for line in _word_details(host)]
-    for line in [*lines, *([""] if details else []), *details, "", _word_totals(hosts)]:
+    parts = [part for part in (first, lines, details, [_word_totals(hosts)]) if part]
+    for line in [line for part in parts for line in ("", *part)][1:]:
         write_line(line, stream)
 
 
@@ -54,13 +57,21 @@ def _yes_or_no(value: object) -> str:
     return "-" if value is None else "yes" if value else "no"
 
 
+def _word_taken(host: HostReport) -> Iterator[str]:
+    """Word what a run would call blocked, or could not test, before it is begun."""
+    for taken in host.facts.get("taken", ()):
+        yield f"PORT TAKEN on {host.name}: {taken}"
+    held = host.facts.get("other_run", ())
+    if held:
+        yield f"another netprobe run is active on {host.name}: {'; '.join(held)}"
+
+
 def _word_details(host: HostReport) -> Iterator[str]:
     if host.words:
         yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"
-    for held in host.facts.get("held", ()):
-        # A process holds a required port, so that no listener of netprobe can.
+    for held in host.facts.get("doubtful", ()):
         yield f"{host.name}: port held: {held}"
 
 

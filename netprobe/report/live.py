@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
-from netprobe.report.page import clean, encodable
+from netprobe.report.page import encodable
 from netprobe.report.progress import host_text, progress_text
 
 

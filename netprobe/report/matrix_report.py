@@ -21,6 +21,7 @@ from netprobe.report.text_run import write_parts
 from netprobe.report.wording import plural
 
 SCHEMA = "netprobe.matrix/1"
+_EXISTING = {True: "runs before the installation", False: "need not run before the installation"}
 _SHORT_LIST = 90  # a list of scalars that fits on a line is written on one
 
 WhyNot = Callable[[Requirement], str | None]
@@ -48,7 +49,11 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "local": matrix.local,
             "roles": {
                 role.name: _without_empty(
-                    {"description": role.description, "implies": list(role.implies)}
+                    {
+                        "description": role.description,
+                        "implies": list(role.implies),
+                        "existing": role.existing,
+                    }
                 )
                 for role in matrix.roles.values()
             },
@@ -82,7 +87,7 @@ def _setting_to_data(setting: Setting, value: SettingValue) -> dict[str, Any]:
 
 
 def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
-    return _without_empty(
+    data = _without_empty(
         {
             "id": requirement.id,
             "from": _one_or_many(requirement.sources),
@@ -99,12 +104,15 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": requirement.probe,
             "sni": _value_to_data(requirement.sni),
+            "process": list(requirement.process),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
             ],
         }
     )
+    # Unlike other keys ``existing: false`` says more than no key: it overrules the role.
+    return data if requirement.existing is None else {**data, "existing": requirement.existing}
 
 
 def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
@@ -153,8 +161,12 @@ def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
 
 def _role_line(chosen: ChosenMatrix, name: str) -> str:
     role = chosen.matrix.roles[name]
-    implies = f" (is {', '.join(role.implies)} too)" if role.implies else ""
-    return f"{name}{implies}: {role.description}" if role.description else f"{name}{implies}"
+    marks = [
+        *([f"is {', '.join(role.implies)} too"] if role.implies else []),
+        *(["runs before the installation"] if role.existing else []),
+    ]
+    head = f"{name} ({'; '.join(marks)})" if marks else name
+    return f"{head}: {role.description}" if role.description else head
 
 
 def _setting_line(chosen: ChosenMatrix, name: str) -> str:
@@ -176,6 +188,7 @@ def _requirement_parts(
     marks = [
         *(["optional"] if requirement.optional else []),
         *(["must NOT get through"] if requirement.expect == "denied" else []),
+        *([_EXISTING[requirement.existing]] if requirement.existing is not None else []),
         *([f"not with these settings: {why_not}"] if why_not else []),
     ]
     words = f" ({'; '.join(marks)})" if marks else ""
@@ -188,6 +201,7 @@ def _requirement_parts(
     yield from field("unless", [_condition_text(requirement.unless)])
     yield from field("probe", [requirement.probe or ""])
     yield from field("sni", [_sni_text(requirement.sni, settings)])
+    yield from field("process", [", ".join(requirement.process)])
     yield from field("warning", [warn.text for warn in requirement.warnings])
 
 

@@ -13,6 +13,10 @@ from typing import TextIO
 
 from netprobe.errors import NetprobeError, RequestError
 
+# What only the user may read: a map of the network's holes. Reports for others follow the umask.
+PRIVATE_FORMATS = frozenset({"json"})
+PRIVATE_MODE = 0o600
+
 # Writes one report in one format.
 Writer = Callable[[TextIO], None]
 
@@ -68,7 +72,7 @@ def write_outputs(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]
     problems: list[str] = []
     for output in outputs:
         try:
-            with _open_stream(output.path) as stream:
+            with _open_stream(output) as stream:
                 writers[output.format](stream)
         except BrokenPipeError:
             discard_stdout()  # `| head` is no failure
@@ -79,7 +83,8 @@ def write_outputs(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]
 
 
 @contextmanager
-def _open_stream(path: str | None) -> Iterator[TextIO]:
+def _open_stream(output: OutputTarget) -> Iterator[TextIO]:
+    path = output.path
     if path is None:
         try:
             yield sys.stdout
@@ -93,7 +98,8 @@ def _open_stream(path: str | None) -> Iterator[TextIO]:
         with open(path, "w", encoding="utf-8") as stream:
             yield stream
     else:
-        with _open_replacement(os.path.realpath(path)) as stream:
+        mode = PRIVATE_MODE if output.format in PRIVATE_FORMATS else _choose_ordinary_mode()
+        with _open_replacement(os.path.realpath(path), mode) as stream:
             yield stream
 
 
@@ -106,14 +112,15 @@ def _is_special(path: str) -> bool:
 
 
 @contextmanager
-def _open_replacement(path: str) -> Iterator[TextIO]:
-    """The file appears whole or not at all, with the rights that an ordinary new file gets."""
+def _open_replacement(path: str, new_mode: int) -> Iterator[TextIO]:
+    """The file appears whole or not at all; one that was there keeps its rights."""
     folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with open(handle, "w", encoding="utf-8") as stream:
             yield stream
-        os.chmod(temporary, _choose_mode(path))
+        mode = _mode_of_file(path)
+        os.chmod(temporary, new_mode if mode is None else mode)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -121,13 +128,17 @@ def _open_replacement(path: str) -> Iterator[TextIO]:
         raise
 
 
-def _choose_mode(path: str) -> int:
+def _mode_of_file(path: str) -> int | None:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None
+
+
+def _choose_ordinary_mode() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def discard_stdout() -> None:

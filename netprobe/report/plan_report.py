@@ -10,8 +10,9 @@ from netprobe.model.codec import skipped_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
+from netprobe.model.printable import clean
 from netprobe.report.json_run import write_document
-from netprobe.report.page import clean, write_line
+from netprobe.report.page import write_line
 from netprobe.report.wording import duration, listed, plural
 
 SCHEMA = "netprobe.plan/1"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
 from netprobe.model.sink import Events
-from netprobe.report.page import clean, encodable
+from netprobe.report.page import encodable
 from netprobe.report.wording import number
 
 # A log file wants to see that something goes on, not to fill up.

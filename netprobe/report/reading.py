@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.model.codec import RECORD_SCHEMA, RUN_SCHEMA, result_from_json
-from netprobe.model.dataclass_json import Json
+from netprobe.files import MIB, open_file
+from netprobe.model.codec import RUN_SCHEMA, result_from_json
+from netprobe.model.dataclass_json import Json, WrongValue
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
-from netprobe.report.record import FLOW_KEYS, Earlier, read_info, read_record
+from netprobe.report.json_document import JsonPart, WrongDocument, walk_document
+from netprobe.report.record import (
+    EXPECTED,
+    FLOW_KEYS,
+    Earlier,
+    is_record,
+    read_info,
+    read_record,
+    word_schema,
+)
+
+RESULTS = "results"
+_KEPT = {"schema", RESULTS, *(field.name for field in fields(RunInfo))}
+# Hosts, notes and what is skipped: a thousand hosts take some 2 MiB.
+MAX_OWN_CHARACTERS = 12 * MIB
+# An empty list takes as much memory as a text of this length.
+PART_CHARACTERS = 32
 
 
 def read_earlier(path: str) -> Earlier:
     """Read a record or a JSON report. Raises FileErrors where the file is neither."""
-    if _is_record(path):
+    if is_record(path):
         return read_record(path)
-    data = _read_document(path)
-    results = partial(_read_results, path, data.get("results", ()))
+    info = read_info(path, _read_own_keys(path))
     # Neighbours are merged already: there are no ranges to merge within.
-    return Earlier(path, False, read_info(path, data), {}, results)
+    return Earlier(path, False, info, {}, partial(_read_results, path))
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:
@@ -33,41 +49,67 @@ def read_run(path: str) -> tuple[RunInfo, Collector]:
     return earlier.info, collect(earlier.read_results(), earlier.ranges)
 
 
-def _is_record(path: str) -> bool:
-    """Tell whether the first line is the header of a record."""
+@contextmanager
+def _parts_of(path: str) -> Iterator[Iterator[JsonPart]]:
+    """Walk through a JSON report; what is wrong with the file becomes FileErrors."""
     try:
-        with Path(path).open("rb") as file:
-            first = json.loads(file.readline())
-    except OSError as error:
-        raise FileErrors([Problem(path, 0, 0, f"cannot be read: {error.strerror}")]) from error
-    except ValueError:
-        return False
-    return isinstance(first, dict) and str(first.get("schema", "")).startswith("netprobe.record/")
+        with open_file(path, EXPECTED) as stream:
+            yield walk_document(stream)
+    except WrongDocument as error:
+        words = f"{error}, expected {EXPECTED}"
+        raise FileErrors([Problem(path, error.line, error.column, words)]) from None
 
 
-def _read_document(path: str) -> Json:
-    try:
-        data = json.loads(Path(path).read_bytes())
-    except json.JSONDecodeError as error:
-        words = f"{error.msg}, expected JSON ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
-        raise FileErrors([Problem(path, error.lineno, error.colno, words)]) from error
-    except UnicodeDecodeError as error:
-        raise FileErrors([Problem(path, 0, 0, "is not UTF-8, expected JSON")]) from error
-    schema = data.get("schema") if isinstance(data, dict) else None
+def _read_own_keys(path: str) -> Json:
+    """Read the keys of a run beside its results; all of the file is parsed."""
+    found: Json = {}
+    with _parts_of(path) as parts:
+        for part in _check_results(path, parts):
+            if part.number:
+                found[part.key].append(part.value)
+            else:
+                found[part.key] = part.value
+    schema = found.get("schema")
     if schema != RUN_SCHEMA:
-        words = f"schema is {schema!r}, expected {RUN_SCHEMA!r} or {RECORD_SCHEMA!r}"
-        raise FileErrors([Problem(path, 1, 1, words)])
-    return dict(data)
+        raise FileErrors([Problem(path, 1, 1, f"{word_schema(schema)}, expected {EXPECTED}")])
+    if found.get(RESULTS) != []:
+        words = f'the key "{RESULTS}" is missing or no list, expected those of {RUN_SCHEMA}'
+        raise FileErrors([Problem(path, 0, 0, words)])
+    return found
 
 
-def _read_results(path: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
+def _check_results(path: str, parts: Iterable[JsonPart]) -> Iterator[JsonPart]:
+    """Pass on the parts that a run keeps, up to a limit, and look only briefly at each result."""
+    characters = 0
+    for part in parts:
+        if part.key == RESULTS and part.number:
+            if not isinstance(part.value, dict):
+                _refuse_result(path, part, WrongValue("no JSON object, expected a result"))
+        elif part.key in _KEPT:
+            characters += part.characters + PART_CHARACTERS
+            if characters > MAX_OWN_CHARACTERS:
+                words = f"has more than {MAX_OWN_CHARACTERS // MIB} MiB beside its results"
+                raise FileErrors([Problem(path, 0, 0, f"{words}, expected {EXPECTED}")])
+            yield part
+
+
+def _read_results(path: str) -> Iterator[Result]:
     """The file is in plan order; a flow's place is that of its first appearance."""
-    places: dict[tuple[Any, ...], int] = {}
-    for number, item in enumerate(items, 1):
-        try:
-            key = tuple(item[name] for name in FLOW_KEYS)
-            place = places.setdefault(key, len(places))
-            yield result_from_json(item, (place, 0, 0))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            words = f"element {number} of results is no result ({error!r})"
-            raise FileErrors([Problem(path, 0, 0, words)]) from error
+    places: dict[tuple[str, ...], int] = {}
+    with _parts_of(path) as parts:
+        for part in parts:
+            if part.key == RESULTS and part.number:
+                yield _read_result(path, part, places)
+
+
+def _read_result(path: str, part: JsonPart, places: dict[tuple[str, ...], int]) -> Result:
+    flow = tuple(str(part.value.get(name)) for name in FLOW_KEYS)
+    try:
+        return result_from_json(part.value, (places.setdefault(flow, len(places)), 0, 0))
+    except WrongValue as error:
+        _refuse_result(path, part, error)
+
+
+def _refuse_result(path: str, part: JsonPart, error: WrongValue) -> NoReturn:
+    error.add_step(f"{RESULTS}[{part.number - 1}]")
+    raise FileErrors([Problem(path, 0, 0, str(error))]) from None

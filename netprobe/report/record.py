@@ -9,29 +9,34 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import FileIO
-from itertools import chain
+from itertools import chain, count
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
+from netprobe.files import open_file
 from netprobe.model.codec import (
     RECORD_SCHEMA,
+    RUN_SCHEMA,
     PlanOrder,
+    header_from_json,
     info_from_json,
     info_to_json,
     result_from_json,
     result_to_json,
 )
-from netprobe.model.dataclass_json import Json, to_json
+from netprobe.model.dataclass_json import Json, WrongValue, to_json
+from netprobe.model.json_text import MAX_CHARACTERS, MIB, WrongJson, parse_json
 from netprobe.model.plan import Flow, Plan, PlannedMatrix
 from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.printable import clean
 from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.merge import Ranges, ranges_of
@@ -39,6 +44,8 @@ from netprobe.report.wording import ports_of
 
 # The verdicts that --resume keeps; other flows are probed again.
 FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
+
+EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
 
 ResultKey = tuple[str, str, str, str, str, str]
 # The same of a flow of the plan; no address where the source resolves a name.
@@ -107,22 +114,33 @@ def header_of(plan: Plan, started_at: str) -> Json:
 
 
 def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
-    """Open unbuffered: every line goes to the kernel whole, by one write."""
+    """Open unbuffered: every line goes to the kernel whole, by one write.
+
+    Only the user may read a record: it is a map of the network's holes.
+    """
     target = os.path.realpath(path)
     special = os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode)
-    name = target if special else f"{target}.new"
-    file = open(name, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
+    name = None if special else _create_beside(target)
+    file = open(name or target, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
     try:
         for line in lines:
             _write_all(file, line)
-        if not special:
+        if name is not None:
             os.replace(name, target)
     except OSError:
         file.close()
-        if not special:
+        if name is not None:
             os.unlink(name)
         raise
     return file
+
+
+def _create_beside(target: str) -> str:
+    """Make a new file in the target's folder that only the user may read; give its path."""
+    folder, name = os.path.split(target)
+    handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    os.close(handle)
+    return path
 
 
 def _write_all(file: FileIO, line: bytes) -> None:
@@ -155,28 +173,44 @@ class Earlier:
     read_results: Callable[[], Iterator[Result]]
 
 
+def is_record(path: str) -> bool:
+    """Tell whether the first line is the header of a record. Raises FileErrors."""
+    with suppress(WrongJson):
+        first = parse_json(next(_lines_of(path), b""))
+        return isinstance(first, dict) and _is_record_schema(first.get("schema"))
+    return False
+
+
+def _is_record_schema(schema: object) -> bool:
+    return isinstance(schema, str) and schema.startswith("netprobe.record/")
+
+
 def read_record(path: str) -> Earlier:
     """Read header and end of a record. Raises FileErrors where it is none."""
     header: Json = {}
     last: Json | None = None
-    for number, line in _whole_lines(path):
+    for number, line in enumerate(_lines_of(path), 1):
         if number == 1:
-            header = _read_header(path, line)
+            header = _parse_line(path, number, line) or {}
         elif line.startswith(b'{"end":'):
             last = _parse_line(path, number, line)
-    if not header:
-        raise FileErrors([Problem(path, 0, 0, "is empty, expected a record of netprobe")])
+    if header.get("schema") != RECORD_SCHEMA:
+        words = f"{word_schema(header.get('schema'))}, expected {EXPECTED}"
+        raise FileErrors([Problem(path, 1, 1, words)])
     end = last.get("end") if last else None
     info = read_info(path, end if isinstance(end, dict) else header)
-    ranges = {
-        (matrix, requirement, protocol): tuple((first, last) for first, last in ports)
-        for matrix, requirement, protocol, ports in header.get("ranges", ())
+    try:
+        ranges = header_from_json(header).ranges
+    except WrongValue as error:
+        raise FileErrors([Problem(path, 1, 1, str(error))]) from None
+    by_key = {
+        (matrix, name, protocol): normalise(ports) for matrix, name, protocol, ports in ranges
     }
-    return Earlier(path, True, info, ranges, partial(_read_results, path))
+    return Earlier(path, True, info, by_key, partial(_read_results, path))
 
 
 def _read_results(path: str) -> Iterator[Result]:
-    for number, line in _whole_lines(path):
+    for number, line in enumerate(_lines_of(path), 1):
         data = None if number == 1 else _parse_line(path, number, line)
         if data is not None and "end" not in data:
             yield _read_result(path, number, data)
@@ -186,28 +220,28 @@ def read_info(path: str, data: Json) -> RunInfo:
     """Read a run's own keys in this file. Raises FileErrors where a value is of another type."""
     try:
         return info_from_json(data)
-    except ValueError as error:
-        raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from error
+    except WrongValue as error:
+        raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from None
 
 
-def _read_header(path: str, line: bytes) -> Json:
-    data = _parse_line(path, 1, line)
-    schema = data.get("schema") if data else None
-    if data is None or schema != RECORD_SCHEMA:
-        words = f"schema is {schema!r}, expected {RECORD_SCHEMA!r}"
-        raise FileErrors([Problem(path, 1, 1, words)])
-    return data
+def word_schema(schema: object) -> str:
+    """Begin the sentence about a file whose ``schema`` is another one, or none."""
+    if isinstance(schema, str):
+        return f"schema is {schema[:60]!r}"
+    return "is no report of netprobe"
 
 
-def _whole_lines(path: str) -> Iterator[tuple[int, bytes]]:
+def _lines_of(path: str) -> Iterator[bytes]:
     """Every line that ends in a newline; a torn last line is one that a crash did not finish."""
-    try:
-        with Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    yield number, line
-    except OSError as error:
-        raise FileErrors([Problem(path, 0, 0, f"cannot be read: {error.strerror}")]) from error
+    with open_file(path, EXPECTED) as stream:
+        for number in count(1):
+            line = stream.readline(MAX_CHARACTERS + 1)
+            if len(line) > MAX_CHARACTERS:
+                words = f"longer than {MAX_CHARACTERS // MIB} MiB, expected a line of a record"
+                raise FileErrors([Problem(path, number, 1, words)])
+            if not line.endswith(b"\n"):
+                return
+            yield line
 
 
 def _parse_line(path: str, number: int, line: bytes) -> Json | None:
@@ -215,10 +249,10 @@ def _parse_line(path: str, number: int, line: bytes) -> Json | None:
     if not line.strip():
         return None
     try:
-        data = json.loads(line)
-    except ValueError as error:
-        problem = Problem(path, number, 1, "is not JSON, expected a line of a netprobe record")
-        raise FileErrors([problem]) from error
+        data = parse_json(line)
+    except WrongJson as error:
+        problem = Problem(path, number, error.place + 1, f"{error}, expected a line of a record")
+        raise FileErrors([problem]) from None
     if not isinstance(data, dict):
         raise FileErrors([Problem(path, number, 1, "is no JSON object, expected a result")])
     return data
@@ -226,10 +260,10 @@ def _parse_line(path: str, number: int, line: bytes) -> Json | None:
 
 def _read_result(path: str, number: int, data: Json) -> Result:
     try:
-        return result_from_json(data, data.get("order", ()))
-    except ValueError as error:
+        return result_from_json(data, data.get("order"))
+    except WrongValue as error:
         words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error})"
-        raise FileErrors([Problem(path, number, 1, words)]) from error
+        raise FileErrors([Problem(path, number, 1, words)]) from None
 
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
@@ -286,10 +320,11 @@ def _refuse_other_request(earlier: Earlier, planned: Sequence[PlannedMatrix]) ->
 
 
 def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:
-    return "; ".join(
+    told = "; ".join(
         f"{name} ({', '.join(f'{key}={_word_value(value)}' for key, value in settings.items())})"
         for name, settings in matrices.items()
     )
+    return clean(told)
 
 
 def _word_value(value: object) -> str:

@@ -8,7 +8,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, clean, encodable
+from netprobe.model.printable import clean
+from netprobe.report.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
 
 _STYLES: dict[Style, str] = {
     "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",
@@ -31,7 +32,7 @@ def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None 
 
 
 def _render_line(part: Line, console: Console) -> Iterator[Text]:
-    """Wrapped, and what does not fit on the first line hangs under it."""
+    """Wrap a line; what does not fit on the first hangs under it."""
     text = clean(part.text)
     indent = len(text) - len(text.lstrip(" "))
     for number, line in enumerate(_wrap_text(text.strip(), part.hang, part.style, console)):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from netprobe.model.plan import Skipped
+from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
-from netprobe.report.page import clean, write_line
+from netprobe.report.page import write_line
 from netprobe.report.wording import port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.

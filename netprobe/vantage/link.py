@@ -16,6 +16,7 @@ from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_fr
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.orders import Beat, StopOrder
 from netprobe.errors import AgentError
+from netprobe.model.printable import clean
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Greeting
 from netprobe.vantage.process import AgentProcess
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 QUEUE_FRAMES = 256
 READ_BYTES = 256 * 1024
 CLOSE_S = 3.0
+# An agent that reports more bugs of its own, of no order that waits, is of no use.
+MOST_FAULTS = 64
 # Requests and orders share the wire's ``id``; requests count from a number that no order reaches.
 FIRST_REQUEST_ID = 1 << 32
 
@@ -52,7 +55,8 @@ class Beats:
 
 
 class AgentLink:
-    """One agent. ``lost`` ends with an AgentError, for every waiter, when the agent is gone.
+    """One agent. ``lost`` ends with an AgentError, for every waiter, when the agent is gone;
+    ``is_refused``: because it broke the rules of the wire.
 
     ``cost`` is a sentence about what this agent cannot do because sudo failed, or None.
     """
@@ -73,6 +77,8 @@ class AgentLink:
         self._ids = itertools.count(FIRST_REQUEST_ID)
         self._replies: dict[int, asyncio.Future[Any]] = {}
         self._streams: dict[int, asyncio.Queue[Any]] = {}
+        self.is_refused = False
+        self._faults = 0
         self._farewells: set[asyncio.Task[None]] = set()
         self._now = loop.time
         self._heard_at = self._now()
@@ -165,10 +171,22 @@ class AgentLink:
         if isinstance(message, Fault):
             raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {message.words}")
         if not isinstance(message, answer):
-            words = f"{type(message).__name__} where {answer.__name__} was due"
-            self._end_link(f"it sent {words}")
-            raise AgentError("agent-lost", f"the agent of {self.host} was lost: it sent {words}")
+            raise self.refuse(f"{type(message).__name__} where {answer.__name__} was due")
         return message
+
+    def refuse(self, sent: str) -> AgentError:
+        """End an agent for what it sent, and give the error of all who wait for it.
+
+        Whatever else it says or does is of no use to anybody.
+        """
+        self._end_link(f"it sent {sent}")
+        self.is_refused = True
+        self._process.signal(signal.SIGKILL)
+        # One that we may not kill (sudo's) ends with its input.
+        self._process.stdin.close()
+        error = self.lost.exception()
+        assert isinstance(error, AgentError)
+        return error
 
     async def _drain_input(self) -> None:
         with contextlib.suppress(ConnectionError):
@@ -180,6 +198,8 @@ class AgentLink:
             data = rest
             while True:
                 for message in self._reader.feed(data):
+                    if self.lost.done():
+                        return
                     await self._deliver_message(message)
                 self._heard_at = self._now()
                 data = await self._process.stdout.read(READ_BYTES)
@@ -188,7 +208,7 @@ class AgentLink:
             status = await self._process.wait()
             words = ended_words(self._process.command, status, self._process.last_words())
         except ValueError as error:
-            words = f"it sent something else than messages of this version ({error})"
+            self.refuse(f"something else than messages of this version ({error})")
         finally:
             self._end_link(words)
 
@@ -202,7 +222,10 @@ class AgentLink:
             if not reply.done():
                 reply.set_result(message)
         elif isinstance(message, Fault):
-            log.warning("%s: a bug in the agent: %s", self.host, message.words)
+            self._faults += 1
+            if self._faults > MOST_FAULTS:
+                raise ValueError(f"more than {MOST_FAULTS} bugs of its own")
+            log.warning("%s", clean(f"{self.host}: a bug in the agent: {message.words}"))
             if identity is None:
                 await self._fail_all(message)
 

@@ -93,6 +93,9 @@ class AgentProcess:
             raise
         finally:
             self._drain.cancel()
+            # asyncio closes the pipes by itself only where all that came through them was read.
+            with contextlib.suppress(PermissionError):
+                self._process._transport.close()  # type: ignore[attr-defined]
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group; harmless where it is gone or belongs to root."""

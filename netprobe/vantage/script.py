@@ -29,10 +29,16 @@ def pythons() -> tuple[str, ...]:
 
 
 def agent_script(sudo: str = "") -> str:
-    """Make the script; ``sudo`` is the command that makes it root where it is not root already."""
+    """Make the script; ``sudo`` is the command that makes it root where it is not root already.
+
+    With sudo nothing on the host dumps a core that a password could be in: not this shell, and not
+    sudo and the agent, which inherit its limit.
+    """
     become = "s=; b=; "
     if sudo:
-        become += f'[ $(id -u) -eq 0 ] || {{ s="{sudo}"; echo {SUDO_LINE.decode()}; }}; '
+        become += (
+            f'ulimit -c 0; [ $(id -u) -eq 0 ] || {{ s="{sudo}"; echo {SUDO_LINE.decode()}; }}; '
+        )
     return (
         f"{become}"
         f"for p in {' '.join(pythons())}; do "

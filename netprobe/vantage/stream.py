@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from netprobe.agent.wire import stream_messages as wire
 from netprobe.agent.wire.answers import Fault
@@ -19,6 +19,10 @@ from netprobe.vantage.link import AgentLink, LinkLost
 CREDIT_BYTES = 64 * 1024
 CONNECT_S = 4.0
 PIECE_BYTES = 16 * 1024
+
+# A stream opens, has a FIN, and ends; then the link may be over. Every timeout was asked for.
+UNAWAITED = 4
+EVENTS = frozenset(get_args(EventKind)) - {"data"}
 
 # Streams share the wire's ``id`` with orders and requests, which count from lower numbers.
 _IDS = itertools.count(1 << 40)
@@ -57,6 +61,9 @@ class Stream:
         self._link = link
         self._id = next(_IDS)
         self._credit = CREDIT_BYTES
+        # How many bytes came and were not credited yet, and how many events may still come.
+        self._uncredited = 0
+        self._due = UNAWAITED
         self._credited = asyncio.Event()
         self._messages: deque[Any] = deque()
         self._arrived = asyncio.Event()
@@ -87,9 +94,11 @@ class Stream:
     async def receive(self, limit_s: float) -> Event:
         """Give the next event; ``timeout`` where the agent heard nothing for so long."""
         if not self._messages and not self._over:
+            self._due += 1
             self._link.send(wire.StreamAwaitOrder(self._id, round(limit_s * 1000)))
         event = self._read_event(await self._take_message())
         if event.kind == "data":
+            self._uncredited -= len(event.data)
             self._link.send(wire.StreamCredit(self._id, len(event.data)))
         self._over = self._over or event.over
         return event
@@ -127,6 +136,10 @@ class Stream:
         """Empty the link's queue at once: a full one would stop every other stream of the agent."""
         while True:
             message = await queue.get()
+            wrong = self._find_wrong(message)
+            if wrong is not None:
+                self._link.refuse(f"{type(message).__name__}: {wrong}")
+                return
             if isinstance(message, wire.StreamCredit):
                 self._credit += message.bytes
                 self._credited.set()
@@ -137,6 +150,22 @@ class Stream:
                 self._arrived.set()
                 if isinstance(message, Fault):
                     self._answer_all_infos()
+
+    def _find_wrong(self, message: Any) -> str | None:
+        """Find what a message says against the rules of a stream; None: nothing."""
+        if isinstance(message, wire.StreamReceived):
+            self._uncredited += len(message.data)
+            if not message.data:
+                return "no bytes"
+            return "more bytes than were credited" if self._uncredited > CREDIT_BYTES else None
+        if isinstance(message, wire.StreamCredit):
+            return "more than was sent" if self._credit + message.bytes > CREDIT_BYTES else None
+        if isinstance(message, wire.StreamInfo) and self._infos:
+            return None
+        if isinstance(message, wire.StreamEvent) and message.kind not in EVENTS:
+            return f"an event {message.kind!r:.40}"
+        self._due -= 1
+        return "more than can happen" if self._due < 0 else None
 
     def _end_waits(self, _lost: asyncio.Future[None]) -> None:
         """End every wait for what cannot come. The link may end before it tells its streams."""

@@ -228,3 +228,11 @@ def closed_port(kind: int, address: str) -> int:
 
 def _family(address: str) -> int:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def one(agent: Agent, engine: Any, message: ProbeOrder) -> Found:
+    """Run one order of one port."""
+    engine.submit(message)
+    agent.wait(message.id)
+    (found,) = agent.outcomes(message.id).values()
+    return found

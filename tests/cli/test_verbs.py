@@ -78,6 +78,19 @@ def test_filters_are_named(folder: Path) -> None:
     assert f"selection: {selection}\n" in netprobe("plan", *TINY, *words, cwd=folder).stdout
 
 
+def test_a_record_that_broke_off_is_no_pass(folder: Path) -> None:
+    """All that it holds passes, and most of the plan has no result: never exit 0."""
+    whole = netprobe("run", *TINY, "--from", "here", "--to", "here", "--record", "r", cwd=folder)
+    lines = (folder / "r").read_text().splitlines(keepends=True)
+    (folder / "torn").write_text("".join(lines[:2]))
+    done = netprobe("report", "torn", cwd=folder)
+
+    assert whole.returncode == 0
+    assert done.returncode == 3
+    assert "UNKNOWN: nothing is blocked, but " in done.stdout.splitlines()[2]
+    assert "PASS" not in done.stdout
+
+
 @pytest.mark.slow
 def test_filters_that_leave_nothing(folder: Path) -> None:
     """The filters are named, and a plan of nothing takes no time."""

@@ -14,7 +14,7 @@ from tests.plan.conftest import requirement
 
 from .test_verdict import A, B, evidence, one
 
-LIVE = Listener("live", "haproxy (pid 7) on 0.0.0.0")
+LIVE = Listener("live", "haproxy (pid 7) on 0.0.0.0", processes=("haproxy",))
 PROXY = "10.0.0.9"
 ETCD = requirement("etcd", "node", "node", probe="etcd")
 BLOCK = Block(0, "m", ETCD, "tcp", ((6443, 6443),), 4, (A,), ((B, B.addresses[0]),))
@@ -25,10 +25,10 @@ ASKED = "etcd is expected there; when it was asked who it is, "
 def opened(
     told: Any, said: str = "nginx", note: str | None = None, answer: Any = "unasked"
 ) -> Evidence:
-    """A connection that opened, and what was found out behind it."""
+    """A connection that opened on a running platform, and what was found out behind it."""
     outcome = Outcome("connect", None, answer=answer)
     found = ServiceFinding(told, said, note=note)
-    return evidence(outcome, listener=LIVE, service=found, block=BLOCK)
+    return evidence(outcome, listener=LIVE, service=found, block=BLOCK, platform_runs=True)
 
 
 def refused(refusal: int | str, by: str | None = None) -> Evidence:

@@ -153,7 +153,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS,
                   witness=Witness(socket=True, reply_failure="not-permitted")),
          "blocked", "filtered", "no-response", ("destination",)),
-        (evidence(Outcome("send", None), "udp", listener=Listener("live", "x"),
+        (evidence(Outcome("send", None), "udp", listener=Listener("live", "x"), platform_runs=True,
                   witness=Witness(capture=True)),
          "inconclusive", "open|filtered", "no-response", ("destination",)),
         (evidence(Outcome("answer", "no-permission"), "icmp"),

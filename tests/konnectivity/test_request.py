@@ -92,7 +92,7 @@ def test_certificate_and_key_belong_together() -> None:
 
 def test_files_are_read_before_anything_is_sent(tmp_path: Path) -> None:
     """A missing or empty file is named; what is in it never is."""
-    with pytest.raises(RequestError, match="No such file"):
+    with pytest.raises(RequestError, match="none: there is no such file, expected a file in PEM"):
         make_tunnel(options(ca=str(tmp_path / "none")))
     bad = tmp_path / "bad.pem"
     bad.write_text(f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n")

@@ -72,6 +72,14 @@ class Hosts(NamedTuple):
     addresses: Mapping[str, Sequence[str]]
 
 
+def before_services(name: str) -> str:
+    """A site's matrix in which no service exists yet, so that agents listen in place of all."""
+    roles = read_matrix(name)["roles"]
+    later = {role: {"existing": False} for role in roles if "existing" in roles[role]}
+    site = {"schema": "netprobe.matrix/1", "extends": name}
+    return yaml.safe_dump({**site, "roles": later} if later else site)
+
+
 def read_matrix(name: str) -> dict[str, Any]:
     """A bundled matrix with every scalar as the text that stands in the file."""
     text = (MATRICES / f"{name}.yaml").read_text(encoding="utf-8")

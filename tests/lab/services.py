@@ -45,6 +45,10 @@ Banner {banner}
 """
 
 
+# The program of the labs' own services, for a row's ``process:``.
+PYTHON = Path(sys.executable).resolve().name
+
+
 def place(protocol: str, address: str, port: int) -> str:
     """A socket as ``Namespace.listening`` names it."""
     return f"{protocol} [{address}]:{port}" if ":" in address else f"{protocol} {address}:{port}"

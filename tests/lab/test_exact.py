@@ -13,6 +13,7 @@ from tests.lab.expected import (
     Flow,
     Hosts,
     Line,
+    before_services,
     blocked_flows,
     required,
     requirement_ids,
@@ -24,7 +25,8 @@ from tests.lab.scenarios import KINDS, SCENARIOS, Scenario, draw_rules, fitting
 
 def _ask(lab: Lab, scenario: Scenario) -> Finished:
     inventory = lab.inventory(scenario.hosts, settings=scenario.settings)
-    return netprobe("run", "--matrix", scenario.matrix, "-i", str(inventory), "-o", "json")
+    matrix = lab.write("site.yaml", before_services(scenario.matrix))
+    return netprobe("run", "--matrix", str(matrix), "-i", str(inventory), "-o", "json")
 
 
 def _build(lab: Lab, scenario: Scenario) -> None:

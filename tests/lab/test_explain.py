@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab, Namespace
+from tests.lab.netlab import Lab, Namespace, find_program
+from tests.lab.services import PYTHON
 
 PORT = 7000
 SOURCE, DESTINATION = "10.93.1.2", "10.93.3.2"
@@ -26,7 +27,14 @@ MATRIX = {
     "title": "The flow that is explained",
     "roles": {"src": {}, "dst": {}},
     "requirements": [
-        {"id": "api", "from": "src", "to": "dst", "tcp": [PORT], "purpose": "the API"},
+        {
+            "id": "api",
+            "from": "src",
+            "to": "dst",
+            "tcp": [PORT],
+            "purpose": "the API",
+            "process": PYTHON,
+        },
         {"id": "overlay", "from": "src", "to": "dst", "udp": [PORT], "purpose": "the overlay"},
     ],
 }
@@ -265,6 +273,24 @@ def test_a_live_service_is_named_and_probed_as_it_is(chain: Chain) -> None:
     assert "python" in seen.facts("listener")["owner"]
     assert "they do not accept connections" in seen.words("control")
     assert seen.facts("control")["false_open"] is False
+
+
+def test_a_port_that_is_taken_is_shown_as_the_fault(chain: Chain) -> None:
+    """A program that the matrix does not list holds it before the installation."""
+    if not find_program("haproxy"):
+        pytest.skip("haproxy: not installed (make lab-packages)")
+    config = chain.lab.write(
+        "squatter.cfg",
+        "defaults\n  mode tcp\n  timeout connect 9s\n  timeout client 9s\n  timeout server 9s\n"
+        f"frontend f\n  bind {DESTINATION}:{PORT}\n",
+    )
+    chain.destination.spawn("haproxy", "-db", "-f", str(config), stderr=subprocess.DEVNULL)
+    chain.destination.wait_until_listening(f"tcp {DESTINATION}:{PORT}")
+    seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
+
+    assert (seen.result["verdict"], seen.result["reason"]) == ("blocked", "port-taken")
+    assert seen.step("listener")["status"] == "bad"
+    assert "is taken by haproxy" in seen.words("listener")
 
 
 def test_an_answer_for_everybody_is_shown_as_a_false_open(chain: Chain) -> None:

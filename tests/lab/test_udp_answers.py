@@ -12,6 +12,7 @@ import yaml
 
 from tests.lab.cli import netprobe
 from tests.lab.netlab import Lab
+from tests.lab.services import PYTHON
 
 pytestmark = pytest.mark.lab
 
@@ -38,10 +39,10 @@ MATRIX = {
     "title": "UDP",
     "roles": {"a": {}, "b": {}},
     "requirements": [
-        {"id": f"udp-{port}", "from": "a", "to": "b", "udp": [port]}
+        {"id": f"udp-{port}", "from": "a", "to": "b", "udp": [port], "process": PYTHON}
         for port in (TALKS, ECHOES, SAYS_NOTHING, LISTENS)
     ]
-    + [{"id": "dns", "from": "a", "to": "b", "udp": [TALKS], "probe": "dns"}]
+    + [{"id": "dns", "from": "a", "to": "b", "udp": [TALKS], "probe": "dns", "process": PYTHON}]
     + [{"id": "denied", "from": "a", "to": "b", "udp": [TALKS], "expect": "denied"}],
 }
 

@@ -190,7 +190,14 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
-    *("optional", "expect", "probe", "sni", "warnings"),
+    *("optional", "expect", "probe", "sni", "process", "warnings"),
+}
+# What runs before the installation; roles that are not named here do not.
+HCP_EXISTING = {"management-api", "ocp-router", "external-https", "dns", "proxy"}
+EXISTING = {
+    "hypershift-hcp": HCP_EXISTING,
+    "okd-hcp": HCP_EXISTING,
+    "deckhouse-nodes": {"external-dns", "external-ntp", "external-registry"},
 }
 PROBES = {
     *("dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver"),
@@ -249,6 +256,27 @@ def test_roles(name: str) -> None:
     roles = read(name)["roles"]
     assert {role: as_list(body.get("implies")) for role, body in roles.items()} == ROLES[name]
     assert all(body["description"] for body in roles.values())
+
+
+@each_matrix
+def test_what_exists_before_the_installation(name: str) -> None:
+    """These roles, and no requirement overrules its role."""
+    roles = read(name)["roles"]
+    existing = {role for role, body in roles.items() if body.get("existing")}
+
+    assert existing == EXISTING.get(name, set())
+    assert not [one["id"] for one in read(name)["requirements"] if "existing" in one]
+
+
+@each_matrix
+def test_ssh_may_be_held_by_sshd(name: str) -> None:
+    """It runs before the installation on every node that somebody can log in to."""
+    held = {
+        tuple(one.get("process", ()))
+        for one in read(name)["requirements"]
+        if 22 in one.get("tcp", ())
+    }
+    assert held <= {("sshd", "systemd", "dropbear")}
 
 
 @each_matrix

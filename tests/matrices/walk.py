@@ -45,7 +45,9 @@ def walk(matrix: Plain) -> str:
 def role_text(name: str, body: Plain) -> str:
     """A role and what it implies."""
     implied = ", ".join(as_list(body.get("implies")))
-    return f"`{name}`" + (f" (implies {implied})" if implied else "")
+    marks = [f"implies {implied}"] if implied else []
+    marks += ["existing"] if body.get("existing") else []
+    return f"`{name}`" + (f" ({'; '.join(marks)})" if marks else "")
 
 
 def setting_line(name: str, body: Plain) -> str:
@@ -83,7 +85,8 @@ def condition_text(one: Plain) -> str:
     parts += ["optional"] if one.get("optional") else []
     parts += ["**denied**"] if one.get("expect") == "denied" else []
     parts += ["warns"] if "warnings" in one else []
-    return "; ".join(parts) or "always"
+    held = " or ".join(as_list(one.get("process")))
+    return ("; ".join(parts) or "always") + (f"; may be held by {held}" if held else "")
 
 
 def term_text(name: str, values: Any) -> str:

@@ -46,7 +46,9 @@ def test_unknown_and_missing_keys() -> None:
 
     assert read.end_port == BLOCKED.port
     assert (read.proof, read.where, read.because, read.optional) == ("none", (), "", False)
-    assert info_from_json({"brand": "new"}).matrices == ()
+    assert info_from_json({"started_at": "", "matrices": [], "brand": "new"}).hosts == ()
+    with pytest.raises(ValueError, match='the key "started_at" is missing'):
+        info_from_json({"matrices": []})
 
 
 def test_a_result_without_its_keys_is_none() -> None:
@@ -73,6 +75,10 @@ def test_info_has_no_secrets() -> None:
         ("where", "path", "where: text, expected a list"),
         ("verdict", "fine", "verdict: 'fine', expected one of pass, blocked"),
         ("order", [1, 2], "order: 2 items, expected 3"),
+        ("order", [1, 2, None], r"order\[2\]: null, expected a whole number"),
+        ("attempts", 2**60, "attempts: a number that is too large, expected one below"),
+        ("rtt_ms", float("inf"), "rtt_ms: a number that is too large"),
+        ("rtt_ms", float("nan"), "rtt_ms: a number that is too large"),
     ],
 )
 def test_a_value_of_another_type_is_named(key: str, value: object, words: str) -> None:
@@ -84,5 +90,6 @@ def test_a_value_of_another_type_is_named(key: str, value: object, words: str) -
 
 def test_an_error_inside_an_element_names_both_keys() -> None:
     """A wrong value deep in a file is found by the keys that lead to it."""
-    with pytest.raises(ValueError, match=r"^hosts: privileged: null, expected true"):
-        info_from_json({"hosts": [{"name": "a", "state": "agent", "privileged": None}]})
+    hosts = [{"name": "a", "state": "agent", "privileged": None}]
+    with pytest.raises(ValueError, match=r"^hosts\[0\]\.privileged: null, expected true"):
+        info_from_json({"started_at": "", "matrices": [], "hosts": hosts})

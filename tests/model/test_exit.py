@@ -62,3 +62,12 @@ def test_counts() -> None:
     assert counted.deciding["blocked"] == 5
     assert (counted.waived, counted.optional) == (2, 1)
     assert collect([PASSED]).summary(4).skipped == 4
+
+
+@pytest.mark.parametrize(
+    ("results", "planned", "status"),
+    [([PASS], 1, 0), ([PASS, PASS], 1, 0), ([PASS], 2, 3), ([PASS, {}], 3, 1), ([OPTIONAL], 2, 3)],
+)
+def test_flows_without_a_result(results: list[dict[str, Any]], planned: int, status: int) -> None:
+    """Fewer results than planned flows are never a pass, whoever lost the others."""
+    assert exit_status(summary(*results), interrupted=False, planned_flows=planned) == status

@@ -219,3 +219,34 @@ def test_counts_equal_the_walked_flows(kinds: list[tuple[str, bool, bool]], loca
     assert len(walked) == sum(block.pair_count() for block in plan.blocks) == len(set(walked))
     assert plan == make_plan([matrix], Inventory(tuple(hosts)), TODAY)
     assert all(replace(block) == block for block in plan.blocks)
+
+
+def existing_roles(plan: Plan) -> dict[str, bool]:
+    """Every destination, and whether it must be served before the installation."""
+    return {end.name: block.existing for block in plan.blocks for end, _ in block.destinations}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (None, {"m": False, "ext": True}),
+        (True, {"m": True, "ext": True}),
+        (False, {"m": False, "ext": False}),
+    ],
+)
+def test_the_requirement_says_what_exists_else_the_role_to_reach(
+    said: bool | None, expected: dict[str, bool]
+) -> None:
+    """Each destination by its own roles, where the requirement says nothing."""
+    wanted = replace(
+        requirement("a", "node", "node", existing=said), destinations=("node", "external")
+    )
+    chosen = chosen_matrix([wanted])
+    external = replace(chosen.matrix.roles["external"], existing=True)
+    roles = {**chosen.matrix.roles, "external": external}
+    chosen = replace(chosen, matrix=replace(chosen.matrix, roles=roles))
+    hosts = (host("node-1", "node"), host("m", "node"), host("ext", "external"))
+    plan = make_plan([chosen], Inventory(hosts), TODAY)
+
+    assert existing_roles(plan) == {"node-1": expected["m"], **expected}
+    assert plan.flow_count() == 4

@@ -132,6 +132,7 @@ class FakeAgent(AgentMethods):
         self.scripts = scripts or {}
         self.asked: list[Any] = []
         self.lost = lost
+        self.refusal: AgentError | None = None
         self.pipes: Callable[[Target], OpenedPipe] | None = None
         self._hello = hello
         self.settled.set()
@@ -164,6 +165,16 @@ class FakeAgent(AgentMethods):
         self.asked.append(target)
         assert self.pipes is not None, "the script has no streams"
         yield self.pipes(target)
+
+    def lose(self, error: Exception) -> AgentError:
+        """Be lost, as an agent whose answer nobody can work on."""
+        self.lost = True
+        self.refusal = AgentError("agent-lost", f"{self.host.name}: {error!r}")
+        return self.refusal
+
+    @property
+    def refused(self) -> AgentError | None:
+        return self.refusal
 
     async def quiet(self) -> None:
         """Nothing else is ever out."""

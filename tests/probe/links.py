@@ -45,6 +45,7 @@ class FakeLink(AgentLink):
         self.scripts = dict(scripts or {})
         self.sent: list[Any] = []
         self.closed = False
+        self.is_refused = False
 
     def send(self, message: Any) -> None:
         """Note a message that has no answer."""
@@ -77,6 +78,14 @@ class FakeLink(AgentLink):
         """The agent is gone."""
         if not self.lost.done():
             self.lost.set_exception(AgentError("agent-lost", words))
+
+    def refuse(self, sent: str) -> AgentError:
+        """End it for what it sent."""
+        self.lose(f"it sent {sent}")
+        self.is_refused = True
+        error = self.lost.exception()
+        assert isinstance(error, AgentError)
+        return error
 
     def orders(self, kind: type[Answer]) -> list[Answer]:
         """What it was asked of one class of order."""

@@ -32,6 +32,7 @@ from netprobe.model.result import HostReport
 from netprobe.plan.expand import make_plan
 from netprobe.probe import collect as collect_module
 from netprobe.probe.collect import Emitted, collect
+from netprobe.probe.destination import Destination
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -382,3 +383,72 @@ def test_flows_without_evidence_are_known() -> None:
 
     emitted.whole(first)
     assert list(emitted.missing()) == []
+
+
+async def test_work_that_fails_at_a_destination_is_the_end_of_its_flows_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever nobody foresaw: the others go on, and its flows say what happened."""
+    world = World(monkeypatch, plan_of("a", "b", "c"))
+    rounds = Destination._run_round
+
+    async def fail(self: Destination, *rest: Any) -> Any:
+        if self._host.name == "b":
+            raise ZeroDivisionError("odd")
+        return await rounds(self, *rest)
+
+    monkeypatch.setattr(Destination, "_run_round", fail)
+
+    await world.run()
+
+    assert world.orders == all_orders(world.plan)
+    assert world.words() == {"nonce": 20, "netprobe-fault": 10}
+    words = {
+        (want.flow.destination.name, one.untested[1])
+        for want, found in world.emitted
+        for one in found
+        if one.untested
+    }
+    ((name, text),) = words
+    assert name == "b"
+    assert text.startswith("the work at b failed (ZeroDivisionError: odd; a bug in netprobe")
+
+
+async def test_results_that_have_nowhere_to_go_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full is no bug of one destination."""
+    world = World(monkeypatch, plan_of("a", "b"))
+    taken = world._emit
+
+    def emit(want: Want, found: list[Evidence]) -> None:
+        taken(want, found)
+        raise OSError("full")
+
+    monkeypatch.setattr(world, "_emit", emit)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await world.run()
+
+    assert caught.group_contains(OSError, match="full")
+    assert max(world.orders.values()) == 1
+
+
+async def test_an_agent_that_gives_too_few_outcomes_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One source ends its orders early: all of its flows are not tested, and no others."""
+    world = World(monkeypatch, plan_of("a", "b", "c"))
+    whole = FakeLink._make_outcomes
+
+    def make(link: FakeLink, order: Any) -> list[Any]:
+        return [] if link.host == "a" else whole(link, order)
+
+    monkeypatch.setattr(FakeLink, "_make_outcomes", make)
+
+    await world.run()
+
+    assert world.orders == all_orders(world.plan)
+    lost = {want.flow.source.name for want, found in world.emitted if found[0].untested}
+    assert lost == {"a"}
+    assert world.words()["agent-lost"] == 10
+    (report,) = (one for one in world.reports if one.state == "lost")
+    assert (report.name, "before the outcome of port 5" in report.words) == ("a", True)

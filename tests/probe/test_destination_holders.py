@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from netprobe.agent.wire.answers import (
     Listening,
@@ -27,6 +30,7 @@ from tests.probe.destination_world import (
     answers,
 )
 from tests.probe.fakes import (
+    HELLO,
     icmp,
     kind,
     listening_block,
@@ -35,7 +39,7 @@ from tests.probe.fakes import (
 
 
 def holder(port: int, pid: int = 8) -> HeldPorts:
-    return HeldPorts(port, port, "etcd", pid, "10.0.0.2", loopback=False)
+    return HeldPorts(port, port, "etcd", "etcd", pid, "10.0.0.2", loopback=False)
 
 
 async def test_a_port_whose_holder_went_away_gets_a_listener_of_ours() -> None:
@@ -133,3 +137,31 @@ async def test_an_address_that_the_host_does_not_have_is_translated_on_the_way()
     found = await world.run(make_want(), settings=ProbeSettings(listen=False))
 
     assert {(one.has_address, one.host_up) for one in found} == {(False, False)}
+
+
+async def test_what_exists_gets_no_listener_of_ours() -> None:
+    """Its ports are looked at; those of another flow to the same host are opened."""
+    world = World()
+    want = make_want()
+    block = replace(want.flow.block, existing=True)
+    exists = replace(want, flow=replace(want.flow, block=block))
+    other = make_want(ports=((22, 22),), order=(1, 0, 0))
+
+    found, free = await world.run(exists, other)
+
+    assert (found.listener.state, answers([found])) == ("closed", {((443, 443),): "refused"})
+    assert (free.listener.state, answers([free])) == ("ours", {((22, 22),): "nonce"})
+    assert [block.ports for order in world.sent(ListenOrder) for block in order.blocks] == [
+        [(22, 22)]
+    ]
+
+
+@pytest.mark.parametrize("kubelet", [False, True])
+async def test_the_evidence_says_whether_the_platform_runs_there(kubelet: bool) -> None:
+    """By the hello of the destination's agent."""
+    world = World()
+    world.target._hello = HELLO._replace(kubelet=kubelet)
+
+    (found,) = await world.run(make_want())
+
+    assert found.platform_runs is kubelet

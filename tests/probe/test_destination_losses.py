@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.host_messages import Resolved, ResolveOrder
 from netprobe.agent.wire.orders import (
     CloseOrder,
     ListenOrder,
@@ -15,6 +16,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.errors import AgentError
 from netprobe.model.plan import PATH_MTU
+from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.work import Want
 from netprobe.probe.settings import ProbeSettings
 from tests.probe.builders import (
@@ -144,3 +146,35 @@ async def test_a_bug_of_the_destinations_agent_counts_as_its_loss() -> None:
 
     assert [one.listener.state for one in found] == ["lost"]
     assert world.sent(CloseOrder) != []
+
+
+@pytest.mark.parametrize("want", [make_want(), make_want("icmp", ()), make_want(target=NAMED)])
+async def test_of_an_agent_that_broke_the_rules_nothing_is_believed(
+    want: Want,
+) -> None:
+    """What it had told before its answers were found out is no result."""
+    world = World()
+    world.source.scripts[ResolveOrder] = lambda order: Resolved(order.id, ["10.0.0.2"], None, "")
+    assert verdicts(await world.run(want)) == {"pass"}
+
+    again = World()
+    again.source.scripts = world.source.scripts
+    refused = AgentError("agent-lost", "the agent of a was lost: it sent nonsense")
+    again.source.refusal = refused
+    found = await again.run(want)
+
+    assert {one.untested for one in found} == {(refused.reason, str(refused))}
+    assert verdicts(found) == {"not-tested"}
+
+
+async def test_an_answer_that_nobody_can_work_on_loses_the_agent() -> None:
+    """Its flows are not tested, and the exception is in their words."""
+    world = World()
+    world.source.scripts[ProbeOrder] = lambda order: ProbeReply([None])  # type: ignore[list-item]
+
+    found = await world.run(make_want(), make_want("icmp", (), order=(1, 0, 0)))
+
+    assert not world.source.alive
+    assert verdicts(found) == {"not-tested"}
+    assert any("AttributeError" in (one.untested or ("", ""))[1] for one in found)
+    assert_whole(world)

@@ -11,6 +11,7 @@ from netprobe.agent.wire.answers import Listening
 from netprobe.agent.wire.orders import HeldOrder
 from netprobe.agent.wire.parts import HeldPorts
 from netprobe.errors import AgentError
+from netprobe.judge.holder import say_held
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
@@ -38,7 +39,8 @@ def plan(limited_to: frozenset[str] = frozenset()) -> Plan:
 
 
 def held(process: str, port: int, loopback: bool = False) -> HeldPorts:
-    return HeldPorts(port, port, process, 8, "127.0.0.1" if loopback else "10.0.0.2", loopback)
+    address = "127.0.0.1" if loopback else "10.0.0.2"
+    return HeldPorts(port, port, process, process, 8, address, loopback)
 
 
 class Bench:
@@ -59,7 +61,7 @@ class Bench:
         start_by(monkeypatch, start)
 
     async def check(self, wanted: Plan) -> tuple[HostReport, ...]:
-        return await check_hosts(wanted, Launcher(), self.told.append)
+        return await check_hosts(wanted, Launcher(), self.told.append, say_held)
 
 
 async def test_every_host_of_the_plan_is_reported_in_its_order(
@@ -79,6 +81,8 @@ async def test_every_host_of_the_plan_is_reported_in_its_order(
         ["tcp 2379: etcd (pid 8) on 10.0.0.2", "tcp 2380: etcd (pid 8) on 127.0.0.1"],
         [],
     ]
+    assert reports[1].facts["taken"] == ["tcp 2379: etcd (pid 8) on 10.0.0.2"]
+    assert reports[1].facts["doubtful"] == ["tcp 2380: etcd (pid 8) on 127.0.0.1"]
     assert sorted(report.name for report in bench.told) == ["a", "b", "c"]
     assert {report.name: report for report in bench.told} == {
         report.name: report for report in reports

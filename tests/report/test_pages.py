@@ -173,3 +173,24 @@ def test_yaml_round_trip(data: dict[str, object]) -> None:
     assert problems == []
     assert document is not None
     assert document.value == {"data": data, "traps": TRAPS}
+
+
+def test_taken_ports_are_the_first_lines() -> None:
+    """Before the table; what the row's own process holds is not listed at all."""
+    facts = {
+        "held": ["tcp 22: sshd (pid 1) on 0.0.0.0"],
+        "taken": ["tcp 4222: python3 (pid 7) on 0.0.0.0"],
+        "other_run": ["tcp 6443: netprobe-agent (pid 8) on 10.0.0.1"],
+        "doubtful": ["tcp 2379: etcd (pid 9) on 127.0.0.1"],
+    }
+    stream = io.StringIO()
+    write_hosts_text([HostReport("m0", "agent", facts=facts)], stream)
+
+    lines = stream.getvalue().splitlines()
+    assert lines[:3] == [
+        "PORT TAKEN on m0: tcp 4222: python3 (pid 7) on 0.0.0.0",
+        "another netprobe run is active on m0: tcp 6443: netprobe-agent (pid 8) on 10.0.0.1",
+        "",
+    ]
+    assert "m0: port held: tcp 2379: etcd (pid 9) on 127.0.0.1" in lines
+    assert "sshd" not in stream.getvalue()

@@ -15,6 +15,8 @@ from netprobe.report.record import RecordWriter, header_of
 from tests.report.plans import PLAN
 from tests.report.samples import PASSED, everything, port
 
+RUN = '{"schema": "netprobe.run/1", "started_at": "", "matrices": []'
+
 
 def text_of(report: Report) -> str:
     """The report as JSON."""
@@ -50,13 +52,19 @@ def test_record_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "f:1:1: Expecting value, expected JSON (netprobe.run/1) or a record"),
+        ("", "f:1:1: ends in the middle of its JSON, expected a JSON report (netprobe.run/1) or"),
         ('{"schema": "netprobe.run/2"}', "f:1:1: schema is 'netprobe.run/2', expected"),
-        ("[1]", "f:1:1: schema is None, expected 'netprobe.run/1' or 'netprobe.record/1'"),
-        ('{"schema": "netprobe.run/1", "results": [{}]}', "f: element 1 of results is no result"),
-        ('{"schema": "netprobe.run/1", "results": [7]}', "f: element 1 of results is no result"),
-        ('{"schema": "netprobe.run/1", "hosts": [7]}', "f: is no report of a run (hosts: a whole"),
-        ("\xff", "f: is not UTF-8, expected JSON"),
+        (
+            "[1]",
+            "f:1:1: is not JSON, expected a JSON report (netprobe.run/1) or a record (netprobe.re",
+        ),
+        ("{}", "f:1:1: is no report of netprobe, expected a JSON report"),
+        (RUN + "}", 'f: the key "results" is missing or no list, expected those of netprobe.run/1'),
+        (RUN + ', "results": [{}]}', 'f: results[0]: the key "matrix" is missing'),
+        (RUN + ', "results": [7]}', "f: results[0]: no JSON object, expected a result"),
+        (RUN + ', "results": [], "hosts": [7]}', "f: is no report of a run (hosts[0]: a whole"),
+        (RUN + ', "results": [], "notes": [1, x]}', "f:1:92: is not JSON, expected a JSON"),
+        ("\xff", "f:1:1: is not UTF-8, expected a JSON report"),
     ],
 )
 def test_neither(tmp_path: Path, text: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:

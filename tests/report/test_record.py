@@ -78,11 +78,14 @@ def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "is empty, expected a record of netprobe"),
-        ("{}\n", "schema is None, expected 'netprobe.record/1'"),
+        (
+            "",
+            "r:1:1: is no report of netprobe, expected a JSON report (netprobe.run/1) or a record",
+        ),
+        ("{}\n", "r:1:1: is no report of netprobe, expected a JSON report"),
         ('{"schema": "netprobe.record/2"}\n', "schema is 'netprobe.record/2', expected"),
         ("[]\n", "is no JSON object, expected a result"),
-        ("hello\n", "is not JSON, expected a line of a netprobe record"),
+        ("hello\n", "r:1:1: is not JSON, expected a line of a record"),
     ],
 )
 def test_not_a_record(tmp_path: Path, text: str, problem: str) -> None:
@@ -107,7 +110,7 @@ def test_garbage_in_the_middle_is_an_error(tmp_path: Path) -> None:
 
 def test_missing_file_and_full_disk(tmp_path: Path) -> None:
     """A record that cannot be begun is one clear line before anything is probed."""
-    with pytest.raises(FileErrors, match="cannot be read: No such file or directory"):
+    with pytest.raises(FileErrors, match="none: there is no such file, expected a JSON report"):
         read_record(str(tmp_path / "none"))
     with pytest.raises(NetprobeError, match="cannot write the record /dev/full: No space left"):
         RecordWriter("/dev/full", HEADER)
@@ -210,3 +213,33 @@ def test_lines_are_json(tmp_path: Path) -> None:
     assert header["schema"] == "netprobe.record/1"
     assert (result["order"], result["requirement"]) == ([0, 0, 0], "etcd")
     assert end["end"]["complete"] is True
+
+
+def test_only_the_user_may_read_it(tmp_path: Path) -> None:
+    """A record is private from its first byte on, whatever stood there before, and has no rival."""
+    path = tmp_path / "r"
+    path.touch(mode=0o666)
+    (tmp_path / "r.new").symlink_to(tmp_path / "elsewhere")
+    writer = RecordWriter(str(path), HEADER)
+    modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir() if one.exists()}
+    writer.close(INFO)
+
+    assert modes == {"r": 0o600}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ([["m", "etcd", "tcp"]], r"ranges\[0\]: 3 items, expected 4"),
+        ([["m", "etcd", "tcp", [[1, 2, 3]]]], r"ranges\[0\]\[3\]\[0\]: 3 items, expected 2"),
+        ([["m", "etcd", "tcp", [[5, 1]]]], "5 to 1 is no range of ports, expected 1 to 65535"),
+        (5, "ranges: a whole number, expected a list"),
+    ],
+)
+def test_odd_ranges(tmp_path: Path, ranges: object, words: str) -> None:
+    """The header's port ranges are checked as everything else is."""
+    path = tmp_path / "r"
+    path.write_text(json.dumps({**HEADER, "ranges": ranges}) + "\n")
+
+    with pytest.raises(FileErrors, match=f"r:1:1: {words}"):
+        read_record(str(path))

@@ -184,3 +184,17 @@ def test_same_input_same_report(name: str) -> None:
         texts.add(stream.getvalue())
 
     assert len(texts) == 1
+
+
+def test_flows_without_a_result_are_no_pass() -> None:
+    """Whatever lost them: the first line counts them, and so does the last."""
+    report = report_of([PASSED])
+    info = replace(report.info, complete=False, planned_flows=40)
+    lines = plain(Report(info, report.collector)).splitlines()
+
+    assert (
+        lines[1] == "UNKNOWN: nothing is blocked, but 39 of 40 required flows could not be judged"
+    )
+    assert "39 more without a result" in lines[-1]
+    whole = plain(Report(replace(info, complete=True, planned_flows=1), report.collector))
+    assert whole.startswith("PASS: the required flow is as it should be")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -295,3 +296,25 @@ def test_the_script_survives_every_shell() -> None:
     """What csh and fish treat specially inside single quotes does not occur."""
     script = agent_script("sudo -n --")
     assert not {"!", "\\", "\n"} & set(script)
+
+
+FLOODED = """
+import asyncio
+from netprobe.vantage.process import AgentProcess
+
+async def main():
+    process = await AgentProcess.spawn(["sh", "-c", "yes"])
+    while len(process.stdout._buffer) < 2 << 20:
+        await asyncio.sleep(0.01)
+    await process.end(0)
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_floods_its_output_ends_without_a_word() -> None:
+    """Nobody reads the rest; its pipes are closed before the loop is."""
+    root = Path(__file__).parents[2]
+    words = [sys.executable, "-c", FLOODED]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.wire.answers import (
-    Done,
-)
+from netprobe.agent.wire.answers import Done, Fault
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import WIRE_VERSION, encode_message
 from netprobe.agent.wire.host_messages import (
@@ -24,14 +22,20 @@ from netprobe.agent.wire.host_messages import (
 )
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.parts import StreamTimes
-from netprobe.agent.wire.stream_messages import StreamEvent, StreamInfo, StreamOpened
+from netprobe.agent.wire.stream_messages import (
+    StreamCredit,
+    StreamEvent,
+    StreamInfo,
+    StreamOpened,
+    StreamReceived,
+)
 from netprobe.errors import AgentError
 from netprobe.vantage import stream as streams
-from netprobe.vantage.link import FIRST_REQUEST_ID, AgentLink
+from netprobe.vantage.link import FIRST_REQUEST_ID, MOST_FAULTS, AgentLink
 from tests.probe.fakes import HELLO
 from tests.vantage.conftest import Start
 from tests.vantage.scripted import frame, scripted
-from tests.vantage.support import outcomes, probe
+from tests.vantage.support import gone, outcomes, probe
 
 ROUTE = RouteOrder(0, "127.0.0.1", None)
 RESOLVED = Resolved(FIRST_REQUEST_ID, [], None, "")
@@ -113,6 +117,10 @@ OPENED = StreamOpened(STREAM, TIMES, None, True, None, 100, None, None, None, {}
 FIN = StreamEvent(STREAM, "fin", TIMES, None, None, None, {})
 
 
+def received(data: bytes) -> StreamReceived:
+    return StreamReceived(STREAM, TIMES, data, None)
+
+
 @pytest.mark.parametrize(
     ("sent", "words"),
     [
@@ -120,9 +128,18 @@ FIN = StreamEvent(STREAM, "fin", TIMES, None, None, None, {})
         ([FIN], "it sent StreamEvent where StreamOpened was due"),
         ([OPENED, OPENED], "it sent StreamOpened where StreamEvent was due"),
         ([OPENED, StreamInfo(STREAM, None)], "it sent StreamInfo where StreamEvent was due"),
+        ([OPENED, received(b"")], "it sent StreamReceived: no bytes"),
+        ([OPENED, received(bytes(65536)), received(b".")], "more bytes than were credited"),
+        ([OPENED, FIN._replace(kind="odd")], "it sent StreamEvent: an event 'odd'"),
+        ([OPENED, FIN._replace(kind="data")], "it sent StreamEvent: an event 'data'"),
+        ([OPENED, *[FIN] * 50], "it sent StreamEvent: more than can happen"),
+        ([OPENED, StreamCredit(STREAM, 1)], "it sent StreamCredit: more than was sent"),
     ],
-    ids=["foreign", "too-early", "twice", "unasked"],
-)
+    ids=[
+        "foreign", "too-early", "twice", "unasked", "no-bytes", "too-many-bytes", "unknown-event",
+        "data-event", "events", "credit",
+    ],
+)  # fmt: skip
 async def test_another_answer_on_a_stream_loses_the_agent(
     tmp_path: Path,
     start: Start,
@@ -133,9 +150,14 @@ async def test_another_answer_on_a_stream_loses_the_agent(
     """A stream opens once, and then has events; numbers of TCP_INFO come when they are asked."""
     monkeypatch.setattr(streams, "_IDS", itertools.count(STREAM))
     link = await start(scripted(tmp_path, *sent, after="StreamOpenOrder"))
-    with pytest.raises(AgentError, match=words):
+
+    async def talk() -> None:
         async with streams.open_stream(link, streams.Target("127.0.0.1", 1)) as stream:
-            await asyncio.wait_for(stream.receive(5), 10)
+            for _ in range(60):
+                await stream.receive(5)
+
+    with pytest.raises(AgentError, match=words):
+        await asyncio.wait_for(talk(), 10)
     assert words in await loss(link)
 
 
@@ -165,3 +187,18 @@ async def test_a_hello_that_is_none_fails_the_start(
     assert caught.value.reason == "no-vantage"
     assert str(caught.value).startswith("me: the agent s")
     assert words in str(caught.value)
+
+
+async def test_an_agent_that_is_refused_is_ended(tmp_path: Path, start: Start) -> None:
+    """Its processes are gone before the run is over, so that no listener of its own answers."""
+    link = await start(scripted(tmp_path, frame(b"{}")))
+    await loss(link)
+    assert link.is_refused
+    assert await gone(link.pid)
+
+
+async def test_an_agent_that_only_reports_bugs_is_lost(tmp_path: Path, start: Start) -> None:
+    """One is a warning; who sends them without end fills the terminal."""
+    link = await start(scripted(tmp_path, *[Fault(None, "a bug")] * (MOST_FAULTS + 1)))
+    await asyncio.wait([link.lost], timeout=10)
+    assert f"more than {MOST_FAULTS} bugs of its own" in await loss(link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -157,6 +158,21 @@ async def test_root_needs_no_sudo() -> None:
         link = await start_agent(local(sudo=True), HOST, key=KEY, launcher=launcher)
         assert (link.hello.uid, link.cost) == (0, None)
         await link.close()
+
+
+async def test_no_core_dumps_with_sudo(rules: Callable[[str], None]) -> None:
+    """Where a password may be near, neither sudo's shell nor the agent leaves a core behind."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    link = await started(PASSWORD)
+    try:
+        limits = _read(f"/proc/{link.hello.pid}/limits").decode()
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+        await link.close()
+    (line,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
+    assert line.split()[4] == "0"
 
 
 def _read(place: str) -> bytes:

@@ -76,7 +76,7 @@ class DeadMan:
         self._end_if_silent()
 
     def hear(self) -> None:
-        """Something arrived from the coordinator."""
+        """Note that something arrived from the coordinator."""
         self._heard_at = self._loop.now()
 
     def _end_if_silent(self) -> None:

@@ -69,7 +69,7 @@ class Answers:
         self._pacers: Dict[Tuple[str, Optional[str]], Tuple[Pace, Bucket]] = {}
 
     def learn(self, address: str, rtt_s: float) -> None:
-        """The destination itself answered after ``rtt_s``; slow answers weigh more."""
+        """Learn that the destination answered after ``rtt_s``; slow answers weigh more."""
         known = self._rtt_s.get(address)
         if known is None:
             self._rtt_s[address] = rtt_s

@@ -93,7 +93,7 @@ class Window:
         self._batches.append((now + young_s, batch))
 
     def answered(self, batch: YoungBatch, count: int = 1) -> None:
-        """So many probes of a batch are no longer out."""
+        """Note that so many probes of a batch are no longer out."""
         batch.out -= count
         if batch.is_young:
             self.young -= count

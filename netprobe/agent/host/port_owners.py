@@ -21,7 +21,9 @@ WILDCARDS = frozenset(("0.0.0.0", "::"))
 # The first pid namespace of a machine (PROC_PID_INIT_INO); a process in it sees every other.
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
-Owner = Tuple[Optional[str], Optional[int]]
+# The kernel's name of a process, the base name of its program file, and its number.
+Owner = Tuple[Optional[str], Optional[str], Optional[int]]
+DELETED = " (deleted)"
 
 
 class Socket(NamedTuple):
@@ -111,7 +113,7 @@ class PortHolders:
 
 
 def owners(inodes: Set[int]) -> Dict[int, Owner]:
-    """(process name, pid) of sockets by inode, as far as this process may see.
+    """The owners of sockets by inode, as far as this process may see.
 
     A socket without a process is the kernel's own (VXLAN, WireGuard, NFS) where every process of
     the machine could be looked into; else its owner is unknown.
@@ -125,13 +127,23 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
         sees_all = sees_all and readable
         for inode in held & missing:
             name = read_text("/proc/%d/comm" % pid).strip()
-            found[inode] = (name or None, pid)
+            found[inode] = (name or None, _read_program(pid), pid)
             missing.discard(inode)
         if not missing:
             break
     for inode in missing:
-        found[inode] = ("kernel" if sees_all else None, None)
+        found[inode] = ("kernel" if sees_all else None, None, None)
     return found
+
+
+def _read_program(pid: int) -> Optional[str]:
+    """Read the base name of a process's program file, also where an upgrade has replaced it."""
+    try:
+        path = _read_link("/proc/%d/exe" % pid)
+    except OSError:
+        return None
+    name = path.rpartition("/")[2]
+    return (name[: -len(DELETED)] if name.endswith(DELETED) else name) or None
 
 
 def _read_sockets(pid: int) -> Tuple[Set[int], bool]:
@@ -162,9 +174,8 @@ def held_ports(address: str, sockets: Iterable[Tuple[int, Socket]]) -> List[Held
     known = owners({entry.inode for _port, entry in ordered})
     items: List[HeldPorts] = []
     for port, entry in ordered:
-        process, pid = known[entry.inode]
         loopback = is_loopback(entry.address) and not is_loopback(address)
-        item = HeldPorts(port, port, process, pid, entry.address, loopback)
+        item = HeldPorts(port, port, *known[entry.inode], entry.address, loopback)
         # The fields behind ``first`` and ``last`` say who holds them, and where.
         if items and items[-1].last == port - 1 and items[-1][2:] == item[2:]:
             items[-1] = items[-1]._replace(last=port)

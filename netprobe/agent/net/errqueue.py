@@ -85,7 +85,7 @@ def set_ip_option(sock: socket.socket, option: int, option_v6: int, value: int) 
 
 
 def drain(sock: socket.socket, room: int = 512) -> List[QueuedError]:
-    """Everything that is in the error queue now; empties it."""
+    """Empty the error queue, and give everything that was in it."""
     errors: List[QueuedError] = []
     while True:
         try:

@@ -63,7 +63,7 @@ class Walk:
         self.timers: List[Timer] = []
 
     def end(self) -> Optional[Hop]:
-        """The nearest TTL that reached the destination or was refused: no hop lies behind it."""
+        """Find the nearest TTL that reached the destination or was refused; no hop is behind it."""
         for hop in self.hops:
             if hop.reached or hop.refused:
                 return hop

@@ -159,7 +159,7 @@ class AgentStream:
             self._send_waiting()
 
     def grant(self, count: int) -> None:
-        """The coordinator has taken so many bytes: as many more may be read."""
+        """Let as many more bytes be read as the coordinator has taken."""
         self._credit += count
         self._watch_again()
 

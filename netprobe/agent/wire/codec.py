@@ -11,7 +11,12 @@ from typing import Any, Callable, Dict, Tuple
 
 Reader = Callable[[Any], Any]
 
-MOST_FLOAT = 1e300
+# No number of a message is larger, and none is below zero: a count of the kernel has 64 bits, and
+# times are far less.
+MOST_NUMBER = (1 << 64) - 1
+# A list in a frame takes 3 bytes there and 80 in memory.
+MOST_VALUES = 1000000
+MOST_KEYS = 64
 
 _NONE = type(None)
 # One reader a record class, made when the first of its messages comes.
@@ -20,6 +25,8 @@ _readers: Dict[Any, Reader] = {}
 
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
     """The message that one frame carries. Raises ValueError where it is not as it is defined."""
+    if body.count(b",") > MOST_VALUES:
+        raise ValueError("more than %d values in one message" % MOST_VALUES)
     try:
         return _read_message(json.loads(body.decode("utf-8")), known)
     except RecursionError:
@@ -79,8 +86,8 @@ def _make_reader(shape: Any) -> Reader:
         return _dict_reader(_make_reader(arguments[1]))
     if hasattr(shape, "_fields"):
         return lambda values: read_record(shape, values)
-    if shape is float:
-        return _read_float
+    if shape in (int, float):
+        return _number_reader(shape)
     return _read_bytes if shape is bytes else _exact_reader(shape)
 
 
@@ -106,7 +113,7 @@ def _dict_reader(reader: Reader) -> Reader:
     """JSON has only texts as keys; so have these."""
 
     def read(value: Any) -> Any:
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or len(value) > MOST_KEYS:
             raise ValueError("expected an object, not %.40r" % (value,))
         return {key: reader(each) for key, each in value.items()}
 
@@ -123,11 +130,16 @@ def _exact_reader(shape: Any) -> Reader:
     return read
 
 
-def _read_float(value: Any) -> float:
-    # The comparison keeps out NaN, infinity, and whole numbers too large for a float.
-    if (type(value) is not float and type(value) is not int) or not abs(value) < MOST_FLOAT:
-        raise ValueError("expected a number, not %.40r" % (value,))
-    return float(value)
+def _number_reader(shape: Any) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not int and type(value) is not shape:
+            raise ValueError("expected %s, not %.40r" % (_WORDS[shape], value))
+        # The comparison keeps out NaN and infinity too.
+        if not 0 <= value <= MOST_NUMBER:
+            raise ValueError("expected a number from 0 to 2**64 - 1, not %.40r" % (value,))
+        return shape(value)
+
+    return read
 
 
 def _read_bytes(value: Any) -> bytes:
@@ -137,5 +149,5 @@ def _read_bytes(value: Any) -> bytes:
         raise ValueError("expected base64") from None
 
 
-_WORDS = {int: "a whole number", str: "a text", bool: "true or false"}
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 _read_text = _exact_reader(str)

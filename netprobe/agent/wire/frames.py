@@ -7,11 +7,13 @@ from typing import Any, Dict, Iterator
 
 from .codec import decode_message
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 READY_LINE = b"NETPROBE-READY"
 HELLO_PREFIX = b"NETPROBE-HELLO "
 NO_PYTHON_LINE = b"NETPROBE-NO-PYTHON"
 NO_PYTHON_STATUS = 97
+# What the host's ps and ss show, and by which another run knows an agent; at most 15 characters.
+PROCESS_NAME = "netprobe-agent"
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 QUEUE_LIMIT_BYTES = 1024 * 1024

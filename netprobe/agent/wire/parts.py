@@ -50,12 +50,14 @@ class ListenBlock(NamedTuple):
 
 
 class HeldPorts(NamedTuple):
-    """Ports that a process holds. ``loopback``: bound to loopback only. ``process`` is ``kernel``
-    where the kernel itself holds them, None where it cannot be seen."""
+    """Ports that a process holds. ``loopback``: bound to loopback only. ``process`` is the kernel's
+    name for it (15 characters), ``kernel`` where the kernel itself holds them, None where it cannot
+    be seen; ``program`` is the base name of its program file."""
 
     first: int
     last: int
     process: Optional[str]
+    program: Optional[str]
     pid: Optional[int]
     bind: str
     loopback: bool

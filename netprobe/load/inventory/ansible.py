@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import json
+import resource
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from tempfile import TemporaryFile
+from typing import IO, Any, Literal
 
 from netprobe.errors import Problem, RequestError
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.inventory.file import shared_addresses
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
+from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
+from netprobe.model.printable import clean
 
 TIMEOUT_S = 120
 PROGRAM = "ansible-inventory"
 _MAX_WORDS = 1000
+# Groups that Ansible makes by itself, and its own key.
+_NO_ROLES = {"_meta", "all", "ungrouped"}
 
 AnsibleVars = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
 
 _SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh")
 
 
-def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
-    """Ask Ansible itself. Problems have no line: it does not say where a variable comes from."""
+def read_ansible(path: str, problems: list[Problem], handle: int | None = None) -> Inventory | None:
+    """Ask Ansible itself. Problems have no line: it does not say where a variable comes from.
+
+    Of a pipe ``handle`` is the descriptor of its content.
+    """
     try:
-        listing = _run_ansible_inventory(path)
+        listing = _run_ansible_inventory(path, handle)
     except RequestError as error:
         problems.append(Problem(path, 0, 0, str(error)))
         return None
@@ -48,36 +56,64 @@ def read_ansible(path: str, problems: list[Problem]) -> Inventory | None:
     return None if len(problems) > before else Inventory(tuple(hosts), notes=tuple(notes))
 
 
-def _run_ansible_inventory(path: str) -> AnsibleVars:
+def _run_ansible_inventory(path: str, handle: int | None) -> AnsibleVars:
     program = shutil.which(PROGRAM)
     if program is None:
         words = "this is no netprobe inventory, and for one of Ansible's"
         raise RequestError(f"{words} {PROGRAM} must be installed (ansible-core)")
-    command = [program, "-i", path, "--list"]
+    given = path if handle is None else f"/dev/fd/{handle}"
+    command = [program, "-i", given, "--list"]
+    status, printed, said = _run_program(command, () if handle is None else (handle,))
+    if status != 0:
+        raise RequestError(f"{PROGRAM} refuses it: {_last_words(said)}")
     try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"{PROGRAM} did not work: {error}") from None
-    if done.returncode != 0:
-        raise RequestError(f"{PROGRAM} refuses it: {_last_words(done.stderr)}")
-    try:
-        listing = json.loads(done.stdout)
-    except ValueError:
-        raise RequestError(f"{PROGRAM} printed no JSON: {_last_words(done.stdout)}") from None
+        listing = parse_json(printed)
+    except WrongJson as error:
+        words = "no JSON" if error.is_syntax else f"what {error}"
+        raise RequestError(f"{PROGRAM} printed {words}: {_last_words(printed)}") from None
     if not isinstance(listing, dict):
         raise RequestError(f"{PROGRAM} printed no mapping, expected one of groups")
     # A file that no plugin could parse is only a warning for Ansible, and an empty inventory.
-    if not _all_hosts(listing) and done.stderr.strip():
-        raise RequestError(f"{PROGRAM} finds no host in it: {_last_words(done.stderr)}")
+    if not _all_hosts(listing) and said.strip():
+        raise RequestError(f"{PROGRAM} finds no host in it: {_last_words(said)}")
     return listing
 
 
+def _run_program(command: Sequence[str], handles: Sequence[int]) -> tuple[int, bytes, bytes]:
+    """Run a program; give its status, its output and its complaints. Raises RequestError.
+
+    An inventory may be a program itself, and print without end: files take what comes, up to a
+    limit that the kernel holds.
+    """
+    with TemporaryFile() as output, TemporaryFile() as complaints:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=complaints,
+                pass_fds=handles,
+                preexec_fn=_limit_files,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RequestError(f"{PROGRAM} did not work: {error}") from None
+        return done.returncode, _read_back(output), _read_back(complaints)
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_CHARACTERS, MAX_CHARACTERS))
+
+
+def _read_back(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
 def _last_words(output: bytes) -> str:
-    lines = [" ".join(line.split()) for line in output.decode(errors="replace").splitlines()]
-    kept = [line for line in lines if line]
-    return " ".join(kept)[-_MAX_WORDS:] or "it said nothing"
+    words = clean(output.decode(errors="replace")).split()
+    return " ".join(words)[-_MAX_WORDS:] or "it said nothing"
 
 
 def _all_hosts(listing: AnsibleVars) -> list[str]:
@@ -90,22 +126,31 @@ def _all_hosts(listing: AnsibleVars) -> list[str]:
 
 def _groups_by_host(listing: AnsibleVars) -> dict[str, tuple[str, ...]]:
     """Give the groups of every host: its own, and all groups that these are children of."""
-    found: dict[str, tuple[str, ...]] = {}
+    own: dict[str, list[str]] = {}
+    parents: dict[str, list[str]] = {}
     for group in listing:
-        if group not in ("_meta", "all", "ungrouped"):
-            for host in _members_of_group(listing, group, set()):
-                found[host] = (*found.get(host, ()), group)
-    return found
+        for host in _names_in_group(listing, group, "hosts"):
+            own.setdefault(host, []).append(group)
+        for child in _names_in_group(listing, group, "children"):
+            parents.setdefault(child, []).append(group)
+    # Hosts of the same groups share one tuple: hosts and groups may be thousands.
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for groups in set(map(tuple, own.values())):
+        above = _with_ancestors(groups, parents)
+        found[groups] = tuple(group for group in listing if group in above)
+    return {host: found[tuple(groups)] for host, groups in own.items()}
 
 
-def _members_of_group(listing: AnsibleVars, group: str, seen: set[str]) -> set[str]:
-    if group in seen:
-        return set()
-    seen.add(group)
-    members = set(_names_in_group(listing, group, "hosts"))
-    for child in _names_in_group(listing, group, "children"):
-        members |= _members_of_group(listing, child, seen)
-    return members
+def _with_ancestors(groups: Iterable[str], parents: Mapping[str, list[str]]) -> set[str]:
+    """Give these groups and all above them; "all" and "ungrouped" say nothing of a host."""
+    found: set[str] = set()
+    open_groups = list(groups)
+    while open_groups:
+        group = open_groups.pop()
+        if group not in found:
+            found.add(group)
+            open_groups.extend(parents.get(group, ()))
+    return found - _NO_ROLES
 
 
 def _names_in_group(listing: AnsibleVars, group: str, key: str) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
+from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory, shared_addresses
 from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
@@ -38,8 +39,7 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
     """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
     found: list[tuple[str, Inventory]] = []
     for path in dict.fromkeys(paths or _find_inventories(problems)):
-        read = read_ansible if is_ansible(path) else read_inventory
-        one = read(path, problems)
+        one = _read_one(path, problems)
         if one is not None:
             found.append((path, one))
     inventory = found[0][1] if len(found) == 1 else _merge_inventories(found, problems)
@@ -49,12 +49,23 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
     return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
 
 
-def is_ansible(path: str) -> bool:
-    """Tell whether Ansible must read it: a directory, a program, INI, or YAML that is not ours."""
+def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
     if Path(path).is_dir():
-        return True
-    raw = read_bytes(path, [], path)
-    if raw is None or _OUR_SCHEMA.search(raw):
+        return read_ansible(path, problems)
+    raw = read_bytes(path, problems)
+    if raw is None:
+        return None
+    if not is_ansible(path, raw):
+        return read_inventory(path, problems)
+    if Path(path).is_file():
+        return read_ansible(path, problems)
+    with memory_file(raw) as handle:  # a pipe, which Ansible would find empty
+        return read_ansible(path, problems, handle)
+
+
+def is_ansible(path: str, raw: bytes) -> bool:
+    """Tell whether Ansible must read a file: a program, INI, or YAML that is not ours."""
+    if _OUR_SCHEMA.search(raw):
         return False
     if raw.startswith(b"#!") and os.access(path, os.X_OK):
         return True

@@ -44,6 +44,7 @@ class Checks:
         for path, body in requirements:
             self._check_requirement(path, body)
             self._check_probe(path, body)
+            self._check_denied(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
                 words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}"
                 self.document.add_key_problem(path, words)
@@ -171,6 +172,14 @@ class Checks:
             expected = f"expected it with {' or '.join(fitting)} alone"
             self.document.add_problem((*path, "probe"), f"{words}, {expected}")
 
+    def _check_denied(self, path: Place, body: Body) -> None:
+        """Nothing that must not answer can be asked to run, or to be held by the right process."""
+        for key in ("existing", "process"):
+            if body.get("expect") == "denied" and body.get(key):
+                words = f"{quoted(key)} is about a service that must answer"
+                expected = 'expected it without "expect: denied"'
+                self.document.add_problem((*path, key), f"{words}, {expected}")
+
     def _check_ids(self, items: list[tuple[Place, object]]) -> dict[str, Place]:
         """The ids of the file with their places; one that is there before becomes a problem."""
         first: dict[str, Place] = {}
@@ -205,6 +214,7 @@ class Checks:
                 self._check_requirement(path, body)
                 kept = {key: getattr(old, key, None) for key in (*PROTOCOL_KEYS, "probe")}
                 self._check_probe(path, {**kept, **body})
+                self._check_denied(path, {"expect": getattr(old, "expect", None), **body})
 
     def _list_items(self, path: Place) -> list[tuple[Place, object]]:
         """List the items of a list with their places; nothing where it is no list."""

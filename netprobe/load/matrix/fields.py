@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import SCALAR_SCHEMA
+from netprobe.load.yaml.validation import SCALAR_SCHEMA, list_one
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT
@@ -121,6 +121,13 @@ def _check_mapping(value: object) -> dict[str, object]:
     return value
 
 
+def _check_process(text: str) -> str:
+    """Check the name of a program: ``etcd``, not a path and not a command line."""
+    if not text or re.search(r"[/\s]", text):
+        raise ValueError(f"{quoted(text)} is no name of a program, expected one such as etcd")
+    return text
+
+
 _UNTIL = re.compile(
     r"^(?P<reason>.*?)(?P<comma>,?)\s*[(]?\b(?:un)?till?\s+(?P<until>[^\s)]+?)[.)]*\s*$",
     re.DOTALL | re.IGNORECASE,
@@ -179,6 +186,13 @@ ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROT
 ProtocolsField = Annotated[
     list[ProtocolField],
     BeforeValidator(_list_number, json_schema_input_type=ProtocolField | list[ProtocolField]),
+]
+ProcessName = Annotated[
+    str, AfterValidator(_check_process), Field(json_schema_extra={"pattern": r"^[^/\s]+$"})
+]
+Processes = Annotated[
+    list[ProcessName],
+    BeforeValidator(list_one, json_schema_input_type=ProcessName | list[ProcessName]),
 ]
 ServerName = Annotated[Any, PlainValidator(server_name), WithJsonSchema(_SERVER_NAME_SCHEMA)]
 # Any: conditions are typed by their settings, see matrix/checks.py.

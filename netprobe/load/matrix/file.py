@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.load.matrix.build import build
-from netprobe.load.matrix.bundled import bundled_path, is_path
+from netprobe.load.matrix.bundled import bundled_folder, bundled_path, is_path
 from netprobe.load.matrix.checks import PROTOCOL_KEYS, Checks
 from netprobe.load.matrix.models import MatrixFile
 from netprobe.load.matrix.settings import read_settings
@@ -52,6 +53,10 @@ def read_matrices(names_or_paths: Sequence[str], problems: list[Problem]) -> tup
     return tuple(matrix for matrix, _ in found.values())
 
 
+# Each file of a chain is read before the one that extends it.
+MAX_CHAIN = 20
+
+
 class _Shelf:
     """The files of one request: each is read once, and its problems are noted once."""
 
@@ -69,7 +74,7 @@ class _Shelf:
 
     def matrix(self, path: str, chain: tuple[Path, ...]) -> Matrix | None:
         """Give the matrix of a file; None where it, or what it extends, has problems."""
-        key = Path(path).absolute()
+        key = Path(os.path.realpath(path))
         if key not in self.done:
             before = len(self.problems)
             document = read_document(path, self.problems)
@@ -106,13 +111,32 @@ class _Shelf:
         path = self._find_extended(document)
         if path is None:
             return None
-        key = Path(path).absolute()
+        key = Path(os.path.realpath(path))
         if key in chain:
             way = " > ".join(step.name for step in (*chain[chain.index(key) :], key))
             words = f"the files extend each other in a circle ({way}), expected an end"
+        elif len(chain) >= MAX_CHAIN:
+            words = f"{MAX_CHAIN} files extend each other up to here, expected fewer"
+        elif _is_beside(path, document.file) or key in self.done:
+            return self.matrix(path, chain)
+        else:
+            return self._read_foreign(path, document, chain)
+        document.add_problem(("extends",), words)
+        return None
+
+    def _read_foreign(
+        self, path: str, document: Document, chain: tuple[Path, ...]
+    ) -> Matrix | None:
+        """Read a file of another folder: who wrote ``extends:`` need not be its reader.
+
+        What is wrong there is not told: a problem would quote what stands in the file.
+        """
+        hidden = _Shelf([])
+        matrix = hidden.matrix(path, chain)
+        if matrix is None:
+            words = f"{path} is no matrix without problems; netprobe check {path} lists them"
             document.add_problem(("extends",), words)
-            return None
-        return self.matrix(path, chain)
+        return matrix
 
     def _find_extended(self, document: Document) -> str | None:
         extends = document.get(("extends",))
@@ -120,7 +144,7 @@ class _Shelf:
             return None
         if is_path(extends):
             path = Path(document.file).parent / extends
-            if path.exists():
+            if os.path.exists(path):
                 return str(path)
             words = f"there is no file {path}, expected a path beside this file"
             document.add_problem(("extends",), words)
@@ -130,6 +154,13 @@ class _Shelf:
         except RequestError as error:
             document.add_problem(("extends",), str(error))
             return None
+
+
+def _is_beside(path: str, file: str) -> bool:
+    """Whether this is a bundled matrix, or a file in the other one's folder or below."""
+    folders = (Path(file).parent, bundled_folder())
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
 def _choose_name(file: MatrixFile, base: Matrix | None, path: Path) -> str:

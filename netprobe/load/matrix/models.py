@@ -10,6 +10,7 @@ from netprobe.load.matrix.fields import (
     ConditionField,
     Date,
     PortField,
+    Processes,
     ProtocolsField,
     ServerName,
     Words,
@@ -53,6 +54,10 @@ class RoleFile(FileModel):
     description: str = Field(default="", description="What such a host is.")
     implies: Names = Field(
         default=[], description="Further roles that such a host has too; transitive."
+    )
+    existing: bool = Field(
+        default=False,
+        description="What listens there runs before the installation: a refusal is a failure.",
     )
 
 
@@ -119,6 +124,13 @@ class ChangeFile(FileModel):
     )
     sni: ServerName | None = Field(
         default=None, description="The name that TLS asks for: a name, or {setting: NAME}."
+    )
+    existing: bool | None = Field(
+        default=None,
+        description="Whether the service runs before the installation; else as the role says.",
+    )
+    process: Processes = Field(
+        default=[], description="Programs that may hold the port before the installation."
     )
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 

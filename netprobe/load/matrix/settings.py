@@ -64,8 +64,8 @@ class _SettingReader:
         )
 
     def _read_type(self) -> SettingType | None:
-        if "type" in self.body:
-            kind = self.body["type"]
+        kind = self.body.get("type")
+        if kind is not None:
             return _TYPE_NAMES.get(kind) if isinstance(kind, str) else None
         if "values" in self.body:
             return "choice"

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import yaml
 
-from netprobe.errors import Problem
+from netprobe.errors import FileErrors, Problem
+from netprobe.files import read_file
 from netprobe.load.yaml import scalars
 from netprobe.load.yaml.document import Document, Mark, Node
 from netprobe.load.yaml.wording import quoted
 
-MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 100
+# A value with its place takes about 1 kB of memory; ten thousand hosts are 100,000 values.
+MAX_WRITTEN_VALUES = 250_000
 # Aliases of aliases grow a small file into millions of values.
 MAX_VALUES = 1_000_000
 
@@ -34,28 +36,19 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # the C class has no annotati
     }
 
 
-def read_document(path: str, problems: list[Problem], name: str | None = None) -> Document | None:
-    """Read a file; None where it cannot be parsed. All problems go to ``problems``.
-
-    ``name`` stands for the file in problems; the default is ``path``.
-    """
-    name = name or path
-    raw = read_bytes(path, problems, name)
-    return None if raw is None else parse(raw, problems, name)
+def read_document(path: str, problems: list[Problem]) -> Document | None:
+    """Read a file; None where it cannot be parsed. All problems go to ``problems``."""
+    raw = read_bytes(path, problems)
+    return None if raw is None else parse(raw, problems, path)
 
 
-def read_bytes(path: str, problems: list[Problem], name: str) -> bytes | None:
+def read_bytes(path: str, problems: list[Problem]) -> bytes | None:
     """Read the file's bytes; a file that cannot be read is a problem."""
     try:
-        with Path(path).open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        problems.append(Problem(name, 0, 0, _word_read_error(error)))
+        return read_file(path, "a YAML file")
+    except FileErrors as error:
+        problems.extend(error.problems)
         return None
-    if len(raw) > MAX_BYTES:
-        problems.append(Problem(name, 0, 0, "larger than 16 MiB, expected a file of text"))
-        return None
-    return raw
 
 
 def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
@@ -113,17 +106,6 @@ def _top_level(events: Iterator[yaml.Event]) -> Iterator[tuple[str, str | None]]
                 key = None
 
 
-def _word_read_error(error: OSError | ValueError) -> str:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "there is no such file, expected a YAML file"
-    if isinstance(error, IsADirectoryError):
-        return "this is a directory, expected a YAML file"
-    if isinstance(error, PermissionError):
-        return "no permission to read it, expected a file that you may read"
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"it cannot be read ({words}), expected a YAML file"
-
-
 def _decode_text(raw: bytes, problems: list[Problem], name: str) -> str | None:
     encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8-sig"
     try:
@@ -179,8 +161,9 @@ class _Parser:
 
     def _is_safe(self) -> bool:
         """Refuse what compose() must not see: it recurses in C, deep nesting kills the process."""
-        depth = documents = 0
+        depth = documents = values = 0
         for event in yaml.parse(self.text, Loader=_Loader):
+            values += isinstance(event, yaml.NodeEvent)
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -189,6 +172,8 @@ class _Parser:
                 documents += 1
             if depth > MAX_DEPTH:
                 words = f"nested deeper than {MAX_DEPTH} levels, expected fewer"
+            elif values > MAX_WRITTEN_VALUES:
+                words = f"more than {MAX_WRITTEN_VALUES:,} values stand before this, expected fewer"
             elif documents > 1:
                 words = "a second YAML document starts here, expected one document in a file"
             else:

@@ -21,6 +21,9 @@ from pydantic_core import ErrorDetails
 from netprobe.load.yaml.document import Document, Path
 from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
 
+# Nobody reads more, and looking for the nearest known names takes its time.
+MAX_PROBLEMS = 1000
+
 # No "=" and ":" (--set MATRIX:KEY=VALUE), no "," (lists), nothing that a shell would take apart.
 _NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
@@ -42,7 +45,7 @@ def check_name(text: str) -> str:
     return text
 
 
-def _list_one(value: object) -> object:
+def list_one(value: object) -> object:
     """A single text stands for a list of one."""
     return [value] if isinstance(value, str) else value
 
@@ -52,7 +55,7 @@ NameField = Annotated[
 ]
 Names = Annotated[
     list[NameField],
-    BeforeValidator(_list_one, json_schema_input_type=NameField | list[NameField]),
+    BeforeValidator(list_one, json_schema_input_type=NameField | list[NameField]),
 ]
 
 # The value of a setting, or of a condition on one: typed by the setting.
@@ -69,9 +72,14 @@ def validate(model: type[Model], document: Document) -> Model | None:
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        details = error.errors(include_url=False)
+        for detail in details[:MAX_PROBLEMS]:
             if detail["loc"] != ("schema",):
                 _add_problem(document, model, detail)
+        if len(details) > MAX_PROBLEMS:
+            document.add_problem(
+                (), f"{len(details) - MAX_PROBLEMS:,} more problems are not listed"
+            )
         return None
 
 

@@ -7,23 +7,25 @@ import contextlib
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from netprobe.agent.wire import answers, host_messages, orders
 from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
-from netprobe.errors import AgentError
+from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.decode import ProbeReply, read_outcomes
 from netprobe.probe.agents.echo_batches import EchoBatches
+from netprobe.probe.agents.rules import OutcomeRules, check_answer
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import Target, open_stream
 
 Answer = TypeVar("Answer")
+Outcomes = TypeVar("Outcomes", answers.ProbeOutcomes, answers.EchoOutcomes)
 
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
 # than these a large failure would take minutes to say nothing new.
@@ -75,10 +77,19 @@ class AgentMethods(ABC):
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
         """Open a TCP connection from this host; it is closed at the end."""
 
+    @abstractmethod
+    def lose(self, error: Exception) -> AgentError:
+        """Give up the agent, because work on its answer failed; gives the error of its flows."""
+
     @property
     @abstractmethod
     def hello(self) -> answers.HelloLine | None:
         """What the agent said of itself; None where there is none."""
+
+    @property
+    def refused(self) -> AgentError | None:
+        """Why nothing that the agent said is believed; None where there is no reason."""
+        return None
 
     @property
     @abstractmethod
@@ -99,7 +110,7 @@ class AgentMethods(ABC):
     def hears_tcp_errors(self) -> bool:
         """Whether the kernel queues ICMP errors of TCP sockets: Linux 5.8 and later."""
         kernel = self.hello.kernel if self.hello is not None else ""
-        numbers = re.match(r"(\d+)\.(\d+)", kernel)
+        numbers = re.match(r"(\d{1,4})\.(\d{1,4})", kernel)
         return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 8)
 
     async def walk(
@@ -210,11 +221,21 @@ class Agent(AgentMethods):
         """Whether there is an agent now."""
         return self.link is not None and not self.link.lost.done()
 
+    @property
+    def refused(self) -> AgentError | None:
+        """Why nothing that the agent said is believed: it broke the rules of the wire."""
+        error = self.link.lost.exception() if self.link is not None and not self.alive else None
+        is_refused = self.link is not None and self.link.is_refused
+        return error if is_refused and isinstance(error, AgentError) else None
+
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Send an order that has one answer, and give that. Raises AgentError."""
         link = await self.wait_ready()
         self._send_templates(link)
-        return await link.request(order, answer)
+        found = await link.request(order, answer)
+        with _refusing(link, answer):
+            check_answer(order, found)
+        return found
 
     async def probe(self, order: orders.ProbeOrder | orders.EchoOrder) -> ProbeReply:
         """Run an order for one destination to its end. Raises AgentError."""
@@ -224,6 +245,12 @@ class Agent(AgentMethods):
             found = [answer async for answer in self._stream_answers(order, answers.ProbeOutcomes)]
         rows = [row for answer in found for row in read_outcomes(answer)]
         return ProbeReply(rows, found[0].own_port if found else None)
+
+    def lose(self, error: Exception) -> AgentError:
+        """Give up the agent, because work on its answer failed; gives the error of its flows."""
+        if self.link is None or self.link.lost.done():
+            return AgentError("agent-lost", f"{self.host.name}: {bug_words(error)}")
+        return self.link.refuse(f"what netprobe cannot work with ({bug_words(error)})")
 
     async def quiet(self) -> None:
         """Wait until no probe of this host is out, or for QUIET_S."""
@@ -242,12 +269,19 @@ class Agent(AgentMethods):
             if not self._probing:
                 self._quiet.set()
 
-    async def _stream_answers(self, order: Any, answer: type[Answer]) -> AsyncIterator[Answer]:
+    async def _stream_answers(
+        self, order: orders.ProbeOrder | orders.EchoOrder, answer: type[Outcomes]
+    ) -> AsyncIterator[Outcomes]:
         """Send an order and give its answers until it is done. Raises AgentError."""
         link = await self.wait_ready()
         self._send_templates(link)
+        rules = OutcomeRules(order)
         async for found in link.stream(order, answer):
+            with _refusing(link, answer):
+                rules.take(found)
             yield found
+        with _refusing(link, answers.Done):
+            rules.finish()
 
     def _send_templates(self, link: AgentLink) -> None:
         """Send the templates that this agent does not know yet."""
@@ -255,3 +289,12 @@ class Agent(AgentMethods):
         if items:
             link.send(orders.TemplatesOrder(items))
             self._known_templates += len(items)
+
+
+@contextlib.contextmanager
+def _refusing(link: AgentLink, answer: type[Any]) -> Iterator[None]:
+    """Lose the agent whose answer breaks a rule. Raises AgentError instead of ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise link.refuse(f"{answer.__name__}: {error}") from None

@@ -13,7 +13,7 @@ from netprobe.model.ports import Ports
 from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.
-_ANSWERS: dict[str, Answer] = {
+ANSWERS: dict[str, Answer] = {
     "nonce": "nonce", "foreign": "foreign", "reflected": "reflected", "garbled": "other",
     "silent": "silent", "closed": "closed", "reset": "reset", "echo": "echo", "unasked": "unasked",
 }  # fmt: skip
@@ -102,7 +102,7 @@ class Reader:
                 return "service", reading.said
             # Without ``probe:`` nothing particular was expected, so that no answer is a wrong one.
             return ("unasked" if self.unasked else "other"), reading.said
-        return _ANSWERS[kind.answer], None
+        return ANSWERS[kind.answer], None
 
     def _read_icmp(self, fact: IcmpFact) -> Icmp:
         origin: Literal["source", "destination", "router"] = "router"

@@ -58,17 +58,17 @@ class EchoBatches:
         await asyncio.sleep(GATHER_S)
         if self._gathering.get(key) is batch:
             del self._gathering[key]
+        left: Exception = AgentError("agent-lost", "an echo order ended without its outcome")
         try:
             async for answer in self._send_order(join_orders(batch.orders), EchoOutcomes):
                 for place, row in split_outcomes(answer):
                     _settle_waiting(batch.waiting[place], [row])
-        except AgentError as error:
-            for waiting in batch.waiting:
-                if not waiting.done():
-                    waiting.set_exception(error)
+        except Exception as error:  # whatever it is, it is for those who wait for the outcome
+            left = error
         finally:
             for waiting in batch.waiting:
-                _settle_waiting(waiting, [])
+                if not waiting.done():
+                    waiting.set_exception(left)
 
 
 def join_orders(orders: Sequence[EchoOrder]) -> EchoOrder:

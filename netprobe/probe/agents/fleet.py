@@ -10,7 +10,7 @@ from typing import Any
 
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.orders import RateOrder, RecordOrder
-from netprobe.errors import AgentError
+from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import Agent, AgentMethods
@@ -113,10 +113,15 @@ class Fleet:
             self._report_host(host, host_report(link))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
-            agent.error = error
-            self._report_host(host, HostReport(host.name, "failed", words=str(error)))
+            self._fail_start(agent, error)
+        except Exception as error:
+            self._fail_start(agent, AgentError("no-vantage", bug_words(error)))
         finally:
             agent.settled.set()
+
+    def _fail_start(self, agent: Agent, error: AgentError) -> None:
+        agent.error = error
+        self._report_host(agent.host, HostReport(agent.host.name, "failed", words=str(error)))
 
     def _report_lost(self, agent: Agent) -> None:
         if agent.link is None or self._closing or agent.link.lost.cancelled():

@@ -66,7 +66,7 @@ def _cut_by_witness(
     half_open: list[HalfOpen],
     origins: Origins,
 ) -> Iterator[Observation]:
-    """The seen, cut by which of its ports the listener heard."""
+    """Cut an observation by which of its ports the listener heard."""
     if seen.listener.state != "ours" or seen.outcome is None:
         yield seen
         return

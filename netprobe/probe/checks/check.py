@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from netprobe.errors import AgentError
+from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
@@ -109,9 +109,26 @@ async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -
         if scene.round is not None and spoiled:
             raise
         return group  # what was seen before stands as it is
+    except Exception as error:
+        return await _look_apart(check, group, scene, error)
     elapsed_ms = round((time.monotonic() - began_s) * 1000)
     before = {id(one) for one in group}
     return [one if id(one) in before else _note_time(one, check, elapsed_ms) for one in found]
+
+
+async def _look_apart(
+    check: Check, group: list[Observation], scene: Scene, error: Exception
+) -> list[Observation]:
+    """Look again at each source by itself: what one agent says must not take others' flows along.
+
+    The flows that this check cannot look at are untested: what it would have found is not known.
+    """
+    by_source = group_by(group, lambda one: one.task.source.name)
+    if len(by_source) > 1:
+        looked = await asyncio.gather(*(_look_at_group(check, some, scene) for some in by_source))
+        return [one for some in looked for one in some]
+    untested = (FAULT, f"the check {check.name} failed ({bug_words(error)})")
+    return [replace(one, outcome=None, untested=untested) for one in group]
 
 
 def _note_time(one: Observation, check: Check, elapsed_ms: int) -> Observation:

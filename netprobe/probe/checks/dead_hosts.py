@@ -96,7 +96,7 @@ async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
 
 
 def _is_routers_word(seen: Observation) -> bool:
-    """A router's "host unreachable", where no listener of ours shows that the host is up."""
+    """Tell whether a router said "host unreachable" and no listener of ours disproves it."""
     outcome = seen.outcome
     return (
         outcome is not None

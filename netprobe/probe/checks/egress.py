@@ -24,17 +24,17 @@ class EgressLook(Check):
 
     def concerns(self, seen: Observation) -> bool:
         """Flows whose packets are known not to have left, and no errno said why."""
-        return _stayed_home(seen)
+        return _has_stayed_home(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask once for the pair; what had no room says so, and why."""
         task = group[0].task
         agent = scene.fleet.agent(task.source)
         egress = await agent.egress(task.address, source_address(task), CONTROL_PORTS[0])
-        return [_with_room(seen, egress) for seen in group]
+        return [_conclude_room(seen, egress) for seen in group]
 
 
-def _stayed_home(seen: Observation) -> bool:
+def _has_stayed_home(seen: Observation) -> bool:
     """Tell whether the packets are known not to have left, and no errno said why."""
     outcome = seen.outcome
     if outcome is None or outcome.operation == "bind":
@@ -42,7 +42,7 @@ def _stayed_home(seen: Observation) -> bool:
     return outcome.failure == NO_BUFFERS or (seen.silent and outcome.left_host is False)
 
 
-def _with_room(seen: Observation, egress: Egress) -> Observation:
+def _conclude_room(seen: Observation, egress: Egress) -> Observation:
     assert seen.outcome is not None
     if NO_BUFFERS not in (seen.outcome.failure, egress.failure):
         return seen.noting(EgressLook.name)

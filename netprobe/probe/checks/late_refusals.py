@@ -46,7 +46,7 @@ async def _keep_flow(seen: Observation) -> Iterable[Observation]:
 
 
 async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
-    """One look after a pause; what is still silent stays as it was."""
+    """Look once more after a pause; what is still silent stays as it was."""
     agent = scene.fleet.agent(seen.task.source)
     if agent.late_left <= 0:
         return [seen]
@@ -71,7 +71,7 @@ def _is_refused(seen: Observation) -> bool:
 
 
 def _is_one_flow(seen: Observation) -> bool:
-    """Silence of a single port, or of a protocol without: a range would empty the bucket again."""
+    """Tell whether at most one port is silent: a range would empty the bucket again."""
     if not seen.lost or (seen.witness is not None and seen.witness.socket):
         return False
     return port_sets.count(seen.ports) < 2

@@ -98,7 +98,7 @@ async def _is_limited(group: list[Observation], scene: Scene) -> bool:
 
 
 async def _ask_slowly(group: list[Observation], scene: Scene, end_s: float) -> list[Observation]:
-    """The group, with every stopped port asked as fast as the limit lets it through."""
+    """Ask every stopped port of a group again, as fast as the limit lets it through."""
     pending = _Pending(group)
     size = SMALL_BATCH
     while _now_s() < end_s and pending.waits():
@@ -144,7 +144,7 @@ async def _ask_spot(
 
 
 def _next_size(size: int, answers: list[Observation | None]) -> int:
-    """More while most answer; fewer where most do not, be it a limit or a rule."""
+    """Choose more while most answer, fewer where most do not, be it a limit or a rule."""
     heard = sum(1 for answer in answers if answer is not None)
     return min(MOST_BATCH, 2 * size) if 2 * heard >= len(answers) else max(1, size // 2)
 
@@ -180,7 +180,7 @@ class _Pending:
         return bool(self.spots)
 
     def _begin_round(self, spots: list[Spot]) -> None:
-        """Spokesmen of long runs first, then the rest in an order that no run dominates."""
+        """Queue spokesmen of long runs first, then the rest in an order that no run dominates."""
         first: list[Spot] = []
         rest: list[Spot] = []
         self.runs = {}
@@ -199,7 +199,7 @@ class _Pending:
         return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
 
     def note(self, batch: list[Spot], answers: list[Observation | None], *, fair: bool) -> None:
-        """``fair``: the limit let a port through, before and after, that is known to answer."""
+        """Note answers; ``fair``: a port known to answer did so before and after these."""
         again = []
         for spot, answer in zip(batch, answers, strict=True):
             if answer is not None:
@@ -239,7 +239,7 @@ class _Pending:
 
 
 def _find_runs(spots: list[Spot]) -> list[list[Spot]]:
-    """Sorted ports as runs of neighbours."""
+    """Split sorted ports into runs of neighbours."""
     runs: list[list[Spot]] = []
     for at, port in spots:
         if runs and runs[-1][-1] == (at, port - 1):
@@ -250,7 +250,7 @@ def _find_runs(spots: list[Spot]) -> list[list[Spot]]:
 
 
 def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
-    """Some of these, ends included."""
+    """Choose some of these, ends included."""
     last = len(spots) - 1
     places = {round(last * number / max(1, count - 1)) for number in range(count)}
     return [spots[place] for place in sorted(places)] if spots else []
@@ -268,7 +268,7 @@ def _ports_of(single: Iterable[int]) -> Ports:
 
 
 def _may_be_limited(group: list[Observation], late: bool) -> bool:
-    """Refused in numbers, or silent where other ports took a second look to answer."""
+    """Tell whether many ports were refused, or some silent where others answered late."""
     asked = sum(port_sets.count(one.ports) for one in group)
     refused = sum(port_sets.count(one.ports) for one in group if _is_refused(one))
     silent = late and any(_is_silent(one) for one in group)
@@ -293,7 +293,7 @@ def _is_silent(seen: Observation) -> bool:
 
 
 def _is_refused(seen: Observation) -> bool:
-    """Refused by what is no closed port: a firewall's word."""
+    """Tell whether a firewall refused, and no closed port."""
     outcome = seen.outcome
     if outcome is None or outcome.answer is not None or outcome.left_host is False:
         return False
@@ -306,7 +306,7 @@ def _is_refused(seen: Observation) -> bool:
 
 
 def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[Spot]:
-    """Some ports of these observations, evenly over all of theirs."""
+    """Choose some ports of these observations, evenly over all of theirs."""
     mine = {id(one) for one in some}
     places = [at for at, one in enumerate(group) if id(one) in mine]
     spots = [(at, port) for at in places for port in port_sets.each(group[at].ports)]

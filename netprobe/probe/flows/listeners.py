@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from netprobe.agent.wire.answers import Listening, Seen
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
@@ -25,12 +26,17 @@ CLOSED = Listener("closed")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One socket address's ports that share a packet: what a block of a listen order is about."""
+    """One socket address's ports that share a packet: what a block of a listen order is about.
+
+    ``existing``: what listens there runs already. A listener of ours would stand in for a dead
+    service, so that the ports are only looked at.
+    """
 
     protocol: str
     address: str
     packet: Protocol
     ports: Ports
+    existing: bool = False
 
     @property
     def size(self) -> int:
@@ -49,6 +55,11 @@ class Listeners:
         """Note the state of some ports of a spot."""
         states_there = self._states.setdefault((spot.protocol, spot.address), [])
         states_there.append((ports, listener, spot.packet))
+
+    def include(self, other: Listeners) -> None:
+        """Note everything that another has noted."""
+        for place, some in other._states.items():
+            self._states.setdefault(place, []).extend(some)
 
     def known(self) -> Iterator[tuple[tuple[str, str], Ports, Listener]]:
         """Everything noted: (protocol, address), ports, state."""
@@ -72,9 +83,10 @@ class Listeners:
 
 def spots(tasks: Iterable[Task]) -> list[Spot]:
     """Choose the ports to listen on; echo needs no listener, because the kernel answers."""
-    found: dict[tuple[str, str, str], tuple[Protocol, list[tuple[int, int]]]] = {}
+    found: dict[tuple[str, str, str, bool], tuple[Protocol, list[tuple[int, int]]]] = {}
     taken: dict[tuple[str, str], Ports] = {}
-    for task in tasks:
+    # A port that must be served already stays untouched, whoever else requires it.
+    for task in sorted(tasks, key=lambda task: not task.existing):
         if task.protocol == "icmp" or task.denied or task.is_name:
             continue
         place = (task.protocol, task.address)
@@ -83,11 +95,12 @@ def spots(tasks: Iterable[Task]) -> list[Spot]:
             # different packets, the listener knows the first one's, and both send that.
             known = taken.get(place, ())
             free = port_sets.subtract(ports, known)
-            found.setdefault((*place, packet.name), (packet, []))[1].extend(free)
+            key = (*place, packet.name, task.existing)
+            found.setdefault(key, (packet, []))[1].extend(free)
             taken[place] = port_sets.normalise((*known, *free))
     return [
-        Spot(protocol, address, packet, port_sets.normalise(ranges))
-        for (protocol, address, _), (packet, ranges) in found.items()
+        Spot(protocol, address, packet, port_sets.normalise(ranges), existing)
+        for (protocol, address, _, existing), (packet, ranges) in found.items()
         if ranges or "/" in protocol
     ]
 
@@ -181,7 +194,9 @@ def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
     up = port_sets.normalise(block.up)
     for held in block.held:
         ports = ((held.first, held.last),) if held.first else ()
-        yield ports, Listener("loopback" if held.loopback else "live", _name_owner(held))
+        names = tuple(dict.fromkeys(name for name in (held.program, held.process) if name))
+        state: Literal["loopback", "live"] = "loopback" if held.loopback else "live"
+        yield ports, Listener(state, _name_owner(held), processes=names)
     note = "the agent's own connection to its listener did not arrive"
     if undialled:
         yield undialled, Listener("ours", nat=block.nat, note=note)
@@ -212,6 +227,6 @@ def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Port
 
 def _name_owner(held: HeldPorts) -> str:
     """Name the holder of a port in a phrase: ``etcd (pid 812) on 127.0.0.1``."""
-    known = f"{held.process} (pid {held.pid})"
+    known = f"{held.process} (pid {held.pid})" if held.pid else held.process
     name = known if held.process else "a process that the agent may not see"
     return f"{name} on {held.bind}"

@@ -76,7 +76,7 @@ class Observation(FlowFacts):
         return replace(self, outcome=replace(self.outcome, **changes))
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
-        """Its ports that are among these (True), and the others (False), where there are any."""
+        """Split off the ports that are among these (True) from the others (False)."""
         among = port_sets.intersect(self.ports, ports)
         others = port_sets.subtract(self.ports, ports)
         for is_among, some in ((True, among), (False, others)):
@@ -130,8 +130,10 @@ class Prober:
             async with self._paced if part.paced else nullcontext():
                 reply = await agent.probe(order)
             reader = await self._make_reader(agent, part.protocol, part.task, reply)
-        except AgentError as error:
-            listener, words = part.listeners[0][1], (error.reason, str(error))
+            found = list(self._read_reply(part, number, reader, reply))
+        except Exception as error:
+            lost = error if isinstance(error, AgentError) else agent.lose(error)
+            listener, words = part.listeners[0][1], (lost.reason, str(lost))
             return [
                 Observation(
                     part.task,
@@ -143,7 +145,6 @@ class Prober:
                     untested=words,
                 )
             ]
-        found = list(self._read_reply(part, number, reader, reply))
         self.finished += found
         return found
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.templates import pack_nonce
-from netprobe.errors import AgentError
+from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener, Outcome, ServiceFinding
 from netprobe.model.stream import OpenedPipe, Pipe
@@ -70,10 +70,12 @@ class Proxied:
                 outcome, service = await talk.ask()
             except AgentError as error:
                 return replace(blank, untested=(error.reason, str(error)))
+            except Exception as error:
+                return replace(blank, untested=(FAULT, bug_words(error)))
         return replace(blank, outcome=outcome, service=service)
 
     async def _ask_nonce(self, talk: _Talk, protocol: Protocol, number: int) -> Outcome:
-        """Our own listener waits behind the proxy: it knows the nonces of this run."""
+        """Ask our own listener behind the proxy, which knows the nonces of this run."""
         template = protocol.template("tcp", talk.task.family)
         nonce = pack_nonce(number, talk.port, 1)
         async with talk.dial() as pipe:
@@ -99,7 +101,7 @@ class Proxied:
 
 
 async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
-    """So many bytes, or what came before the end."""
+    """Receive so many bytes, or what comes before the end."""
     data = b""
     while len(data) < length:
         event = await pipe.receive(NONCE_S)

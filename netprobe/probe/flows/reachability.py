@@ -35,8 +35,7 @@ class Answered:
     def note(
         self, source: str, address: str, outcome: Outcome, concluded: str | None = None
     ) -> None:
-        """Remember what this outcome, which is final, says of the address; ``concluded``: what a
-        check concluded of a "host unreachable" (``FlowFacts``)."""
+        """Remember what a final outcome, and what a check ``concluded``, say of the address."""
         pair = (source, address)
         if is_answer(outcome):
             self._answered.add(pair)
@@ -63,10 +62,7 @@ class Answered:
 
 
 def is_answer(outcome: Outcome) -> bool:
-    """Anything that was said, an ICMP error of the destination itself, a reset that is genuine.
-
-    Of a reset it must be known that nobody forged it: a firewall's says nothing of the host.
-    """
+    """Tell whether the address spoke: an answer, its ICMP error, a reset known to be unforged."""
     if outcome.answer is not None:
         return True
     if outcome.icmp is not None:

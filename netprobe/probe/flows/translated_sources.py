@@ -26,7 +26,7 @@ class Origins:
         self._tasks = tuple(tasks)
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
-        """Nonces of this source came to the task's address from these."""
+        """Note that nonces of this source came to the task's address from these."""
         self._senders.setdefault(task.pair, set()).update(senders)
 
     def is_of(self, task: Task, port: int, sender: str) -> bool | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Address, Host
 from netprobe.model.plan import Block, Flow, Plan
-from netprobe.model.ports import Ports
+from netprobe.model.ports import PortRange, Ports
 from netprobe.protocols.services import SERVICES
 
+UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
 Order = tuple[int, int, int]
-# source, address, protocol, probe, denied, server name, proxy
-TaskKey = tuple[str, str, str, str | None, bool, str | None, "Via | None"]
+# source, address, protocol, probe, denied, existing, server name, proxy
+TaskKey = tuple[str, str, str, str | None, bool, bool, str | None, "Via | None"]
 # matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
 Key = tuple[str, str, str, str, str, str]
 
@@ -65,14 +67,37 @@ class Want:
             return ports
         return port_sets.subtract(ports, self.kept[address]) or None
 
+    def untested(self, why: tuple[str, str], ports: Ports | None = None) -> Evidence:
+        """Make the evidence that nobody looked; ``ports`` None: at none of what is to be probed."""
+        address = self.flow.address.text
+        left = self.left(address) or () if ports is None else ports
+        return Evidence(self.flow, address, left, outcome=None, untested=why)
+
+    def with_untold(self, found: list[Evidence]) -> list[Evidence]:
+        """Give its evidence, and of the ports that nobody told of that they are not tested."""
+        if not found:
+            # Of a name all addresses may be kept; which it has is not in the plan.
+            all_kept = self.kept and self.flow.address.family is None
+            return [] if all_kept else [self.untested(UNTOLD)]
+        told: dict[str, list[PortRange]] = {}
+        for one in found:
+            told.setdefault(one.address, []).extend(one.ports)
+        rests = [
+            (address, port_sets.subtract(self.left(address) or (), port_sets.normalise(ranges)))
+            for address, ranges in told.items()
+        ]
+        untold = [replace(self.untested(UNTOLD, rest), address=a) for a, rest in rests if rest]
+        return [*found, *untold]
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """The same packets for one or more wants: source, address, protocol and what to send.
 
     ``ports`` is the union over the wants, empty where the protocol has none. ``denied`` tasks are
-    probed before any listener of ours is open. ``server_name`` is as in ``Want``; with ``via``
-    the address may be a name, which only the proxy can resolve.
+    probed before any listener of ours is open; for ``existing`` ones none is ever opened.
+    ``server_name`` is as in ``Want``; with ``via`` the address may be a name, which only the proxy
+    can resolve.
     """
 
     source: Host
@@ -85,6 +110,7 @@ class Task:
     wants: tuple[Want, ...] = field(compare=False)
     server_name: str | None = None
     via: Via | None = None
+    existing: bool = False
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -149,7 +175,7 @@ def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ..
         for address in addresses(want, resolved):
             key = (
                 want.flow.source.name, address, block.protocol, block.requirement.probe, denied,
-                want.server_name, want.via,
+                block.existing, want.server_name, want.via,
             )  # fmt: skip
             if want.left(address) is not None:
                 groups.setdefault(key, []).append(want)
@@ -173,10 +199,10 @@ def family_of(address: str) -> int:
 
 
 def _make_task(key: TaskKey, members: list[Want]) -> Task:
-    _, address, protocol, probe, denied, server_name, via = key
+    _, address, protocol, probe, denied, existing, server_name, via = key
     ports = port_sets.normalise(entry for want in members for entry in want.left(address) or ())
     source = members[0].flow.source
     return Task(
         source, address, family_of(address), protocol, probe, denied, ports, tuple(members),
-        server_name, via,
+        server_name, via, existing,
     )  # fmt: skip

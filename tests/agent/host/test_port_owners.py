@@ -31,12 +31,17 @@ def test_a_socket_is_found_by_its_address(address: str, proto: str, kind: int) -
         (entry,) = [entry for entry in read_table(proto) if entry.inode == inode]
         assert entry.address == address.replace("::ffff:", "")
         assert entry.port == sock.getsockname()[1]
-        assert owners({inode}) == {inode: (own_name(), os.getpid())}
+        assert owners({inode}) == {inode: (own_name(), own_program(), os.getpid())}
 
 
 def own_name() -> str:
     """The name of this process as /proc has it."""
     return Path("/proc/self/comm").read_text().strip()
+
+
+def own_program() -> str:
+    """The base name of this process's program file: the interpreter that the link leads to."""
+    return Path("/proc/self/exe").resolve().name
 
 
 def test_what_holds_a_port_for_an_address() -> None:

@@ -16,6 +16,7 @@ from netprobe.agent.wire.host_messages import (
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.orders import CloseOrder
+from netprobe.agent.wire.stream_messages import StreamInfo
 
 KNOWN = {**ORDERS, **ANSWERS}
 
@@ -79,6 +80,14 @@ def test_orders_and_answers_are_told_by_their_names() -> None:
         (b'["CloseOrder",1,2]', "CloseOrder needs 1 values"),
         (b'["CloseOrder",true]', "CloseOrder: id: expected a whole number"),
         (b'["CloseOrder",1.5]', "expected a whole number"),
+        (b'["CloseOrder",-1]', "id: expected a number from 0 to 2\\*\\*64 - 1, not -1"),
+        (b'["CloseOrder",18446744073709551616]', "id: expected a number from 0 to"),
+        (b'["CloseOrder",1%s]' % (b"0" * 400), "id: expected a number from 0 to"),
+        (b'["CloseOrder",1%s]' % (b"0" * 10_000), "CloseOrder|digits"),
+        (b'["RateOrder",-0.5]', "per_s: expected a number from 0 to"),
+        (b'["RateOrder",1e300]', "per_s: expected a number from 0 to"),
+        (b'["RateOrder",Infinity]', "per_s: expected a number from 0 to"),
+        (b'["CloseOrder",1' + b",[]" * 1_000_001 + b"]", "more than 1000000 values"),
         (b'["ResolveOrder",1,2]', "name: expected a text"),
         (b'["StartOrder","%",1,30]', "key: expected base64"),
         (b'["ProbeOrder",1]', "ProbeOrder needs 14 values"),
@@ -118,3 +127,19 @@ def test_a_frame_that_cannot_be_ends_the_reading() -> None:
 def test_a_message_is_a_short_list() -> None:
     """On the wire a message is its kind and its values; bytes are base64."""
     assert json.loads(encode_message(CloseOrder(7))) == ["CloseOrder", 7]
+
+
+def test_numbers_of_the_kernel_fit() -> None:
+    """Its largest count has 64 bits."""
+    assert decode_message(b'["CloseOrder",18446744073709551615]', ORDERS) == CloseOrder(2**64 - 1)
+
+
+def test_an_object_has_few_keys() -> None:
+    """TCP_INFO has a few dozen numbers; nobody fills the memory with others."""
+    for count, good in ((64, True), (65, False)):
+        info = StreamInfo(7, {str(number): number for number in range(count)})
+        if good:
+            assert decode_message(encode_message(info), ANSWERS) == info
+            continue
+        with pytest.raises(ValueError, match="tcp: expected an object"):
+            decode_message(encode_message(info), ANSWERS)

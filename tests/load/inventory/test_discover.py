@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -158,9 +159,34 @@ def test_loopback_of_one_machine() -> None:
     ],
 )
 def test_kind(name: str, text: str, ansible: bool) -> None:
-    """Ours is what says so or looks so; other YAML, INI and folders are for Ansible."""
-    assert is_ansible(write(name, text)) is ansible
-    assert is_ansible(".")
+    """Ours is what says so or looks so; other YAML and INI are for Ansible."""
+    assert is_ansible(write(name, text), text.encode()) is ansible
+
+
+@needs_ansible
+@pytest.mark.slow
+def test_ansible_folder_and_pipe() -> None:
+    """A folder is Ansible's; what comes out of a pipe is handed on to it."""
+    Path("folder").mkdir()
+    write("folder/hosts", INI)
+    reader, writer = os.pipe()
+    os.write(writer, INI.encode())
+    os.close(writer)
+    found = [load_inventory([path]) for path in ("folder", f"/dev/fd/{reader}")]
+    os.close(reader)
+
+    assert found[0].hosts == found[1].hosts
+
+
+def test_pipe_of_ours() -> None:
+    """An inventory may come out of a command: ``-i <(command)``."""
+    reader, writer = os.pipe()
+    os.write(writer, (HEAD + "hosts:\n" + host("b", "10.0.0.2")).encode())
+    os.close(writer)
+    inventory = load_inventory([f"/dev/fd/{reader}"])
+    os.close(reader)
+
+    assert [one.name for one in inventory.hosts] == ["b"]
 
 
 def test_missing_file() -> None:

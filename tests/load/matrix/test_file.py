@@ -328,3 +328,23 @@ def test_problems_of_several_files(tmp_path: Path) -> None:
         ("a.yaml", 21),
         ("b.yaml", 1),
     ]
+
+
+def test_what_exists_and_who_may_hold_a_port(tmp_path: Path) -> None:
+    """Roles and requirements say it; one process stands for a list of one."""
+    matrix = extending(
+        tmp_path,
+        """
+roles: {master: {existing: true}}
+override: {etcd: {existing: false, process: [etcd, k3s-server]}}
+requirements:
+  - {id: one, from: node, to: node, tcp: [1], process: sshd, existing: true}
+""",
+    )
+
+    found = by_id(matrix)
+    assert matrix.roles["master"] == Role("master", "A master.", ("node",), existing=True)
+    assert not matrix.roles["node"].existing
+    assert (found["etcd"].existing, found["etcd"].process) == (False, ("etcd", "k3s-server"))
+    assert (found["one"].existing, found["one"].process) == (True, ("sshd",))
+    assert (found["vxlan"].existing, found["vxlan"].process) == (None, ())

@@ -262,20 +262,23 @@ def test_no_permission(tmp_path: Path, unprivileged: None) -> None:
     if os.getuid() != 0:
         locked.touch(mode=0o000)
 
-    assert problem_of(locked).endswith(
-        "no permission to read it, expected a file that you may read"
-    )
+    assert problem_of(locked).endswith("no permission to read it, expected a YAML file")
 
 
 def test_odd_names(tmp_path: Path) -> None:
     """Names that no file can have are problems like others."""
-    assert "cannot be read" in problem_of(Path("a\0b.yaml"))
+    assert "no file can have this name" in problem_of(Path("a\0b.yaml"))
     assert "cannot be read" in problem_of(tmp_path / ("x" * 5000 + ".yaml"))
 
 
-def test_endless_file() -> None:
-    """A device that never ends is not read forever."""
-    assert problem_of(Path("/dev/zero")).endswith("larger than 16 MiB, expected a file of text")
+def test_too_much(tmp_path: Path) -> None:
+    """A file of too many bytes, or of more values than memory should hold, is not read."""
+    path = tmp_path / "f.yaml"
+    path.write_text("a: " + "b" * 16 * 1024 * 1024)
+    assert problem_of(path).endswith("larger than 16 MiB, expected a YAML file")
+    path.write_text("a:\n" + "  - b\n" * 260_000)
+    words = "more than 250,000 values stand before this, expected fewer"
+    assert problem_of(path) == f"{path}:249999:5: {words}"
 
 
 def test_head_stops_early(tmp_path: Path) -> None:

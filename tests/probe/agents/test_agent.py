@@ -41,7 +41,7 @@ from netprobe.agent.wire.orders import (
     TemplatesOrder,
     WalkOrder,
 )
-from netprobe.agent.wire.parts import ProbeBlock
+from netprobe.agent.wire.parts import ProbeBlock, WalkHop
 from netprobe.errors import AgentError
 from netprobe.probe.agents import agent as agent_module
 from netprobe.probe.agents.agent import Agent
@@ -142,11 +142,61 @@ async def test_the_outcomes_of_an_order_are_joined() -> None:
     assert found.own_port == 40000
 
 
-async def test_an_order_without_outcomes_is_an_empty_reply() -> None:
-    """A cancelled one may have none."""
-    bench = Bench({ProbeOrder: lambda order: ProbeReply([])})
+async def test_an_order_that_ends_without_all_outcomes_loses_the_agent() -> None:
+    """What was asked and not told is known to nobody, and no number of outcomes is enough."""
+    row = reply(order(), OPEN).rows[0]
+    for rows in ([], [row._replace(last=5)]):
+        bench = Bench({ProbeOrder: lambda order, rows=rows: ProbeReply(rows)})
 
-    assert await bench.agent.probe(order()) == ProbeReply([])
+        with pytest.raises(AgentError, match="it sent Done: before the outcome of port"):
+            await bench.agent.probe(order())
+        assert bench.agent.refused is not None
+
+
+async def test_an_echo_order_that_ends_without_all_outcomes_loses_the_agent() -> None:
+    """Everybody who waits for an outcome of the batch learns it."""
+    bench = Bench({EchoOrder: lambda order: ProbeReply([])})
+    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None) for n in (2, 3)]
+
+    found = await asyncio.gather(
+        *(bench.agent.probe(one) for one in orders), return_exceptions=True
+    )
+
+    assert [isinstance(one, AgentError) for one in found] == [True, True]
+    assert "before the outcome of destination 1 and 1 more" in str(found[0])
+
+
+async def test_an_answer_that_breaks_a_rule_loses_the_agent() -> None:
+    """At once, and nothing that it said is believed from then on."""
+    bench = Bench({WalkOrder: lambda order: Walked(order.id, [], True, None)})
+    assert bench.agent.refused is None
+
+    with pytest.raises(AgentError, match="it sent Walked: a walk that arrived without a hop"):
+        await bench.agent.walk("udp", "10.0.0.2", 5, None, 16)
+
+    assert not bench.agent.alive
+    assert "a walk that arrived" in str(bench.agent.refused)
+
+
+async def test_an_agent_is_lost_whose_answer_nobody_can_work_on() -> None:
+    """The words name the exception, and call it a bug of ours."""
+    bench = Bench()
+
+    error = bench.agent.lose(IndexError("list index out of range"))
+
+    assert error.reason == "agent-lost"
+    assert "IndexError: list index out of range; a bug in netprobe" in str(error)
+    assert bench.agent.refused is error
+    bench.agent.link = None
+    assert bench.agent.lose(IndexError("again")).reason == "agent-lost"
+
+
+async def test_an_agent_that_is_lost_by_itself_is_still_believed() -> None:
+    """What it told before its host went down stands."""
+    bench = Bench()
+    bench.link.lose()
+
+    assert bench.agent.refused is None
 
 
 async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +219,7 @@ CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
         (
             lambda agent: agent.walk("udp", "10.0.0.2", 5, None, 16, 3),
             WalkOrder(0, "udp", "10.0.0.2", 5, None, 16, 3),
-            Walked(1, [], True, None),
+            Walked(1, [WalkHop(1, "10.0.0.2")], True, None),
         ),
         (
             lambda agent: agent.return_path("10.0.0.2", "10.0.0.1"),
@@ -363,6 +413,7 @@ async def test_captures_need_raw_sockets(net_raw: bool) -> None:
     [
         ("5.8.0", True), ("5.10.0-26-amd64", True), ("6.1", True), ("10.0.1", True),
         ("5.7.19", False), ("4.18.0-553.el8", False), ("3.10.0", False), ("", False), ("x", False),
+        ("9" * 5000 + ".1", False),
     ],
 )  # fmt: skip
 async def test_which_kernels_hear_icmp_errors_of_tcp(kernel: str, hears: bool) -> None:

@@ -70,7 +70,7 @@ def test_every_answer_word_of_the_wire(word: str, answer: str) -> None:
 
 
 def test_an_unknown_word_is_an_error() -> None:
-    """The wire has a version: nobody may guess."""
+    """The wire has a version: nobody may guess, and the rules keep such words out."""
     with pytest.raises(KeyError):
         read(kind(answer="new-word"))
 

@@ -105,6 +105,20 @@ async def test_a_lost_agent_is_told_to_all_whom_it_had_not_answered() -> None:
     assert [isinstance(one, AgentError) for one in found] == [True, True, False]
 
 
+async def test_whatever_goes_wrong_is_told_to_all_who_wait() -> None:
+    """An exception that nobody foresaw too: nobody waits for ever, and nothing is called told."""
+
+    async def stream(order: EchoOrder, answer: type[EchoOutcomes]) -> AsyncIterator[EchoOutcomes]:
+        if len(order.dsts) > 1:
+            yield answer(order.id, [], [EchoRun(1, 1, 0, [7], 1)])
+
+    for count, expected in ((2, IndexError), (1, AgentError)):
+        echo = EchoBatches(stream)
+        orders = [order(f"10.0.0.{number}") for number in range(count)]
+        found = await asyncio.gather(*(echo.probe(one) for one in orders), return_exceptions=True)
+        assert [type(one) for one in found] == [expected] * count
+
+
 async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
     """Through the wire: every address of loopback is asked, and each has a round trip."""
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)

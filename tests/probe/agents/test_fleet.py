@@ -213,3 +213,24 @@ async def test_a_failed_sudo_is_the_cost() -> None:
 
     assert report.cost == ("sudo failed",)
     assert report.facts["sudo_failed"] is True
+
+
+async def test_a_start_that_fails_as_nobody_foresaw_is_that_hosts_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its report and its error name the exception; the others start."""
+
+    async def start(one: Host) -> AgentLink:
+        if one.name == "b":
+            raise UnicodeError("odd")
+        return FakeLink(one.name)
+
+    bench = Bench(monkeypatch, A, B)
+    start_by(monkeypatch, start)
+    fleet = await bench.start()
+
+    by_name = {report.name: report for report in bench.reports}
+    assert (by_name["a"].state, by_name["b"].state) == ("agent", "failed")
+    assert "UnicodeError: odd; a bug in netprobe" in by_name["b"].words
+    with pytest.raises(AgentError, match="UnicodeError"):
+        await fleet.agent(B).wait_ready()

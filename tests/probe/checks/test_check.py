@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 import pytest
@@ -219,3 +219,37 @@ async def test_groups_are_looked_at_side_by_side() -> None:
         found = await apply_check(Meeting(), [flow(), flow(source="c")], bare_scene())
 
     assert all(one.limited for one in found)
+
+
+def break_at(source: str) -> Look:
+    """A look that fails, as nobody foresaw, at what this source saw."""
+
+    def conclude(group: list[Observation]) -> list[Observation]:
+        if any(one.task.source.name == source for one in group):
+            raise KeyError("odd")
+        return note(group)
+
+    return conclude
+
+
+class OneGroup(Scripted):
+    """A check that looks at all flows of a destination at once."""
+
+    def group(self, seen: Observation) -> Hashable:
+        return None
+
+
+@pytest.mark.parametrize("vital", [False, True])
+async def test_a_look_that_fails_takes_only_its_source_along(vital: bool) -> None:
+    """What nobody foresaw is a flow that is not tested, and the words name check and exception."""
+    check = OneGroup(break_at("c"), vital=vital)
+    mine, other, odd = flow(port=1), flow(port=2), flow(source="c")
+
+    found = await apply_check(check, [mine, odd, other], bare_scene(FakeAgent(TARGET)))
+
+    assert sorted(one.task.source.name for one in found if one.limited) == ["a", "a"]
+    (broken,) = (one for one in found if not one.limited)
+    assert (broken.outcome, broken.ports) == (None, odd.ports)
+    reason, words = broken.untested or ("", "")
+    assert reason == "netprobe-fault"
+    assert words.startswith("the check scripted failed (KeyError: 'odd'; a bug in netprobe")

@@ -30,7 +30,9 @@ def refused(ports: Ports = ((2379, 2380),), **change: Any) -> Observation:
 
 
 def held(*ports: int, process: str = "etcd", pid: int = 8) -> ListeningBlock:
-    found = [HeldPorts(port, port, process, pid, "10.0.0.2", loopback=False) for port in ports]
+    found = [
+        HeldPorts(port, port, process, process, pid, "10.0.0.2", loopback=False) for port in ports
+    ]
     return listening_block(held=found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,12 +23,13 @@ from tests.probe.fakes import FakeAgent, listening_block
 PLAIN = protocol_for(None)
 OURS = Listener("ours")
 NOT_DIALLED = "the agent's own connection to its listener did not arrive"
+ETCD = ("etcd",)
 BESIDE = "the port is held on another address: etcd (pid 8) on 127.0.0.1"
 
 
 def held(first: int, last: int, **change: Any) -> HeldPorts:
     """Ports that etcd holds on the probed address."""
-    return HeldPorts(first, last, "etcd", 8, "10.0.0.2", loopback=False)._replace(**change)
+    return HeldPorts(first, last, "etcd", "etcd", 8, "10.0.0.2", loopback=False)._replace(**change)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +40,20 @@ def held(first: int, last: int, **change: Any) -> HeldPorts:
         ({"up": [(7, 9)], "nat": True}, [(((7, 9),), Listener("ours", nat=True))]),
         # An IP protocol has no ports.
         ({"up": [(0, 0)]}, [(((0, 0),), OURS)]),
-        ({"held": [held(0, 0)]}, [((), Listener("live", "etcd (pid 8) on 10.0.0.2"))]),
-        ({"held": [held(7, 9)]}, [(((7, 9),), Listener("live", "etcd (pid 8) on 10.0.0.2"))]),
         (
-            {"held": [held(7, 9, bind="127.0.0.1", loopback=True)]},
-            [(((7, 9),), Listener("loopback", "etcd (pid 8) on 127.0.0.1"))],
+            {"held": [held(0, 0)]},
+            [((), Listener("live", "etcd (pid 8) on 10.0.0.2", processes=ETCD))],
         ),
         (
-            {"held": [held(7, 9, process=None, pid=None)]},
+            {"held": [held(7, 9)]},
+            [(((7, 9),), Listener("live", "etcd (pid 8) on 10.0.0.2", processes=ETCD))],
+        ),
+        (
+            {"held": [held(7, 9, bind="127.0.0.1", loopback=True)]},
+            [(((7, 9),), Listener("loopback", "etcd (pid 8) on 127.0.0.1", processes=ETCD))],
+        ),
+        (
+            {"held": [held(7, 9, process=None, program=None, pid=None)]},
             [(((7, 9),), Listener("live", "a process that the agent may not see on 10.0.0.2"))],
         ),
         (
@@ -247,3 +255,24 @@ async def test_a_round_of_a_lost_agent_is_closed_already() -> None:
     await round_.close()
     with pytest.raises(AgentError):
         await round_.open([spot("tcp", (5, 6))])
+
+
+def test_what_exists_keeps_its_ports_whoever_else_wants_them() -> None:
+    """A listener of ours for another row would stand in for a dead service."""
+    mine = make_task("tcp", ((400, 500),))
+    theirs = replace(make_task("tcp", ((443, 443),)), existing=True)
+
+    assert [(one.existing, one.ports) for one in spots([mine, theirs])] == [
+        (True, ((443, 443),)),
+        (False, ((400, 442), (444, 500))),
+    ]
+
+
+def test_a_holder_has_the_names_of_its_program_and_of_the_kernel() -> None:
+    """Each once; the kernel itself has no process id."""
+    (script,) = states(listening_block(held=[held(7, 7, process="patroni", program="python3.11")]))
+    (kernel,) = states(listening_block(held=[held(7, 7, process="kernel", program=None, pid=None)]))
+
+    assert script[1].processes == ("python3.11", "patroni")
+    assert script[1].owner == "patroni (pid 8) on 10.0.0.2"
+    assert kernel[1].owner == "kernel on 10.0.0.2"

@@ -352,3 +352,22 @@ async def test_where_the_source_is_lost_its_flows_are_untested() -> None:
 
     assert found.outcome is None
     assert found.untested == ("agent-lost", "the agent of a was lost")
+
+
+async def test_a_talk_that_fails_as_nobody_foresaw_is_one_flow() -> None:
+    """Another port through the same proxy has its outcome."""
+
+    def respond(data: bytes) -> bytes:
+        if b":6444" in data:
+            raise LookupError("odd")
+        return b"HTTP/1.1 407 No\r\n\r\n"
+
+    found = await World(respond).probe(proxied(ports=((6443, 6444),)))
+
+    good, bad = sorted(found, key=lambda one: one.ports)
+    assert good.outcome is not None
+    assert good.outcome.refusal == 407
+    assert bad.outcome is None
+    assert bad.untested is not None
+    assert bad.untested[0] == "netprobe-fault"
+    assert bad.untested[1].startswith("LookupError: odd; a bug in netprobe")

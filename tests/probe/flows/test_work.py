@@ -6,14 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Plan
+from netprobe.model.ports import Ports
 from netprobe.plan.expand import make_plan
 from netprobe.probe.destination import restrict
 from netprobe.probe.flows.listeners import Spot, rounds, spots
-from netprobe.probe.flows.work import Work, join
+from netprobe.probe.flows.work import UNTOLD, Want, Work, join
 from netprobe.protocols import protocol_for
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
+from tests.probe.builders import NAMED, make_want
 
 
 def plan_of(*wanted: object, **extra: object) -> Plan:
@@ -128,3 +131,44 @@ def test_a_round_has_the_ports_that_it_listens_on() -> None:
     ]
 
     assert seen == [[("tcp", ((1, 60),)), ("icmp", ())], [("tcp", ((61, 100),))]]
+
+
+def untold(want: Want, found: list[Evidence]) -> list[tuple[str, Ports]]:
+    """Address and ports of what nobody told of."""
+    told = want.with_untold(found)
+    assert told[: len(found)] == found
+    rest = told[len(found) :]
+    assert {one.untested for one in rest} <= {UNTOLD}
+    return [(one.address, one.ports) for one in rest]
+
+
+def seen(want: Want, ports: Ports, address: str = "10.0.0.2") -> Evidence:
+    return Evidence(want.flow, address, ports, outcome=Outcome("connect", None))
+
+
+def test_what_nobody_told_of_is_not_tested() -> None:
+    """Every port that should be probed has evidence, whatever was told of the others."""
+    want = make_want("tcp", ((5, 9), (20, 20)))
+
+    assert untold(want, []) == [("10.0.0.2", ((5, 9), (20, 20)))]
+    assert untold(want, [seen(want, ((6, 7),))]) == [("10.0.0.2", ((5, 5), (8, 9), (20, 20)))]
+    assert untold(want, [seen(want, ((5, 9),)), seen(want, ((20, 20),))]) == []
+
+
+def test_a_protocol_without_ports_needs_one_result() -> None:
+    """There is nothing that could be missing from it."""
+    want = make_want("icmp", ())
+
+    assert untold(want, []) == [("10.0.0.2", ())]
+    assert untold(want, [seen(want, ())]) == []
+
+
+def test_what_an_earlier_run_told_is_not_missing() -> None:
+    """Only what is probed must be told of; of a name every address by itself."""
+    want = make_want("tcp", ((5, 9),), kept={"10.0.0.2": ((5, 8),)})
+    assert untold(want, []) == [("10.0.0.2", ((9, 9),))]
+    assert untold(want, [seen(want, ((9, 9),))]) == []
+
+    named = make_want("tcp", ((5, 9),), target=NAMED, kept={"10.0.0.2": ((5, 9),)})
+    assert untold(named, []) == []
+    assert untold(named, [seen(named, ((5, 6),), "10.0.0.3")]) == [("10.0.0.3", ((7, 9),))]

@@ -99,7 +99,7 @@ class DatagramEngine(OrderKeeper):
     def _start_flow(
         self, order: DatagramOrder, flow: PortLook, batch: YoungBatch, now: float
     ) -> bool:
-        """The first packet of a look; False where our own host has no room for more just now."""
+        """Send a look's first packet; False where our own host has no room for more just now."""
         port = flow[1]
         attempt = order.attempts.pop(port, 0) + 1
         pending = order.out[port] = PendingFlow(flow, attempt, batch, now)
@@ -160,7 +160,7 @@ class DatagramEngine(OrderKeeper):
         self._send_packet(order, flow)
 
     def _end_look(self, order: DatagramOrder, flow: PendingFlow) -> None:
-        """Nothing came in a look: ask again, or say so."""
+        """End a look that nothing answered: ask again, or report silence."""
         if flow.look < order.looks:
             self.forget_flow(order, flow)
             order.attempts[flow.port] = flow.attempt
@@ -179,7 +179,7 @@ class DatagramEngine(OrderKeeper):
             self._start_flows()
 
     def _read_channel(self, channel: Channel) -> None:
-        """Errors first: reading data would return them as errno, without saying whose they are."""
+        """Read errors first: reading data would give their errno without saying whose they are."""
         self._read_errors(channel)
         while channel.is_open:  # its order may end by what it hears
             try:

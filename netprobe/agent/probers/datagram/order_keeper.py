@@ -105,7 +105,7 @@ class OrderKeeper:
             order.channel = None
 
     def refuse_order(self, order: DatagramOrder, error: OSError) -> None:
-        """Nothing of this order can be asked: every flow has the same outcome."""
+        """Give every flow of an order that cannot be asked the same outcome."""
         what = kind("bind", self.open_failure(error))
         while not order.is_taken():
             for _, port, look in order.take(CHUNK):
@@ -127,7 +127,7 @@ class OrderKeeper:
         return True
 
     def resume(self) -> None:
-        """The agent's output has drained: new probes may start again."""
+        """Start new probes again: the agent's output has drained."""
         if self._scheduler.queue:
             self._pump.wake(0.0)
 
@@ -164,7 +164,7 @@ class OrderKeeper:
             self.finish_order(order)
 
     def forget_flow(self, order: DatagramOrder, flow: PendingFlow) -> None:
-        """A flow is no longer out."""
+        """Note that a flow is no longer out."""
         del order.out[flow.port]
         self._scheduler.window.answered(flow.batch)
 

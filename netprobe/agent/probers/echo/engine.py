@@ -81,7 +81,7 @@ class EchoEngine(DatagramEngine):
         return DatagramEngine.cancel(self, order_id)
 
     def resume(self) -> None:
-        """The agent's output has drained: new probes may start again."""
+        """Start new probes again: the agent's output has drained."""
         DatagramEngine.resume(self)
         self._program.resume()
 
@@ -104,7 +104,7 @@ class EchoEngine(DatagramEngine):
         channel.sock.sendto(packet, order.sockaddr_of(flow.port))
 
     def match_error(self, channel: Any, error: QueuedError) -> Optional[Matched]:
-        """The flow whose request is quoted; a raw socket hears the errors of every ping here."""
+        """Find the flow whose request is quoted; raw sockets hear the errors of every ping."""
         sequence = quoted_sequence(error.data)
         request = channel.find_request(sequence)
         if request is None or error.to != request.order.address_of(request.port):
@@ -115,7 +115,7 @@ class EchoEngine(DatagramEngine):
     def read_packet(
         self, channel: Any, data: bytes, ttl: Optional[int], sender: Tuple[Any, ...]
     ) -> None:
-        """A reply counts where it comes from whom was asked and carries what that request did."""
+        """Take a reply that comes from whom was asked and carries what that request did."""
         reply = read_echo_reply(channel.sock.family, channel.kind, data)
         request = None if reply is None else channel.find_request(reply[0])
         if reply is None or request is None:

@@ -54,7 +54,7 @@ class RunningEchoOrder(DatagramOrder):
         return pack_nonce(self.id, flow.port, flow.attempt) + token
 
     def _tokens_of(self, attempt: int) -> bytes:
-        """The tokens of all destinations: one hash costs far less than a keyed one for each."""
+        """Make the tokens of all destinations: one hash costs far less than one for each."""
         tokens = self._tokens.get(attempt)
         if tokens is None:
             seed = self.key + b"e" + _TOKEN_SEED.pack(self.id, attempt)

@@ -73,7 +73,7 @@ class EchoSockets:
         return channel
 
     def release(self, channel: EchoChannel) -> None:
-        """An order needs it no more."""
+        """Note that an order needs it no more."""
         channel.users -= 1
         if not channel.users:
             self._loop.call_later(IDLE_S, lambda: self._close_idle(channel))

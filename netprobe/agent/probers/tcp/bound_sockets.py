@@ -75,7 +75,7 @@ class BoundSockets:
         return sock.fileno() in self._fds
 
     def forget(self, sock: socket.socket) -> None:
-        """A socket is about to be closed; it need not be one of them."""
+        """Forget a socket that is about to be closed; it need not be one of them."""
         self._fds.discard(sock.fileno())
 
 

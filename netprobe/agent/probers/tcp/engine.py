@@ -83,7 +83,7 @@ class TcpEngine:
         return True
 
     def resume(self) -> None:
-        """The agent's output has drained: new probes may start again."""
+        """Start new probes again: the agent's output has drained."""
         if self._scheduler.queue:
             self._pump.wake(0.0)
 

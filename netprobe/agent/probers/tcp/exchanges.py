@@ -157,7 +157,7 @@ class TcpExchanges:
             self._report_exchange(exchange, SAID_NOTHING[how])
 
     def _end_failed(self, exchange: TcpExchange, number: Optional[int]) -> None:
-        """A reset, or an ICMP error on the open connection: a firewall that lets only SYNs pass."""
+        """End it by a reset or an ICMP error: a firewall lets only SYNs pass."""
         if is_transient(number):
             return
         if number in ENDED_AFTER_OPEN:

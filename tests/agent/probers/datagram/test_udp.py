@@ -13,11 +13,10 @@ from netprobe.agent.core import pump
 from netprobe.agent.probers.datagram import order_keeper
 from netprobe.agent.probers.datagram.udp import UdpEngine
 from netprobe.agent.wire.answers import Done
-from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, Pace
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
-from tests.agent.rig import HOST, Agent, Found, UdpResponder, closed_port, only, order
+from tests.agent.rig import HOST, Agent, Found, UdpResponder, closed_port, one, only, order
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -34,14 +33,6 @@ def engine(agent: Agent) -> Iterator[UdpEngine]:
     engine = UdpEngine(agent)
     yield engine
     engine.close()
-
-
-def one(agent: Agent, engine: UdpEngine, message: ProbeOrder) -> Found:
-    """Run one order of one port."""
-    engine.submit(message)
-    agent.wait(message.id)
-    (found,) = agent.outcomes(message.id).values()
-    return found
 
 
 @pytest.mark.parametrize("address", LOOPBACK)

@@ -12,10 +12,9 @@ import pytest
 from netprobe.agent.core.loop import READ
 from netprobe.agent.probers.tcp.engine import TcpEngine
 from netprobe.agent.wire.answers import Done, ProbeOutcomes
-from netprobe.agent.wire.orders import ProbeOrder
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import HOST, Agent, Found, TcpResponder, closed_port, only, order
+from tests.agent.rig import HOST, Agent, Found, TcpResponder, closed_port, one, only, order
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -32,14 +31,6 @@ def engine(agent: Agent) -> Iterator[TcpEngine]:
     engine = TcpEngine(agent)
     yield engine
     engine.close()
-
-
-def one(agent: Agent, engine: TcpEngine, message: ProbeOrder) -> Found:
-    """Run one order of one port."""
-    engine.submit(message)
-    agent.wait(message.id)
-    (found,) = agent.outcomes(message.id).values()
-    return found
 
 
 @pytest.mark.parametrize("address", LOOPBACK)

@@ -1,0 +1,89 @@
+"""What exists before the installation, for the demo: a DNS server, a time server and a registry.
+
+    python services.py 192.0.2.10
+
+They answer as little as such services may: DNS says REFUSED, NTP has no time, the registry (without
+TLS, which spares the demo a certificate) wants a token.
+"""
+
+from __future__ import annotations
+
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer, ThreadingUDPServer
+from threading import Thread
+
+DNS_PORT, NTP_PORT, REGISTRY_PORT = 53, 123, 443
+PLACES = (("udp", DNS_PORT), ("tcp", DNS_PORT), ("udp", NTP_PORT), ("tcp", REGISTRY_PORT))
+
+
+def _refuse(query: bytes) -> bytes:
+    """The query with the bits of an answer that says REFUSED."""
+    return query[:2] + bytes((query[2] | 0x80, 0x05)) + query[4:]
+
+
+class DnsDatagrams(BaseRequestHandler):
+    """DNS over UDP."""
+
+    def handle(self) -> None:
+        """Refuse one query."""
+        query, sock = self.request
+        if len(query) >= 12:
+            sock.sendto(_refuse(query), self.client_address)
+
+
+class DnsStreams(BaseRequestHandler):
+    """DNS over TCP: two bytes of length before each message."""
+
+    def handle(self) -> None:
+        """Refuse one query."""
+        message = self.request.recv(4096)
+        if len(message) >= 14:
+            self.request.sendall(message[:2] + _refuse(message[2:]))
+
+
+class Ntp(BaseRequestHandler):
+    """A time server that is not synchronised: no clock is set by it."""
+
+    def handle(self) -> None:
+        """Send the client's own timestamp back."""
+        request, sock = self.request
+        if len(request) >= 48:
+            head = bytes((3 << 6 | 4 << 3 | 4, 16)) + bytes(22)
+            sock.sendto(head + request[40:48] + bytes(16), self.client_address)
+
+
+class Registry(BaseHTTPRequestHandler):
+    """A container registry that knows nobody."""
+
+    def do_GET(self) -> None:
+        """Ask for a token."""
+        known = self.path == "/v2/"
+        self.send_response(401 if known else 404)
+        if known:
+            self.send_header("Docker-Distribution-Api-Version", "registry/2.0")
+            self.send_header("WWW-Authenticate", 'Bearer realm="https://auth.example.com/token"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the demo's own words are enough."""
+
+
+def serve(address: str) -> None:
+    """Answer on an address until the process is ended."""
+    servers = (
+        ThreadingUDPServer((address, DNS_PORT), DnsDatagrams),
+        ThreadingTCPServer((address, DNS_PORT), DnsStreams),
+        ThreadingUDPServer((address, NTP_PORT), Ntp),
+        ThreadingHTTPServer((address, REGISTRY_PORT), Registry),
+    )
+    threads = [Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,78 @@
+"""Whose port it is: what a process that holds a required port means before the installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+from netprobe.agent.wire.frames import PROCESS_NAME
+from netprobe.model.evidence import Evidence
+from netprobe.model.ports import text as ports_text
+
+# The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
+COMM_LENGTH = 15
+
+HolderWord = Literal[
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown"
+]  # fmt: skip
+
+
+def must_run(evidence: Evidence, live: bool) -> bool:
+    """Tell whether a service is supposed to run there already.
+
+    ``live`` says so of everything, the matrix of what exists before the installation.
+    """
+    return live or evidence.flow.block.existing
+
+
+def holder_word(evidence: Evidence, live: bool) -> HolderWord:
+    """Give the listener column of the tables.
+
+    Only before the installation somebody else's process is in the way, and only a process that
+    neither answers nor is listed as the row's service; a raw socket takes nothing from others.
+    """
+    listener = evidence.listener
+    if listener.state == "lost":
+        return "unknown"
+    if listener.state != "live" or evidence.flow.block.protocol not in ("tcp", "udp"):
+        return listener.state
+    if PROCESS_NAME in listener.processes:
+        return "other-run"
+    if must_run(evidence, live) or evidence.platform_runs:
+        return "live"
+    listed = evidence.flow.block.requirement.process
+    if _is_listed(listener.processes, listed):
+        return "live"
+    return "hidden" if listed and not listener.processes else "taken"
+
+
+# What ``check --hosts`` tells of a holder, by its word.
+_FACTS: Final[dict[HolderWord, str]] = {
+    "taken": "taken", "other-run": "other_run", "hidden": "doubtful", "loopback": "doubtful",
+}  # fmt: skip
+
+
+def say_held(flows: Iterable[Evidence]) -> dict[str, Any]:
+    """Judge the held ports of a host before anything is probed, as facts for its report.
+
+    ``held`` has a phrase for each port and holder; ``taken``, ``other_run`` and ``doubtful`` those
+    among them that are in the way, or may be. What does not decide a run is never in the way.
+    """
+    words: dict[str, set[HolderWord]] = {}
+    for one in flows:
+        block = one.flow.block
+        phrase = f"{block.protocol} {ports_text(one.ports)}: {one.listener.owner}"
+        decides = not block.requirement.optional and block.waiver is None
+        words.setdefault(phrase, set()).add(holder_word(one, live=False) if decides else "live")
+    facts: dict[str, list[str]] = {"held": [], "taken": [], "other_run": [], "doubtful": []}
+    for phrase, some in sorted(words.items()):
+        facts["held"].append(phrase)
+        for fact in {_FACTS[word] for word in some if word in _FACTS}:
+            facts[fact].append(phrase)
+    return facts
+
+
+def _is_listed(processes: Iterable[str], listed: Iterable[str]) -> bool:
+    """Tell whether the matrix lists a process, by its program file or by the kernel's word."""
+    names = {short for name in listed for short in (name, name[:COMM_LENGTH])}
+    return not names.isdisjoint(processes)

@@ -1,0 +1,22 @@
+"""Texts of others (hosts, ssh, Ansible, files) as lines that do nothing to a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# Whole escape sequences first: without their ESC the rest would stay as litter ("[31m").
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+)
+_SPACES = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+# Control characters, the marks that turn the reading direction round, and what UTF-8 cannot carry.
+_CONTROLS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+def clean(text: str) -> str:
+    """Make one line without control characters; what a host said may hold anything."""
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub("", _SPACES.sub(" ", _ESCAPES.sub("", text)))

@@ -1,0 +1,216 @@
+"""Holds an agent's answer against the order: the codec knows types, and this knows what they mean.
+
+An answer that breaks a rule is a ValueError with the words; who reads it loses that agent, because
+nothing else that it said can be trusted either.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from netprobe.agent.wire import replies
+from netprobe.agent.wire.answers import (
+    EchoOutcomes,
+    Listening,
+    ProbeOutcomes,
+    Seen,
+    StoryTold,
+    Walked,
+)
+from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
+from netprobe.agent.wire.host_messages import Resolved, Routed
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    HeldOrder,
+    ListenOrder,
+    ProbeOrder,
+    SeenOrder,
+    StoryOrder,
+    WalkOrder,
+)
+from netprobe.agent.wire.parts import EchoRun, ListenBlock, ListeningBlock, OutcomeKind, OutcomeRun
+from netprobe.model import ports as port_sets
+from netprobe.model.ports import MAX_PORT, PortRange, Ports
+from netprobe.probe.agents.decode import ANSWERS
+
+OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
+# What may come back for an echo request, and for anything else; None: nothing did.
+ECHOES: frozenset[str | None] = frozenset((None, replies.ECHO))
+WORDS: frozenset[str | None] = frozenset((None, replies.BYTES, *ANSWERS)) - {replies.ECHO}
+MOST_ARRIVED = 4096
+MOST_STRANGERS = 64
+MOST_ADDRESSES = 1024
+
+
+class OutcomeRules:
+    """The outcomes of one probe or echo order: every port or place is told of exactly once."""
+
+    def __init__(self, order: ProbeOrder | EchoOrder) -> None:
+        if isinstance(order, EchoOrder):
+            asked = [(1, len(order.dsts))]
+            self._place = "destination"
+        else:
+            asked = [entry for block in order.blocks for entry in block.ports]
+            self._place = "port"
+        self._answers = ECHOES if isinstance(order, EchoOrder) else WORDS
+        # What was not told of yet: sorted, disjoint ranges.
+        self._left = list(port_sets.normalise(asked)) or [(0, 0)]
+
+    def take(self, answer: ProbeOutcomes | EchoOutcomes) -> None:
+        """Check the next outcomes. Raises ValueError."""
+        _demand_that(bool(answer.runs), "outcomes of nothing")
+        for kind in answer.kinds:
+            _check_kind(kind, self._answers)
+        for run in answer.runs:
+            _demand_that(run.kind < len(answer.kinds), f"kind {run.kind} of {len(answer.kinds)}")
+            self._take_run(run)
+        if isinstance(answer, ProbeOutcomes):
+            _demand_that((answer.own_port or 0) <= MAX_PORT, f"a port {answer.own_port}")
+
+    def finish(self) -> None:
+        """Check that nothing is left where the order is done. Raises ValueError."""
+        if self._left:
+            more = port_sets.count(tuple(self._left)) - 1
+            rest = f" and {more} more" if more else ""
+            raise ValueError(f"before the outcome of {self._place} {self._left[0][0]}{rest}")
+
+    def _take_run(self, run: OutcomeRun | EchoRun) -> None:
+        first, last = run.first, run.last
+        at = bisect_right(self._left, (first, MAX_PORT)) - 1
+        begin, end = self._left[at] if at >= 0 else (0, -1)
+        if not begin <= first <= last <= end:
+            raise ValueError(f"{self._place} {first}-{last}, not asked or told before")
+        rest = ((begin, first - 1), (last + 1, end))
+        self._left[at : at + 1] = [one for one in rest if one[0] <= one[1]]
+        if isinstance(run, EchoRun):
+            count = last - first + 1
+            _demand_that(len(run.rtts_us) == count, f"{len(run.rtts_us)} round trips of {count}")
+
+
+def check_answer(order: Any, answer: Any) -> None:
+    """Check the answer of an order that has one. Raises ValueError."""
+    check = _CHECKS.get(type(answer))
+    if check is not None:
+        check(order, answer)
+
+
+def _demand_that(holds: bool, words: str) -> None:
+    if not holds:
+        raise ValueError(words)
+
+
+def _check_kind(kind: OutcomeKind, answers: frozenset[str | None]) -> None:
+    failure = kind.failure
+    known = failure is None or failure in FAILURES or failure.startswith(UNKNOWN_PREFIX)
+    _demand_that(known, f"a failure {failure!r:.40}")
+    _demand_that(kind.op in OPERATIONS, f"an operation {kind.op!r:.40}")
+    _demand_that(kind.answer in answers, f"an answer {kind.answer!r:.40}")
+    if kind.icmp is not None:
+        _check_addresses([kind.icmp.offender])
+
+
+def _check_addresses(addresses: Iterable[str | None]) -> None:
+    """Check that all are literal addresses, where there are any."""
+    for text in addresses:
+        if text is not None:
+            try:
+                ipaddress.ip_address(text)
+            except ValueError:
+                raise ValueError(f"an address {text!r:.40}") from None
+
+
+def _check_ranges(ranges: Sequence[PortRange], asked: Ports) -> Ports:
+    """Check that these ports are among those that were asked, and give them."""
+    for first, last in ranges:
+        _demand_that(first <= last, f"a range {first}-{last}")
+    told = port_sets.normalise(ranges)
+    _demand_that(port_sets.intersect(told, asked) == told, "ports that were not asked")
+    return told
+
+
+def _check_listening(order: ListenOrder | HeldOrder, answer: Listening) -> None:
+    found, asked = len(answer.blocks), len(order.blocks)
+    _demand_that(found == asked, f"{found} blocks of {asked}")
+    for block, told in zip(order.blocks, answer.blocks, strict=True):
+        _check_listening_block(block, told, bound=isinstance(order, ListenOrder))
+
+
+def _check_listening_block(block: ListenBlock, told: ListeningBlock, bound: bool) -> None:
+    # An IP protocol has no ports: bound it is 0, held it is its number.
+    asked = port_sets.normalise(block.ports)
+    if not block.ports:
+        asked = port_sets.normalise(((0, 0), (block.number or 0, block.number or 0)))
+    held = [(one.first, one.last) for one in told.held]
+    failed = [(one.first, one.last) for one in told.failed]
+    fates = _check_ranges([*told.up, *held, *told.denied, *failed, *told.skipped], asked)
+    _check_ranges([(one.first, one.last) for one in told.beside], asked)
+    _check_ranges(told.undialled, _check_ranges(told.up, asked))
+    if bound and block.ports:
+        untold = port_sets.subtract(asked, fates)
+        _demand_that(not untold, f"nothing of ports {port_sets.text(untold):.40}")
+
+
+def _check_seen(order: SeenOrder, answer: Seen) -> None:
+    _check_once([one.order for one in answer.orders], order.orders, "order")
+    for arrivals in answer.orders:
+        _check_ranges(arrivals.ports, ((0, MAX_PORT),))
+        _check_addresses(arrivals.senders)
+    _check_length(answer.half_open, MOST_ARRIVED)
+    _check_length(answer.strangers, MOST_STRANGERS)
+    _check_addresses(one.remote for one in answer.half_open)
+
+
+def _check_story(order: StoryOrder, answer: StoryTold) -> None:
+    asked = port_sets.normalise(order.ports or [(0, 0)])
+    left = asked
+    for run in answer.runs:
+        left = port_sets.subtract(left, _check_ranges(run.ports, left))
+    for error in answer.errors:
+        _check_ranges(error.ports, asked)
+    for moved in answer.translated:
+        _check_ranges(moved.ports, ((0, MAX_PORT),))
+        _check_addresses((moved.asker, moved.target))
+    _check_addresses(error.sender for error in answer.errors)
+    _check_length(answer.translated, MOST_ARRIVED)
+
+
+def _check_walked(order: WalkOrder, answer: Walked) -> None:
+    ttls = [hop.ttl for hop in answer.hops]
+    # Every hop up to the last: the walk's own numbers, in their order.
+    _demand_that(ttls == list(range(1, len(ttls) + 1)), "hops that are out of order")
+    _demand_that(len(ttls) <= order.max_ttl, f"{len(ttls)} hops of {order.max_ttl}")
+    _check_addresses(hop.address for hop in answer.hops)
+    ended = bool(answer.hops) and answer.hops[-1].address is not None
+    _demand_that(ended or not answer.reached, "a walk that arrived without a hop")
+
+
+def _check_resolved(_order: Any, answer: Resolved) -> None:
+    _check_length(answer.addresses, MOST_ADDRESSES)
+    _check_addresses(answer.addresses)
+    _check_once(answer.addresses, answer.addresses, "address")
+
+
+def _check_routed(_order: Any, answer: Routed) -> None:
+    _check_addresses((answer.source, answer.gateway))
+
+
+def _check_once(told: Sequence[Any], asked: Sequence[Any], what: str) -> None:
+    _demand_that(len(set(told)) == len(told), f"one {what} twice")
+    _demand_that(set(told) <= set(asked), f"another {what} than was asked")
+
+
+def _check_length(items: Sequence[Any], most: int) -> None:
+    _demand_that(len(items) <= most, f"{len(items)} items, more than {most}")
+
+
+_CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
+    Listening: _check_listening,
+    Seen: _check_seen,
+    StoryTold: _check_story,
+    Walked: _check_walked,
+    Resolved: _check_resolved,
+    Routed: _check_routed,
+}

@@ -1,0 +1,214 @@
+"""Who holds a required port before the installation, and services that must run already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.judge.findings import fold
+from netprobe.judge.holder import say_held
+from netprobe.model.evidence import Evidence, Listener, Outcome, ServiceFinding, Witness
+from netprobe.model.matrix import Waiver
+
+from .test_verdict import RESET, evidence, one
+
+OPENED = Outcome("connect", None, answer="unasked")
+ANSWERED = Outcome("answer", None, answer="unasked")
+QUIET = Outcome("answer", "no-answer", attempts=2)
+PYTHON = Listener("live", "python3 (pid 9) on 0.0.0.0", processes=("python3.11", "python3"))
+HIDDEN = Listener("live", "a process that the agent may not see on 0.0.0.0")
+OTHER_RUN = Listener(
+    "live", "netprobe-agent (pid 5) on 10.0.0.2", processes=("python3.11", "netprobe-agent")
+)
+LOOPBACK = Listener("loopback", "etcd (pid 8) on 127.0.0.1", processes=("etcd",))
+
+
+def row(some: Evidence, *, existing: bool = False, **keys: Any) -> Evidence:
+    """The same evidence of a row with these keys."""
+    block = some.flow.block
+    wanted = replace(block.requirement, **keys)
+    return replace(
+        some, flow=replace(some.flow, block=replace(block, requirement=wanted, existing=existing))
+    )
+
+
+def said(some: Evidence, **rules: bool) -> tuple[str, str, tuple[str, ...]]:
+    """What the cases compare."""
+    result = one(some, **rules)
+    return result.verdict, result.reason, result.where
+
+
+TAKEN = ("blocked", "port-taken", ("service",))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "protocol"),
+    [
+        (OPENED, "tcp"),
+        (replace(OPENED, answer="silent"), "tcp"),
+        (replace(OPENED, answer="other", said="not DNS"), "tcp"),
+        (replace(OPENED, answer="tunnel"), "tcp"),
+        (ANSWERED, "udp"),
+        (QUIET, "udp"),
+        (Outcome("send", None), "udp"),
+    ],
+)
+def test_a_port_that_somebody_else_holds_is_taken(outcome: Outcome, protocol: str) -> None:
+    """Whatever the holder answers or keeps quiet about: the platform cannot bind the port."""
+    result = one(evidence(outcome, protocol, listener=PYTHON))
+
+    assert (result.verdict, result.reason, result.where) == TAKEN
+    assert result.holder == PYTHON.owner
+    assert "python3 (pid 9) on 0.0.0.0" in result.because
+    assert result.decides
+
+
+@pytest.mark.parametrize("told", ["other", "tls", "plaintext"])
+def test_what_answered_instead_stands_in_the_sentence(told: Any) -> None:
+    """It may tell people which program it is, where the row's service was asked for."""
+    other = ServiceFinding(told, "HTTP 200 Jenkins")
+    some = row(evidence(OPENED, listener=PYTHON, service=other), probe="etcd")
+
+    assert said(some) == TAKEN
+    assert "HTTP 200 Jenkins" in one(some).because
+
+
+def test_the_service_of_the_row_has_not_taken_its_own_port() -> None:
+    """It is recognised by its answer, by its program file, or by the kernel's 15 characters."""
+    cut = replace(PYTHON, processes=("kube-controller",))
+
+    etcd = ServiceFinding("service", "etcd")
+    answer = evidence(OPENED, listener=PYTHON, service=etcd)
+    assert one(row(answer, probe="etcd")).proof == "service"
+    assert one(row(evidence(OPENED, listener=PYTHON), process=("python3.11",))).verdict == "pass"
+    assert one(row(evidence(OPENED, listener=PYTHON), process=("python3",))).verdict == "pass"
+    assert (
+        one(row(evidence(OPENED, listener=cut), process=("kube-controller-manager",))).verdict
+        == "pass"
+    )
+    assert said(row(evidence(OPENED, listener=PYTHON), process=("etcd",))) == TAKEN
+
+
+def test_where_the_platform_runs_or_everything_must_run_nothing_is_taken() -> None:
+    """A kubelet runs there, or --live, or a row that exists before the installation."""
+    some = evidence(OPENED, listener=PYTHON)
+
+    assert one(replace(some, platform_runs=True)).verdict == "pass"
+    assert one(some, live=True).verdict == "pass"
+    assert one(row(some, existing=True)).verdict == "pass"
+    assert said(some) == TAKEN
+
+
+def test_a_failing_path_is_told_before_its_port() -> None:
+    """A firewall in front of the holder needs mending, too, and its owner is another."""
+    silent = Outcome("connect", "no-answer", left_host=True, packets=6)
+    lost = evidence(QUIET, "udp", listener=PYTHON, witness=Witness(capture=False))
+
+    assert said(evidence(silent, listener=PYTHON))[:2] == ("blocked", "no-response")
+    assert said(lost) == ("blocked", "no-response", ("path",))
+    assert said(evidence(RESET, listener=PYTHON))[:2] == ("blocked", "reset")
+
+
+def test_a_denied_port_is_exposed_and_not_taken() -> None:
+    """It must not answer: nobody wants to bind it."""
+    assert said(evidence(OPENED, expect="denied", listener=PYTHON))[:2] == ("exposed", "syn-ack")
+
+
+def test_raw_sockets_take_nothing_from_others() -> None:
+    """Any number of processes may have one for the same IP protocol."""
+    result = one(evidence(Outcome("send", None), "ipproto/4", listener=PYTHON))
+
+    assert result.reason != "port-taken"
+
+
+def test_a_holder_that_cannot_be_seen_is_in_doubt_only_where_processes_are_listed() -> None:
+    """Without a list no process is the right one, whatever it is called."""
+    listed = row(evidence(OPENED, listener=HIDDEN), process=("sshd",))
+    quiet = row(evidence(QUIET, "udp", listener=HIDDEN), process=("kernel",))
+
+    assert said(listed) == ("inconclusive", "holder-hidden", ("service",))
+    assert said(quiet) == ("inconclusive", "holder-hidden", ("service",))
+    assert "become: sudo" in one(listed).because
+    assert said(evidence(OPENED, listener=HIDDEN)) == TAKEN
+
+
+@pytest.mark.parametrize(("outcome", "protocol"), [(OPENED, "tcp"), (QUIET, "udp")])
+def test_another_run_of_netprobe_is_named_as_such(outcome: Outcome, protocol: str) -> None:
+    """It says nothing of the port: nobody could look. Its finding says what to wait for."""
+    result = one(evidence(outcome, protocol, listener=OTHER_RUN))
+
+    assert (result.verdict, result.reason) == ("not-tested", "other-run")
+    assert "another netprobe run is active on b" in result.because
+    (finding,) = fold([result])
+    assert finding.title == f"another netprobe run is active on b: it holds {protocol} 6443"
+
+
+def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
+    """Two sources and two ports of one holder; another holder is a finding of its own."""
+    first = one(evidence(OPENED, listener=PYTHON))
+    second = replace(first, source="c", port=4222, end_port=4222)
+    other = replace(first, holder="nginx (pid 3) on 0.0.0.0", port=80, end_port=80)
+
+    found = fold([first, second, other])
+
+    assert [(one.kind, one.title) for one in found] == [
+        ("taken", "port taken: python3 (pid 9) on 0.0.0.0 holds tcp 4222, 6443 of b"),
+        ("taken", "port taken: nginx (pid 3) on 0.0.0.0 holds tcp 80 of b"),
+    ]
+    assert "Stop python3 (pid 9) on 0.0.0.0 on b" in found[0].advice
+
+
+@pytest.mark.parametrize(
+    ("outcome", "protocol"),
+    [
+        (RESET, "tcp"),
+        (replace(RESET, forged=False), "tcp"),
+    ],
+)
+def test_a_refusal_of_what_exists_is_a_missing_service(outcome: Outcome, protocol: str) -> None:
+    """Elsewhere it passes, because nothing needs to listen yet."""
+    some = evidence(outcome, protocol)
+    result = one(row(some, existing=True))
+
+    assert (result.verdict, result.reason, result.where) == (
+        "blocked", "nothing-listens", ("service",),
+    )  # fmt: skip
+    assert result.proof == "none"
+    assert "runs before the installation" in result.because
+    assert one(some).verdict == "pass"
+    (finding,) = fold([result])
+    assert finding.title == "nothing listens on tcp 6443 of b"
+
+
+def test_what_exists_on_loopback_only_is_missing_where_it_is_asked_for() -> None:
+    """A refused port that a process holds for its own host alone."""
+    some = evidence(RESET, listener=LOOPBACK)
+
+    assert said(row(some, existing=True)) == ("blocked", "nothing-listens", ("service",))
+    assert one(some).verdict == "inconclusive"
+
+
+def test_existing_changes_nothing_that_must_not_answer() -> None:
+    """A denied port of a role that exists is refused, as it must be."""
+    assert one(row(evidence(RESET, expect="denied"), existing=True)).verdict == "pass"
+
+
+def test_what_check_hosts_says_of_holders() -> None:
+    """Taken, another run's, and in doubt; optional and waived rows never decide."""
+    taken = evidence(None, listener=PYTHON)
+    block = taken.flow.block
+    waived = replace(taken, ports=((80, 80),), flow=replace(
+        taken.flow, block=replace(block, waiver=Waiver("etcd", "known"))))  # fmt: skip
+    optional = replace(row(taken, optional=True), ports=((81, 81),))
+    listed = replace(row(taken, process=("python3",)), ports=((22, 22),))
+    loopback = replace(taken, listener=LOOPBACK, ports=((2379, 2379),))
+    other = replace(taken, listener=OTHER_RUN, ports=((9, 9),))
+
+    facts = say_held([taken, taken, waived, optional, listed, loopback, other])
+
+    assert facts["taken"] == [f"tcp 6443: {PYTHON.owner}"]
+    assert facts["other_run"] == [f"tcp 9: {OTHER_RUN.owner}"]
+    assert facts["doubtful"] == [f"tcp 2379: {LOOPBACK.owner}"]
+    assert len(facts["held"]) == 6

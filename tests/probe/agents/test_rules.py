@@ -1,0 +1,297 @@
+"""What an agent may say: an answer to the order, of everything that was asked, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.agent.wire.answers import (
+    Captured,
+    EchoOutcomes,
+    Listening,
+    ProbeOutcomes,
+    Seen,
+    Walked,
+)
+from netprobe.agent.wire.host_messages import (
+    Resolved,
+    ResolveOrder,
+    RouteOrder,
+)
+from netprobe.agent.wire.orders import (
+    EchoOrder,
+    HeldOrder,
+    ListenOrder,
+    ProbeOrder,
+    SeenOrder,
+    StopCaptureOrder,
+    WalkOrder,
+)
+from netprobe.agent.wire.parts import (
+    CapturedProbe,
+    EchoRun,
+    FailedPorts,
+    HalfOpen,
+    HeldPorts,
+    ListenBlock,
+    OrderArrivals,
+    OutcomeRun,
+    ProbeBlock,
+    Stranger,
+    WalkHop,
+)
+from netprobe.model import ports as port_sets
+from netprobe.probe.agents.rules import OutcomeRules, check_answer
+from tests.probe.fakes import icmp, kind, listening_block, routed
+
+OPEN = kind(answer="unasked")
+ECHO = kind(op="answer", answer="echo")
+
+
+def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
+    return ProbeOrder(
+        7, proto, None, "10.0.0.2", None, [ProbeBlock(list(ports), "connect", 0)], None, 400, 1,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+    )  # fmt: skip
+
+
+def echo(count: int) -> EchoOrder:
+    return EchoOrder(7, [f"10.0.0.{n}" for n in range(count)], None, None, 400, 1, None)
+
+
+def run(first: int, last: int, of: int = 0) -> OutcomeRun:
+    return OutcomeRun(first, last, of, 1000, 1)
+
+
+def outcomes(*runs: OutcomeRun, what: Any = OPEN, own_port: int | None = None) -> ProbeOutcomes:
+    return ProbeOutcomes(7, [what], list(runs), own_port)
+
+
+def test_outcomes_come_in_any_order_and_in_many_messages() -> None:
+    """Ports of neighbouring ranges may be one run; the end is right once all are told."""
+    rules = OutcomeRules(probe((5, 9), (10, 12), (20, 20)))
+    for one in (run(20, 20), run(8, 11), run(5, 6), run(12, 12), run(7, 7)):
+        rules.take(outcomes(one))
+    rules.finish()
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 5)), min_size=1), st.data())
+def test_every_port_is_told_once(spans: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Whatever was asked, in whatever order: the last port makes the end right."""
+    asked = port_sets.normalise((first, first + more) for first, more in spans)
+    rules = OutcomeRules(probe(*asked))
+    ports = data.draw(st.permutations(list(port_sets.each(asked))))
+    for told in ports:
+        with pytest.raises(ValueError, match="before the outcome of port"):
+            rules.finish()
+        rules.take(outcomes(run(told, told)))
+        with pytest.raises(ValueError, match="not asked or told before"):
+            rules.take(outcomes(run(told, told)))
+    rules.finish()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (outcomes(), "outcomes of nothing"),
+        (outcomes(run(4, 5)), "port 4-5, not asked or told before"),
+        (outcomes(run(9, 10)), "port 9-10"),
+        (outcomes(run(6, 5)), "port 6-5"),
+        (outcomes(run(0, 0)), "port 0-0"),
+        (outcomes(run(8, 20)), "port 8-20"),
+        (outcomes(run(5, 5), run(5, 5)), "port 5-5, not asked or told before"),
+        (outcomes(run(2**60, 2**60)), "port 11529"),
+        (outcomes(run(5, 9, of=1)), "kind 1 of 1"),
+        (outcomes(run(5, 9, of=99)), "kind 99 of 1"),
+        (outcomes(run(5, 9), what=kind(answer="new-word")), "an answer 'new-word'"),
+        (outcomes(run(5, 9), what=ECHO), "an answer 'echo'"),
+        (outcomes(run(5, 9), what=kind(failure="new")), "a failure 'new'"),
+        (outcomes(run(5, 9), what=kind(op="dance")), "an operation 'dance'"),
+        (outcomes(run(5, 9), what=kind(icmp=icmp(3, 1, "not an address"))), "an address 'not an"),
+        (outcomes(run(5, 9), own_port=65536), "a port 65536"),
+    ],
+)  # fmt: skip
+def test_outcomes_that_break_a_rule(answer: ProbeOutcomes, words: str) -> None:
+    """Each at once, not at the end of the order."""
+    with pytest.raises(ValueError, match=words):
+        OutcomeRules(probe((5, 9), (20, 25))).take(answer)
+
+
+@pytest.mark.parametrize("failure", ["refused", "no-answer", "unknown-EXFULL", None])
+def test_failures_that_the_wire_has(failure: str | None) -> None:
+    """Those that an agent has no name for keep the errno's own."""
+    OutcomeRules(probe((5, 9))).take(outcomes(run(5, 9), what=kind(failure=failure)))
+
+
+def test_a_protocol_without_ports_has_one_outcome() -> None:
+    """The wire says 0 to 0."""
+    rules = OutcomeRules(probe(proto="ipproto"))
+    with pytest.raises(ValueError, match="before the outcome of port 0"):
+        rules.finish()
+    rules.take(outcomes(run(0, 0)))
+    rules.finish()
+
+
+def test_every_destination_of_an_echo_order_is_told_once() -> None:
+    """By their places from 1; each has its own round trip."""
+    rules = OutcomeRules(echo(3))
+    rules.take(EchoOutcomes(7, [ECHO], [EchoRun(2, 3, 0, [5, None], 1)]))
+    with pytest.raises(ValueError, match=r"before the outcome of destination 1$"):
+        rules.finish()
+    rules.take(EchoOutcomes(7, [kind(failure="no-answer")], [EchoRun(1, 1, 0, [None], 1)]))
+    rules.finish()
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (EchoRun(0, 0, 0, [1], 1), "destination 0-0"),
+        (EchoRun(1, 4, 0, [1] * 4, 1), "destination 1-4"),
+        (EchoRun(1, 3, 0, [1], 1), "1 round trips of 3"),
+        (EchoRun(1, 3, 2, [1] * 3, 1), "kind 2 of 1"),
+    ],
+)
+def test_echo_outcomes_that_break_a_rule(found: EchoRun, words: str) -> None:
+    """Places are those of the order."""
+    with pytest.raises(ValueError, match=words):
+        OutcomeRules(echo(3)).take(EchoOutcomes(7, [ECHO], [found]))
+
+
+def test_only_echo_replies_answer_an_echo_request() -> None:
+    """Nothing else is a pass."""
+    answer = EchoOutcomes(7, [OPEN], [EchoRun(1, 1, 0, [1], 1)])
+    with pytest.raises(ValueError, match="an answer 'unasked'"):
+        OutcomeRules(echo(1)).take(answer)
+
+
+BLOCK = ListenBlock("tcp", "10.0.0.2", [(5, 9), (20, 20)], None, 1)
+RAW = ListenBlock("ipproto", "10.0.0.2", [], 4, 1)
+LISTEN = ListenOrder(7, [BLOCK])
+UP = listening_block(up=[(5, 9), (20, 20)])
+
+
+def held(first: int, last: int) -> HeldPorts:
+    return HeldPorts(first, last, "sshd", "sshd", 12, "0.0.0.0", loopback=False)
+
+
+@pytest.mark.parametrize(
+    ("order", "blocks"),
+    [
+        (LISTEN, [UP]),
+        (LISTEN, [UP._replace(undialled=[(6, 6)], beside=[held(20, 20)], nat=True)]),
+        (
+            LISTEN,
+            [
+                listening_block(
+                    up=[(5, 5)], held=[held(6, 7)], denied=[(8, 8)], skipped=[(20, 20)],
+                    failed=[FailedPorts(9, 9, "address-not-available")],
+                )
+            ],
+        ),
+        (ListenOrder(7, [RAW]), [listening_block(up=[(0, 0)])]),
+        (HeldOrder(7, [BLOCK]), [listening_block(held=[held(6, 7)])]),
+        (HeldOrder(7, [BLOCK]), [listening_block()]),
+        (HeldOrder(7, [RAW]), [listening_block(held=[held(4, 4)])]),
+    ],
+)  # fmt: skip
+def test_rounds_that_keep_the_rules(order: ListenOrder | HeldOrder, blocks: Any) -> None:
+    """Each port that should be bound has one fate; of those that are looked at some are held."""
+    check_answer(order, Listening(7, blocks))
+
+
+@pytest.mark.parametrize(
+    ("order", "blocks", "words"),
+    [
+        (LISTEN, [], "0 blocks of 1"),
+        (LISTEN, [UP, UP], "2 blocks of 1"),
+        (LISTEN, [listening_block()], "nothing of ports 5-9, 20"),
+        (LISTEN, [listening_block(up=[(5, 9)])], "nothing of ports 20"),
+        (LISTEN, [UP._replace(up=[(5, 10), (20, 20)])], "ports that were not asked"),
+        (LISTEN, [UP._replace(up=[(9, 5), (20, 20)])], "a range 9-5"),
+        (LISTEN, [UP._replace(undialled=[(20, 21)])], "ports that were not asked"),
+        (LISTEN, [UP._replace(beside=[held(1, 1)])], "ports that were not asked"),
+        (HeldOrder(7, [BLOCK]), [listening_block(held=[held(1, 1)])], "ports that were not asked"),
+        (HeldOrder(7, [RAW]), [listening_block(held=[held(5, 5)])], "ports that were not asked"),
+    ],
+)
+def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
+    """A port of which nothing is said would count as closed, where a refusal is no harm."""
+    with pytest.raises(ValueError, match=words):
+        check_answer(order, Listening(7, blocks))
+
+
+SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [])
+HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
+WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
+HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
+
+
+@pytest.mark.parametrize(
+    ("order", "answer", "words"),
+    [
+        (SeenOrder(7, 1, [3, 4]), SEEN, None),
+        (SeenOrder(7, 1, [4]), SEEN, "another order than was asked"),
+        (SeenOrder(7, 1, [3]), SEEN._replace(orders=SEEN.orders * 2), "one order twice"),
+        (
+            SeenOrder(7, 1, [3]),
+            SEEN._replace(orders=[OrderArrivals(3, [(9, 5)], [], None)]),
+            "a range 9-5",
+        ),
+        (
+            SeenOrder(7, 1, [3]),
+            SEEN._replace(orders=[OrderArrivals(3, [(5, 9)], ["me"], None)]),
+            "an address 'me'",
+        ),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4096, [Stranger(5, "x")] * 64), None),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4097, []), "4097 items"),
+        (SeenOrder(7, 1, []), Seen(7, [], [], [Stranger(5, "x")] * 65), "65 items"),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN._replace(remote="")], []), "an address ''"),
+        (WALK, Walked(7, HOPS, True, None), None),
+        (WALK, Walked(7, [], False, "no-permission"), None),
+        (WALK, Walked(7, [], True, None), "arrived without a hop"),
+        (WALK, Walked(7, HOPS[:2], True, None), "arrived without a hop"),
+        (WALK, Walked(7, HOPS[::-1], True, None), "out of order"),
+        (WALK, Walked(7, HOPS + HOPS, True, None), "out of order"),
+        (WALK._replace(max_ttl=2), Walked(7, HOPS, True, None), "3 hops of 2"),
+        (WALK, Walked(7, [WalkHop(1, "there")], False, None), "an address 'there'"),
+        (ResolveOrder(7, "x"), Resolved(7, ["10.0.0.1", "fd00::1"], None, ""), None),
+        (ResolveOrder(7, "x"), Resolved(7, ["10.0.0.1"] * 2, None, ""), "one address twice"),
+        (ResolveOrder(7, "x"), Resolved(7, ["x"], None, ""), "an address 'x'"),
+        (
+            ResolveOrder(7, "x"),
+            Resolved(7, [f"10.0.{n // 256}.{n % 256}" for n in range(1025)], None, ""),
+            "1025 items",
+        ),
+        (RouteOrder(7, "10.0.0.2", None), routed()(RouteOrder(7, "", None)), None),
+        (
+            RouteOrder(7, "10.0.0.2", None),
+            routed(gateway="eth0")(RouteOrder(7, "", None)),
+            "an address 'eth0'",
+        ),
+        (
+            StopCaptureOrder(7),
+            Captured(7, None, [CapturedProbe("10.0.0.1", 1, 2, 3, None, [])] * 4096, False),
+            None,
+        ),
+        (
+            StopCaptureOrder(7),
+            Captured(7, None, [CapturedProbe("10.0.0.1", 1, 2, 3, None, [])] * 4097, False),
+            "4097 items",
+        ),
+        (
+            StopCaptureOrder(7),
+            Captured(7, None, [CapturedProbe("?", 1, 2, 3, None, [])], False),
+            r"an address '\?'",
+        ),
+    ],
+)  # fmt: skip
+def test_answers_of_one_order(order: Any, answer: Any, words: str | None) -> None:
+    """What keeps the rules passes; what does not says which."""
+    if words is None:
+        check_answer(order, answer)
+        return
+    with pytest.raises(ValueError, match=words):
+        check_answer(order, answer)

@@ -1,0 +1,53 @@
+"""``matrix show``: what exists before the installation, and who may hold a port."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from netprobe.load.matrix.chosen_settings import choose
+from netprobe.load.matrix.file import load_matrices
+from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix
+from netprobe.report.matrix_report import write_matrix_text, write_matrix_yaml
+
+SITE = """\
+schema: netprobe.matrix/1
+extends: deckhouse-nodes
+override:
+  ntp: {existing: false}
+  kubelet: {existing: true, process: [kubelet, k3s]}
+"""
+
+
+def chosen(path: Path, text: str) -> ChosenMatrix:
+    """The matrix of a file, with its own settings."""
+    path.write_text(text)
+    ((one,), _) = choose(load_matrices([str(path)]), Inventory(()), ())
+    return one
+
+
+def test_the_file_that_is_written_says_the_same(tmp_path: Path) -> None:
+    """Also where a requirement overrules its role with false."""
+    site = chosen(tmp_path / "site.yaml", SITE)
+    stream = io.StringIO()
+    write_matrix_yaml(site, stream)
+
+    again = chosen(tmp_path / "again.yaml", stream.getvalue())
+
+    assert again.matrix.requirements == site.matrix.requirements
+    assert again.matrix.roles == site.matrix.roles
+    told = {one.id: one.existing for one in again.matrix.requirements}
+    assert (told["ntp"], told["kubelet"], told["etcd"]) == (False, True, None)
+
+
+def test_people_read_it_beside_roles_and_requirements(tmp_path: Path) -> None:
+    """A role, both ways to overrule it, and the programs."""
+    stream = io.StringIO()
+    write_matrix_text(chosen(tmp_path / "site.yaml", SITE), lambda _: None, stream)
+
+    text = stream.getvalue()
+    assert "external-dns (runs before the installation): A DNS server" in text
+    assert "ntp (need not run before the installation)" in text
+    assert "kubelet (runs before the installation)" in text
+    assert "process   kubelet, k3s" in text

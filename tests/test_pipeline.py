@@ -1,0 +1,66 @@
+"""The stages in a row: evidence in, results out, none missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netprobe.judge.verdict import Rules
+from netprobe.model.evidence import Evidence, Listener, Outcome
+from netprobe.model.plan import Plan
+from netprobe.model.result import HostReport, Result
+from netprobe.pipeline import PlanRun
+from netprobe.probe.flows.work import Want
+from tests.probe.builders import make_want
+
+OPEN = Outcome("answer", None, answer="nonce", answered_by="b")
+
+
+class Notes:
+    """A sink and events that keep what they are told."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+
+    def add(self, result: Result) -> None:
+        self.results.append(result)
+
+    def host(self, report: HostReport) -> None:
+        """Nobody looks."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Nobody looks."""
+
+
+def results_of(want: Want, *found: Evidence) -> list[tuple[str, str, int | None, int | None]]:
+    """Verdict, reason and ports of what becomes of some evidence."""
+    notes = Notes()
+    run = PlanRun(Plan((), (want.flow.block,)), Rules(), notes, notes, {})
+    run._emit_all(want, list(found))
+    return [(one.verdict, one.reason, one.port, one.end_port) for one in notes.results]
+
+
+def evidence(want: Want, *ports: tuple[int, int], outcome: Outcome = OPEN) -> Evidence:
+    ours = Listener("ours")
+    return Evidence(want.flow, "10.0.0.2", tuple(ports), outcome=outcome, listener=ours)
+
+
+def test_a_flow_without_evidence_is_not_tested() -> None:
+    """All of it, or the ports that are missing; so no summary can be a pass."""
+    want = make_want("tcp", ((5, 9),))
+
+    assert results_of(want) == [("not-tested", "no-result", 5, 9)]
+    assert results_of(want, evidence(want, (5, 7))) == [
+        ("pass", "nonce-answer", 5, 7), ("not-tested", "no-result", 8, 9),
+    ]  # fmt: skip
+
+
+def test_evidence_that_cannot_be_judged_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception is named in the result, and other evidence has its own."""
+    want = make_want("tcp", ((5, 9),))
+    odd = replace(OPEN, answer="no-such-word")  # type: ignore[arg-type]  # an odd value
+
+    found = results_of(want, evidence(want, (5, 7)), evidence(want, (8, 9), outcome=odd))
+
+    assert found == [("pass", "nonce-answer", 5, 7), ("not-tested", "netprobe-fault", 8, 9)]
