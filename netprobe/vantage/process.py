@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
 LAST_LINES = 4
-KILL_WAIT_S = 1.0
+KILL_WAIT_S = 0.5
 
 # The password of --ask-become-pass may sit in our environment, and ssh can be told to send it on.
 SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
@@ -78,6 +78,11 @@ class AgentProcess:
         status = self._process.returncode
         return -signal.SIGKILL if status is None else status
 
+    def abort_input(self) -> None:
+        """Close its stdin without what it has not read yet; harmless where it is closed."""
+        if not self.stdin.transport.is_closing():
+            self.stdin.transport.abort()
+
     async def end(self, patience_s: float) -> None:
         """Close its stdin, wait, then terminate, then kill its group; leaves no zombie."""
         self.stdin.close()
@@ -93,9 +98,21 @@ class AgentProcess:
             raise
         finally:
             self._drain.cancel()
-            # asyncio closes the pipes by itself only where all that came through them was read.
-            with contextlib.suppress(PermissionError):
-                self._process._transport.close()  # type: ignore[attr-defined]
+            self._close_pipes()
+
+    def kill(self) -> None:
+        """Kill its group and close its pipes at once; harmless where it is gone."""
+        self.signal(signal.SIGKILL)
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        """Close its pipes, whoever still holds the other ends.
+
+        asyncio closes them by itself only where all that came through them was read, and a child
+        of its own may be stopped, or live on, and hold them for ever.
+        """
+        with contextlib.suppress(PermissionError):
+            self._process._transport.close()  # type: ignore[attr-defined]
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group; harmless where it is gone or belongs to root."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ from netprobe.agent.wire.orders import (
     SeenOrder,
 )
 from netprobe.errors import AgentError
+from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
 from netprobe.vantage.ssh import first_hop, read_hop
@@ -163,12 +165,28 @@ def test_the_first_hop_is_read_from_the_configuration() -> None:
 
 async def test_at_most_eight_starts_at_once(launcher: Launcher) -> None:
     """Hosts behind one hop share its eight places; another hop has its own."""
-    slot = launcher.slot("bastion", "a")
-    assert launcher.slot("bastion", "b") is slot
-    assert launcher.slot("other", "c") is not slot
-    for _ in range(8):
-        await slot.acquire()
-    assert slot.locked()
+    async with contextlib.AsyncExitStack() as started:
+        for number in range(8):
+            await started.enter_async_context(launcher.turn("bastion", f"a{number}"))
+        await started.enter_async_context(launcher.turn("other", "c"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(launcher.turn("bastion", "b").__aenter__(), 0.05)
+    async with asyncio.timeout(10), launcher.turn("bastion", "b"):
+        pass
+
+
+async def test_starts_that_take_long_hold_no_place(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight dead hosts behind a bastion do not hold the living ones."""
+    monkeypatch.setattr(launch_module, "SLOT_S", 0.05)
+    async with contextlib.AsyncExitStack() as started:
+        for number in range(8):
+            await started.enter_async_context(launcher.turn("bastion", f"dead{number}"))
+        async with asyncio.timeout(10), launcher.turn("bastion", "alive"):
+            pass
+    # A place that was given up is not given back twice.
+    assert launcher._slots["bastion"]._value == 8
 
 
 async def failure(start: Start, *words: str, config: Path, name: str = "node") -> AgentError:
@@ -280,6 +298,7 @@ async def test_a_killed_ssh_loses_the_agent_at_once(
 COORDINATOR = """
 import asyncio, sys
 from netprobe.model.inventory import Ssh
+from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
 from tests.vantage.support import KEY, ssh
 

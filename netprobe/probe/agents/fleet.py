@@ -16,7 +16,7 @@ from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import Agent, AgentMethods
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import AgentLink
+from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
@@ -79,13 +79,24 @@ class Fleet:
         return [agent.link for agent in agents if agent.link is not None and agent.alive]
 
     async def close(self) -> None:
-        """End every agent, whatever it is doing, and every start that is in progress."""
+        """End every agent, whatever it is doing, and every start that is in progress.
+
+        Where the caller is being cancelled, agents get less time for it.
+        """
+        self._closing = True
         for start in self._starts:
             start.cancel()
-        await asyncio.gather(*self._starts, return_exceptions=True)
-        self._closing = True
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
-        await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
+        caller = asyncio.current_task()
+        hurried = caller is not None and caller.cancelling()
+        patience_s = HURRIED_CLOSE_S if hurried else CLOSE_S
+        closing = (link.close(patience_s) for link in links)
+        try:
+            await asyncio.gather(*self._starts, *closing, return_exceptions=True)
+        finally:
+            # A second interrupt may come before a closing has begun.
+            for link in links:
+                link.kill()
 
     async def _start_one(self, agent: Agent, key: bytes, share: RateOrder | None) -> None:
         host = agent.host
