@@ -92,6 +92,13 @@ def cli() -> None:
     help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
     "the rest.",
 )
+@option(
+    "--retry",
+    type=_FILE,
+    metavar="FILE",
+    help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
+    "and say what changed.",
+)
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
     from netprobe.cli.run import run_verb
