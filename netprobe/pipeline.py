@@ -30,13 +30,17 @@ from netprobe.vantage.launch import Launcher
 
 
 def make_plan(
-    matrices: Sequence[str], inventories: Sequence[str], sets: Sequence[str], selection: Selection
+    matrices: Sequence[str],
+    inventories: Sequence[str],
+    sets: Sequence[str],
+    selection: Selection,
+    role_options: Sequence[str] = (),
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
 
     Raises RequestError with every problem of every file.
     """
-    chosen, inventory, notes = load_request(matrices, inventories, sets)
+    chosen, inventory, notes = load_request(matrices, inventories, sets, role_options)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)
 

@@ -82,7 +82,7 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     for line in check_files(paths).splitlines():
         click.echo(clean(line))
     if matrices and inventories:
-        _, _, notes = load_request(matrices, inventories, options["sets"])
+        _, _, notes = load_request(matrices, inventories, options["sets"], options["roles"])
         for note in notes:
             click.echo(clean(f"note: {note}"))
     return 0

@@ -24,13 +24,20 @@ DNS_NAME = re.compile(
 class Role:
     """A part that hosts play; ``implies`` names further roles that such a host has too.
 
-    ``existing``: its services run before the installation.
+    ``existing``: its services run before the installation. ``aliases`` are the names that
+    inventories of other tools give it.
     """
 
     name: str
     description: str = ""
     implies: tuple[str, ...] = ()
     existing: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def fold_role(name: str) -> str:
+    """Give the form in which names of roles are compared: Ansible allows no ``-`` in groups."""
+    return name.replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,14 @@ class Matrix:
     document: Mapping[str, str] = field(default_factory=dict)
     local: bool = False
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+
+    def role_words(self) -> dict[str, str]:
+        """Give the role that each word of an inventory means, by the folded word."""
+        aliases = ((word, role.name) for role in self.roles.values() for word in role.aliases)
+        return {
+            fold_role(word): name
+            for word, name in (*aliases, *((name, name) for name in self.roles))
+        }
 
 
 @dataclass(frozen=True, slots=True)

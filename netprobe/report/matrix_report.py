@@ -53,6 +53,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
                         "description": role.description,
                         "implies": list(role.implies),
                         "existing": role.existing,
+                        "aliases": list(role.aliases),
                     }
                 )
                 for role in matrix.roles.values()
@@ -166,7 +167,9 @@ def _role_line(chosen: ChosenMatrix, name: str) -> str:
         *(["runs before the installation"] if role.existing else []),
     ]
     head = f"{name} ({'; '.join(marks)})" if marks else name
-    return f"{head}: {role.description}" if role.description else head
+    words = f": {role.description}" if role.description else ""
+    aliases = f" Also called {', '.join(role.aliases)}." if role.aliases else ""
+    return f"{head}{words}{aliases}"
 
 
 def _setting_line(chosen: ChosenMatrix, name: str) -> str:

@@ -13,6 +13,7 @@ from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory, shared_addresses
 from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
+from netprobe.load.inventory.role_map import map_roles
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.load.yaml.wording import quoted
@@ -35,8 +36,13 @@ def load_inventory(paths: Sequence[str]) -> Inventory:
     return inventory
 
 
-def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory:
-    """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
+def read_inventories(
+    paths: Sequence[str], problems: list[Problem], roles: Sequence[str] = ()
+) -> Inventory:
+    """As :func:`load_inventory`, but problems are added to a list and the rest goes on.
+
+    ``roles`` are the words of ``--role``.
+    """
     found: list[tuple[str, Inventory]] = []
     for path in dict.fromkeys(paths or _find_inventories(problems)):
         one = _read_one(path, problems)
@@ -46,7 +52,8 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
     # Many hosts of an Ansible inventory take no part in a run.
     of_yaml = (host for host in inventory.hosts if host.place)
     problems.extend(loopback_problems(inventory.hosts, of_yaml))
-    return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
+    notes = (*inventory.notes, *loopback_notes(inventory.hosts))
+    return map_roles(replace(inventory, notes=notes), roles, problems)
 
 
 def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
@@ -98,7 +105,12 @@ def _merge_inventories(
     settings: dict[str, object] = {}
     places: dict[str, str] = {}
     notes: list[str] = []
+    roles_map: dict[str, tuple[str, ...]] = {}
     for path, inventory in found:
+        for role, stands_for in inventory.roles_map.items():
+            if roles_map.setdefault(role, stands_for) != stands_for:
+                words = f"roles_map says another thing of {quoted(role)} than an earlier file"
+                problems.append(Problem(path, 0, 0, f"{words}, expected one meaning"))
         for host in inventory.hosts:
             place = host.place or path
             if host.name in hosts:
@@ -115,4 +127,4 @@ def _merge_inventories(
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
     notes.extend(note for note in shared_addresses(every) if note not in notes)
-    return Inventory(every, settings, places, tuple(notes))
+    return Inventory(every, settings, places, tuple(notes), roles_map)

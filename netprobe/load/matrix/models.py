@@ -59,6 +59,9 @@ class RoleFile(FileModel):
         default=False,
         description="What listens there runs before the installation: a refusal is a failure.",
     )
+    aliases: Names = Field(
+        default=[], description="Names of the role in inventories of other tools."
+    )
 
 
 class SettingFile(FileModel):
