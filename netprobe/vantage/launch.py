@@ -13,7 +13,7 @@ from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import COMMAND, LOCAL, Way
+from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
 from netprobe.vantage.folder import CLOSE_S, HURRIED_CLOSE_S, PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
@@ -33,6 +33,13 @@ RETRY_S = 1.0
 SLOT_S = 3.0
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
+
+
+# What helps where a host has no Python.
+_NO_PYTHON_WAYS = (
+    "install python3 there, or start the agent in a container that has one (`vantage: {command: "
+    "[podman, ...]}`, docs/compose.md), or say `vantage: none`: then the host is a destination only"
+)
 
 
 class Launcher:
@@ -127,7 +134,8 @@ class _Start:
         except _SudoFailed as failed:
             cost = (
                 f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
-                "no ports below 1024, no owners of other users' ports"
+                "no ports below 1024, no owners of other users' ports; --ask-become-pass asks for "
+                "its password"
             )
             return await self._start_in_turn(None, cost=cost)
 
@@ -184,16 +192,20 @@ class _Start:
             if handshake.stage == "sudo":
                 return _SudoFailed(f"no answer in {limit}")
             words = f"{self._host.name}: no agent after {limit}"
-            return AgentError("start-timeout", "; ".join([words, *said]))
+            told = [*said, *handshake.printed][-LAST_LINES:]
+            return AgentError("start-timeout", "; ".join([words, *told]))
         if not isinstance(error, StartFailed):
             return error
         if error.stage == "sudo":
-            return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
+            told = said[-LAST_LINES:]
+            return _SudoFailed("; ".join(line.rstrip(".") for line in told) or str(error))
         if error.stage == "no-python":
             return AgentError("no-python", f"{self._host.name}: {_word_useless_pythons(said)}")
         if error.stage == "hello":
-            return self._make_error("; ".join([str(error), *said]))
-        trouble = self._way.explain(self._host, process.status, said)
+            return self._make_error("; ".join([str(error), *said[-LAST_LINES:]]))
+        heard = [*said, *handshake.printed]
+        began = error.stage != "connect"
+        trouble = self._way.explain(self._host, process.status, heard, began)
         if trouble.transient and error.stage == "connect":
             return _TryAgain(trouble.words)
         return self._make_error(trouble.words)
@@ -208,6 +220,8 @@ def _word_useless_pythons(said: Sequence[str]) -> str:
     for found in filter(None, useless):
         path, _, printed = found.partition(":")
         told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
-        return f"no Python 3.6 or later works there ({path} {told}); repair or install python3"
+        return (
+            f"no Python 3.6 or later works there ({path} {told}); repair it, or {_NO_PYTHON_WAYS}"
+        )
     words = "no Python 3.6 or later was found there (python3, platform-python, python3.N)"
-    return f"{words}; install python3"
+    return f"{words}; {_NO_PYTHON_WAYS}"

@@ -10,11 +10,17 @@ from collections.abc import Callable, Sequence
 
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
-LAST_LINES = 4
 KILL_WAIT_S = 0.5
 
 # The password of --ask-become-pass may sit in our environment, and ssh can be told to send it on.
 SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
+
+
+def lines_of(data: bytes) -> list[str]:
+    """Give the lines that hold something, without control characters."""
+    text = data.decode("utf-8", "replace")
+    lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 class AgentProcess:
@@ -60,10 +66,8 @@ class AgentProcess:
         return self._process.pid
 
     def last_words(self) -> list[str]:
-        """Give the last lines that it wrote to stderr, without control characters."""
-        text = bytes(self._tail).decode("utf-8", "replace")
-        lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
-        return [line for line in lines if line][-LAST_LINES:]
+        """Give the lines that it wrote to stderr, as far back as they are kept."""
+        return lines_of(bytes(self._tail))
 
     async def wait(self) -> int:
         """Wait for its exit status, and for the end of stderr as long as that may still come."""

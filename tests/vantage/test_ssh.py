@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -217,6 +219,95 @@ async def test_an_unknown_host_key_is_told(server: Server, tmp_path: Path, start
     error = await failure(start, config=config)
     assert "Host key verification failed" in str(error)
     assert "known_hosts" in str(error)
+
+
+def forge_known_key(folder: Path, server: Sshd) -> None:
+    """Let known_hosts hold another key of the server, as after an attack or a new installation."""
+    other = folder / "other-key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+    key = other.with_suffix(".pub").read_text()
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {key}")
+
+
+def fingerprint(path: Path) -> str:
+    """The fingerprint of a key, as ssh-keygen itself gives it."""
+    return run_words(["ssh-keygen", "-l", "-f", str(path)]).split()[1]
+
+
+def run_words(words: list[str]) -> str:
+    """What a command prints."""
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+async def test_a_changed_host_key_may_be_an_attack(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """It is not called unknown: the danger, the fingerprint, and how to forget it once checked."""
+    node = server()
+    config = client_config(tmp_path, node)
+    forge_known_key(tmp_path, node)
+    error = str(await failure(start, config=config))
+
+    assert "THE HOST KEY HAS CHANGED: it now shows the ED25519 key " in error
+    assert fingerprint(tmp_path / "node-host.pub") in error
+    assert f"({tmp_path}/known_hosts, line 1)" in error
+    assert "This may be an attack" in error
+    checked, command = error.split("only if it is this one: ")
+    assert "Ask those who keep it for its fingerprint" in checked
+    assert command.startswith(
+        f"ssh-keygen -f {tmp_path}/known_hosts -R '[127.0.0.1]:{node.port}', then"
+    )
+    assert "not known yet" not in error
+    assert "tried" not in error
+    assert node.logins() == 0
+    run_words(shlex.split(command.partition(", then")[0]))
+    assert (tmp_path / "known_hosts").read_text() == "", "the command forgets the key"
+
+
+async def test_a_jump_host_whose_key_changed(server: Server, tmp_path: Path, start: Start) -> None:
+    """The same words where it is the bastion that shows another key."""
+    bastion, node = server("bastion"), server("node")
+    config = client_config(tmp_path, bastion, node)
+    known = (tmp_path / "known_hosts").read_text().splitlines(keepends=True)
+    forge_known_key(tmp_path, bastion)
+    with (tmp_path / "known_hosts").open("a") as file:
+        file.write(known[1])
+    error = str(await failure(start, "-o", "ProxyJump=bastion", config=config))
+
+    assert "THE HOST KEY HAS CHANGED" in error
+    assert fingerprint(tmp_path / "bastion-host.pub") in error
+    assert f"-R '[127.0.0.1]:{bastion.port}'" in error
+
+
+CAUSES = ("no login shell (nologin, false)", "ForceCommand in sshd_config", "(profile, bashrc)")
+
+
+@pytest.mark.parametrize(
+    ("force", "said"),
+    [
+        ("echo This account is currently not available.; exit 1", "is currently not available."),
+        ("echo only backups here >&2; exit 0", "ended with status 0: only backups here."),
+        ("exit 3", "ended with status 3."),
+    ],
+    ids=["nologin", "forced", "profile"],
+)
+async def test_a_login_shell_that_ends(
+    server: Server, tmp_path: Path, start: Start, force: str, said: str
+) -> None:
+    """Its own last words, on stdout or stderr, and the three likely causes."""
+    error = str(await failure(start, config=client_config(tmp_path, server(force=force))))
+
+    assert said.rstrip(".") in error
+    assert "The login went well, but its shell ended" in error
+    assert all(cause in error for cause in CAUSES)
+
+
+async def test_a_login_shell_that_hangs(server: Server, tmp_path: Path) -> None:
+    """A menu that waits for a key says so in what it printed."""
+    config = client_config(tmp_path, server(force="echo Choose 1 or 2:; sleep 600"))
+    async with Launcher(start_timeout_s=2.0) as launcher:
+        with pytest.raises(AgentError, match="no agent after 2 s; Choose 1 or 2:"):
+            await start_agent(ssh(target("node", config)), HOST, key=KEY, launcher=launcher)
 
 
 async def test_a_refused_connection_is_tried_three_times(tmp_path: Path, start: Start) -> None:
