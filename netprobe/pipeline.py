@@ -35,12 +35,17 @@ def make_plan(
     sets: Sequence[str],
     selection: Selection,
     role_options: Sequence[str] = (),
+    *,
+    probing: bool = False,
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
 
+    ``probing``: the plan will be sent, so that no address may be one that ``init`` wrote.
     Raises RequestError with every problem of every file.
     """
-    chosen, inventory, notes = load_request(matrices, inventories, sets, role_options)
+    chosen, inventory, notes = load_request(
+        matrices, inventories, sets, role_options, probing=probing
+    )
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)
 

@@ -133,7 +133,10 @@ def init(matrices: tuple[str, ...]) -> int:
 @start_options
 @output_option()
 def check(**options: Any) -> int:
-    """Check matrix and inventory FILES, or with --hosts the hosts themselves."""
+    """Check matrix and inventory FILES, or with --hosts the hosts themselves.
+
+    Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
+    """
     from netprobe.cli.files import check_files_verb
     from netprobe.cli.run import check_hosts_verb
 

@@ -45,7 +45,7 @@ def run_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    plan = _make_plan(options)
+    plan = _make_plan(options, probing=True)
     taken = _read_earlier(options)
     if options["record"]:
         _check_record_path(options["record"], taken)
@@ -192,12 +192,12 @@ def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or bool(lacks)
 
 
-def _make_plan(options: VerbOptions) -> Plan:
+def _make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
-    return pipeline.make_plan(*files, Selection(*words), options["roles"])
+    return pipeline.make_plan(*files, Selection(*words), options["roles"], probing=probing)
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.discover import read_inventories
 from netprobe.load.inventory.loopback import loopback_problems
+from netprobe.load.inventory.placeholders import placeholder_notes, placeholder_problems
 from netprobe.load.inventory.role_map import check_role_options
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
@@ -22,9 +23,12 @@ def load_request(
     inventories: Sequence[str],
     sets: Sequence[str],
     role_options: Sequence[str] = (),
+    *,
+    probing: bool = False,
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
     """Load the chosen matrices, the inventory and the notes; FileErrors with every problem of all.
 
+    ``probing``: packets will be sent, so that addresses must be those of real hosts.
     Roles and settings are compared only where all matrices could be read: those of a broken matrix
     would all be called unknown.
     """
@@ -45,9 +49,11 @@ def load_request(
         if not host.place and words.intersection(map(fold_role, host.roles))
     )
     problems.extend(loopback_problems(inventory.hosts, of_ansible))
+    if probing:
+        problems.extend(placeholder_problems(inventory.hosts))
     if problems:
         raise FileErrors(problems)
-    return chosen, inventory, notes
+    return chosen, inventory, (*notes, *placeholder_notes(inventory.hosts))
 
 
 def check_roles(

@@ -79,8 +79,9 @@ def test_hosts() -> None:
             user="core",
             cost=("no raw sockets, so no ipproto probes",),
             facts={"net_raw": False, "low_ports": True, "kernel": "4.18.0"},
+            start_s=0.4,
         ),
-        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out"),
+        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out", start_s=65),
         HostReport("vip", "none"),
     ]
     stream = io.StringIO()

@@ -22,6 +22,11 @@ from netprobe.model.inventory import Host, Inventory
 VARIABLE = "NETPROBE_INVENTORY"
 DEFAULT = "inventory.yaml"
 
+NO_INVENTORY = (
+    f"give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
+    f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
+)
+
 _OUR_SCHEMA = re.compile(rb"""^\s*["']?schema["']?\s*:\s*["']?netprobe\.""", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml", ".json")
 _OUR_KEYS = {"hosts", "settings", "defaults"}
@@ -44,7 +49,10 @@ def read_inventories(
     ``roles`` are the words of ``--role``.
     """
     found: list[tuple[str, Inventory]] = []
-    for path in dict.fromkeys(paths or _find_inventories(problems)):
+    paths = paths or find_inventories()
+    if not paths:
+        problems.append(Problem("no inventory", 0, 0, NO_INVENTORY))
+    for path in dict.fromkeys(paths):
         one = _read_one(path, problems)
         if one is not None:
             found.append((path, one))
@@ -83,19 +91,12 @@ def is_ansible(path: str, raw: bytes) -> bool:
     return not (_OUR_KEYS & set(keys) or "schema" in keys)
 
 
-def _find_inventories(problems: list[Problem]) -> tuple[str, ...]:
-    """Find the inventory if no ``-i`` is given; a problem where there is none."""
+def find_inventories() -> tuple[str, ...]:
+    """Find the inventory if no ``-i`` is given; nothing where there is none."""
     named = os.environ.get(VARIABLE)
     if named:
         return tuple(part for part in named.split(os.pathsep) if part)
-    if Path(DEFAULT).exists():
-        return (DEFAULT,)
-    words = (
-        f"give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
-        f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
-    )
-    problems.append(Problem("no inventory", 0, 0, words))
-    return ()
+    return (DEFAULT,) if Path(DEFAULT).exists() else ()
 
 
 def _merge_inventories(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -100,6 +101,7 @@ class Fleet:
 
     async def _start_one(self, agent: Agent, key: bytes, share: RateOrder | None) -> None:
         host = agent.host
+        begin = time.monotonic()
         try:
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
@@ -109,18 +111,22 @@ class Fleet:
             if share is not None:
                 link.send(share)
             agent.link = link
-            self._report_host(host, host_report(link))
+            took_s = round(time.monotonic() - begin, 1)
+            self._report_host(host, replace(host_report(link), start_s=took_s))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
-            self._fail_start(agent, error)
+            self._fail_start(agent, error, time.monotonic() - begin)
         except Exception as error:
-            self._fail_start(agent, AgentError("no-vantage", bug_words(error)))
+            words = AgentError("no-vantage", bug_words(error))
+            self._fail_start(agent, words, time.monotonic() - begin)
         finally:
             agent.settled.set()
 
-    def _fail_start(self, agent: Agent, error: AgentError) -> None:
+    def _fail_start(self, agent: Agent, error: AgentError, took_s: float) -> None:
         agent.error = error
-        self._report_host(agent.host, HostReport(agent.host.name, "failed", words=str(error)))
+        name, took_s = agent.host.name, round(took_s, 1)
+        report = HostReport(name, "failed", words=str(error), start_s=took_s)
+        self._report_host(agent.host, report)
 
     def _report_lost(self, agent: Agent) -> None:
         if agent.link is None or self._closing or agent.link.lost.cancelled():
