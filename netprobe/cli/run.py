@@ -32,7 +32,12 @@ from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
-from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.plan_report import (
+    word_warnings,
+    write_plan_count,
+    write_plan_json,
+    write_plan_text,
+)
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import RecordWriter, ResultKey, header_of
@@ -159,9 +164,11 @@ def plan_verb(options: VerbOptions) -> int:
 
 
 def _tell_notes(plan: Plan) -> None:
-    """Print notes (such as names that may be misspelt) if standard output cannot show them."""
+    """Print notes and warnings (names that may be misspelt, ports) that standard output lacks."""
     for note in plan.notes:
         _tell_note(note)
+    for text in word_warnings(plan):
+        tell(f"netprobe: warning: {text}")
 
 
 def _tell_note(note: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from netprobe.load.inventory.placeholders import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
-from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
+from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
 from netprobe.model.printable import clean
 from netprobe.model.yaml_scalar import yaml_scalar
 
@@ -102,6 +102,10 @@ def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix])
         lines.append("  # true or false")
     elif setting.type != "string":
         lines.append(f"  # a {setting.type}")
+    if isinstance(setting.default, SettingRef):
+        # Written out it would not follow the other one, when that is edited.
+        lines.append(f"  # {setting.name}:   # without it: as {setting.default.setting}")
+        return "".join(f"{line}\n" for line in lines)
     line = f"{setting.name}: {_value_text(setting.default)}"
     others = (one.settings.get(setting.name, setting) for one in matrices)
     if all(replace(one, description=setting.description) == setting for one in others):

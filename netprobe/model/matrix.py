@@ -41,25 +41,26 @@ def fold_role(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingRef:
+    """A port, name or default that is the value of a setting: ``{setting: konnectivity-port}``."""
+
+    setting: str
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """Something the user says of the installation.
 
     ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
-    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``.
+    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``; or
+    it is the value of another setting, whose own default is none of another.
     """
 
     name: str
     type: SettingType
-    default: SettingValue
+    default: SettingValue | SettingRef
     values: tuple[str, ...] = ()
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRef:
-    """A port or name that is the value of a setting: ``{setting: konnectivity-port}``."""
-
-    setting: str
 
 
 PortEntry = PortRange | SettingRef
@@ -157,3 +158,16 @@ class ChosenMatrix:
 
     matrix: Matrix
     settings: Mapping[str, SettingValue]
+
+
+def choose_settings(matrix: Matrix, given: Mapping[str, SettingValue]) -> ChosenMatrix:
+    """Give the matrix with these values; a setting that is not among them has its default."""
+    values = {name: given.get(name, setting.default) for name, setting in matrix.settings.items()}
+    plain = {name: value for name, value in values.items() if not isinstance(value, SettingRef)}
+    return ChosenMatrix(
+        matrix,
+        {
+            name: plain[value.setting] if isinstance(value, SettingRef) else value
+            for name, value in values.items()
+        },
+    )

@@ -122,3 +122,37 @@ def test_check_hosts_tells_how_long_it_took(folder: Path) -> None:
     assert hosts["vip"] is None
     assert hosts["here"] > 0
     assert hosts["gone"] >= 1.2
+
+
+NODE_PORTS = """\
+schema: netprobe.inventory/1
+settings: {platform: agent, publishing: nodeport}
+hosts:
+  w: {address: 10.255.0.1, roles: [worker]}
+  c: {address: 10.255.0.2, roles: [hcp], vantage: none}
+"""
+
+
+@pytest.mark.parametrize("matrix", ["hypershift-hcp", "okd-hcp"])
+def test_plan_warns_of_node_ports(tmp_path: Path, matrix: str) -> None:
+    """Before any packet the plan says which numbers are no node ports; given ones end that."""
+    (tmp_path / "inventory.yaml").write_text(NODE_PORTS)
+    words = ("-m", matrix)
+    text = netprobe("plan", *words, cwd=tmp_path).stdout
+    count = netprobe("plan", *words, "--count", cwd=tmp_path)
+    found = json.loads(netprobe("plan", *words, "-o", "json", cwd=tmp_path).stdout)["warnings"]
+    ports = ("apiserver-port=31443", "konnectivity-port=31091", "ignition-port=31844")
+    given = [word for port in ports for word in ("--set", port)]
+    mended = netprobe("plan", *words, *given, cwd=tmp_path).stdout
+    alone = netprobe("plan", *words, "--set", "publishing=loadbalancer", cwd=tmp_path).stdout
+
+    ids = {name for one in found for name in one["requirements"]}
+    assert {"worker-kube-apiserver", "worker-konnectivity", "worker-ignition-proxy"} <= ids
+    for port, name in ((6443, "apiserver"), (8091, "konnectivity"), (8443, "ignition")):
+        way = f"--set {name}-port=PORT"
+        assert sum(one["text"].startswith(f"{port} is the port of the ") for one in found) == 1
+        assert sum(way in one["text"] for one in found) == 1
+        for lines in (text, count.stderr):
+            assert sum("warning: " in line and way in line for line in lines.splitlines()) == 1
+    assert count.stdout.count("\n") == 1
+    assert "-port=PORT" not in mended + alone

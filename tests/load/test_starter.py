@@ -11,6 +11,7 @@ from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
 from netprobe.load.request import load_request
 from netprobe.load.starter import starter_inventory
+from netprobe.model.matrix import choose_settings
 from netprobe.plan.expand import make_plan
 
 BASE = str(Path(__file__).parent / "good" / "base.yaml")
@@ -26,7 +27,7 @@ def test_loads_and_plans(name: str, tmp_path: Path) -> None:
     chosen, inventory, notes = load_request([name], [str(path)], [])
 
     assert ["`netprobe run` refuses them" in note for note in notes] == [True]
-    assert chosen[0].settings == {key: one.default for key, one in matrix.settings.items()}
+    assert chosen[0].settings == choose_settings(matrix, {}).settings
     assert {role for host in inventory.hosts for role in host.roles} == set(matrix.roles)
     plan = make_plan(chosen, inventory, date(2026, 11, 20), notes)
     assert plan.flow_count() > 0
