@@ -13,14 +13,14 @@ from tests.cli.command import netprobe
 # As Kubespray's sample inventory: every name of its groups, and nothing of netprobe.
 KUBESPRAY = """\
 [kube_control_plane]
-cp-0 ansible_host=192.0.2.10
+cp-0 ansible_host=10.77.0.10
 [etcd:children]
 kube_control_plane
 [kube_node]
-node-0 ansible_host=192.0.2.20
-node-1 ansible_host=192.0.2.21
+node-0 ansible_host=10.77.0.20
+node-1 ansible_host=10.77.0.21
 [bastion]
-bastion-0 ansible_host=192.0.2.9
+bastion-0 ansible_host=10.77.0.9
 [k8s_cluster:children]
 kube_node
 kube_control_plane
@@ -32,29 +32,29 @@ masters
 nodes
 etcd
 [masters]
-cp-0 ansible_host=192.0.2.10
+cp-0 ansible_host=10.77.0.10
 [etcd]
 cp-0
 [nodes]
 cp-0
-node-0 ansible_host=192.0.2.20
-node-1 ansible_host=192.0.2.21
+node-0 ansible_host=10.77.0.20
+node-1 ansible_host=10.77.0.21
 """
 
 K0S = """\
 [initial_controller]
-cp-0 ansible_host=192.0.2.10
+cp-0 ansible_host=10.77.0.10
 [worker]
-node-0 ansible_host=192.0.2.20
-node-1 ansible_host=192.0.2.21
+node-0 ansible_host=10.77.0.20
+node-1 ansible_host=10.77.0.21
 """
 
 OURS = """\
 schema: netprobe.inventory/1
 hosts:
-  cp-0: {address: 192.0.2.10, roles: [ctl]}
-  node-0: {address: 192.0.2.20, roles: [compute_node]}
-  node-1: {address: 192.0.2.21, roles: [compute_node]}
+  cp-0: {address: 10.77.0.10, roles: [ctl]}
+  node-0: {address: 10.77.0.20, roles: [compute_node]}
+  node-1: {address: 10.77.0.21, roles: [compute_node]}
 """
 
 PLATFORMS = ("deckhouse-nodes", "dce", "openshift-host-ports")
@@ -159,7 +159,7 @@ def test_files_that_contradict_each_other(tmp_path: Path) -> None:
     """Two files that map one role to two are refused."""
     (tmp_path / "a.yaml").write_text(OURS.replace("hosts:", "roles_map: {ctl: node}\nhosts:"))
     other = "schema: netprobe.inventory/1\nroles_map: {ctl: registry}\nhosts:\n"
-    (tmp_path / "b.yaml").write_text(other + "  r: {address: 192.0.2.30, roles: [registry]}\n")
+    (tmp_path / "b.yaml").write_text(other + "  r: {address: 10.77.0.30, roles: [registry]}\n")
     done = netprobe("plan", "-m", "dce", "-i", "a.yaml", "-i", "b.yaml", cwd=tmp_path)
 
     assert done.returncode == 2
