@@ -61,7 +61,7 @@ def run_verb(options: VerbOptions) -> int:
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
-            _tell_note(clean(earlier))
+            _tell_note(earlier)
         with _begin_record(options["record"], taken, plan) as writer:
             sink: Sink = collector if writer is None else Both(collector, writer)
             with progress(sys.stderr) as events:
