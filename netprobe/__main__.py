@@ -1,21 +1,25 @@
 """``netprobe``, and ``python -m netprobe``."""
 
-from __future__ import annotations
+try:
+    import os
+    import signal
 
-import gc
-import signal
-import sys
-from typing import NoReturn
+    # A Ctrl-C while the rest is still being imported is no traceback, wherever it strikes. Who
+    # ignores Ctrl-C (a shell's background) goes on to ignore it.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(128 + signal.SIGINT))
+    import gc
+    from typing import NoReturn
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 
 def run() -> NoReturn:
-    """The command line; a Ctrl-C while it is still being imported is no traceback either."""
+    """Run the command line."""
     # What is imported stays: looking for garbage in it takes longer than printing the help.
     gc.disable()
-    try:
-        from netprobe.cli.main import main  # noqa: PLC0415
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    from netprobe.cli.main import main  # noqa: PLC0415
+
     gc.freeze()
     gc.enable()
     main()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import TypeVar
 
 from netprobe.errors import FAULT, RequestError, bug_words
 from netprobe.judge.holder import say_held
@@ -28,19 +25,27 @@ from netprobe.probe import preflight
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Key, Want
 from netprobe.probe.settings import ProbeSettings
+from netprobe.signals import run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
-
-T = TypeVar("T")
 
 
 def make_plan(
-    matrices: Sequence[str], inventories: Sequence[str], sets: Sequence[str], selection: Selection
+    matrices: Sequence[str],
+    inventories: Sequence[str],
+    sets: Sequence[str],
+    selection: Selection,
+    role_options: Sequence[str] = (),
+    *,
+    probing: bool = False,
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
 
+    ``probing``: the plan will be sent, so that no address may be one that ``init`` wrote.
     Raises RequestError with every problem of every file.
     """
-    chosen, inventory, notes = load_request(matrices, inventories, sets)
+    chosen, inventory, notes = load_request(
+        matrices, inventories, sets, role_options, probing=probing
+    )
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)
 
@@ -80,10 +85,10 @@ class PlanRun:
         self._total_flows = plan.flow_count()
 
     def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
-        """Probe everything. SIGINT and SIGTERM end it early."""
+        """Probe everything. SIGINT, SIGTERM and SIGHUP end it early."""
         started = datetime.now(UTC)
         begin = time.monotonic()
-        stopped = asyncio.run(_until_signal(self._collect_all(settings, launcher)))
+        stopped = run_until_signal(self._collect_all(settings, launcher))
         return RunInfo(
             started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             elapsed_s=round(time.monotonic() - begin, 3),
@@ -110,11 +115,11 @@ class PlanRun:
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._known_flows += result.port_count
             self._sink.add(result)
-        if any(one.untested == STOPPED for one in found):
-            return
-        self._done_flows += count_ports(want.flow.block.ports) or 1
-        note = f"to {want.flow.destination.name}"
-        self._events.progress(self._done_flows, self._total_flows, note)
+        probed = [one for one in found if one.untested != STOPPED]
+        self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)
+        # A name may have several addresses, whose flows nobody could count before.
+        done = min(self._done_flows, self._total_flows)
+        self._events.progress(done, self._total_flows, f"to {want.flow.destination.name}")
 
     def _judge_one(self, want: Want, evidence: Evidence) -> list[Result]:
         """Judge; evidence that no table was made for is no result, and ends no run."""
@@ -141,44 +146,3 @@ def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostRep
             return await preflight.check_hosts(plan, launcher, events.host, say_held)
 
     return run_to_end(start_and_stop())
-
-
-def run_to_end(work: Coroutine[None, None, T]) -> T:
-    """Run the work and give its result. Half a result is none: a signal is KeyboardInterrupt."""
-    results: list[T] = []
-
-    async def keep_result() -> None:
-        results.append(await work)
-
-    if asyncio.run(_until_signal(keep_result())):
-        raise KeyboardInterrupt
-    return results[0]
-
-
-async def _until_signal(work: Coroutine[None, None, None]) -> bool:
-    """Run the work; the first SIGINT or SIGTERM ends it in order, the second at once.
-
-    Gives whether it was ended by a signal.
-    """
-    task = asyncio.ensure_future(work)
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        if stopped:
-            raise KeyboardInterrupt
-        stopped = True
-        task.cancel()
-
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not stopped:
-            raise
-    finally:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(name)
-    return stopped

@@ -73,16 +73,19 @@ def schema_verb(kind: str) -> int:
 def check_files_verb(options: Mapping[str, Any]) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
     from netprobe.load.check import check_files
+    from netprobe.load.inventory.discover import NO_INVENTORY, find_inventories
     from netprobe.load.request import load_request
 
     matrices, inventories = options["matrices"], options["inventories"]
+    if not options["files"]:
+        inventories = inventories or find_inventories()
     paths = (*options["files"], *matrices, *inventories)
     if not paths:
-        raise RequestError("nothing to check: give FILES, or --hosts with --matrix")
+        raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
     for line in check_files(paths).splitlines():
         click.echo(clean(line))
     if matrices and inventories:
-        _, _, notes = load_request(matrices, inventories, options["sets"])
+        _, _, notes = load_request(matrices, inventories, options["sets"], options["roles"])
         for note in notes:
             click.echo(clean(f"note: {note}"))
     return 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -90,6 +92,13 @@ def cli() -> None:
     help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
     "the rest.",
 )
+@option(
+    "--retry",
+    type=_FILE,
+    metavar="FILE",
+    help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
+    "and say what changed.",
+)
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
     from netprobe.cli.run import run_verb
@@ -124,7 +133,10 @@ def init(matrices: tuple[str, ...]) -> int:
 @start_options
 @output_option()
 def check(**options: Any) -> int:
-    """Check matrix and inventory FILES, or with --hosts the hosts themselves."""
+    """Check matrix and inventory FILES, or with --hosts the hosts themselves.
+
+    Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
+    """
     from netprobe.cli.files import check_files_verb
     from netprobe.cli.run import check_hosts_verb
 
@@ -244,7 +256,8 @@ def completion(shell: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line, this process's own where none is given, and exit with its status."""
     guard_streams()
-    status = status_of(sys.argv[1:] if arguments is None else arguments)
+    with heed_interrupts():
+        status = status_of(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -254,6 +267,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _print_line(f"cannot write to standard output: {error.strerror}")
         status = FAILED
     sys.exit(status)
+
+
+@contextmanager
+def heed_interrupts() -> Iterator[None]:
+    """Let a Ctrl-C be KeyboardInterrupt for a verb, which may have something to report.
+
+    Before and after it the process just ends (``__main__``). Ignored signals stay ignored.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def status_of(arguments: Sequence[str]) -> int:
@@ -275,7 +303,7 @@ def status_of(arguments: Sequence[str]) -> int:
     except NetprobeError as error:
         return _print_error(error)
     except Exception as error:  # the last resort: a user gets one line, not a traceback
-        return _tell_full(error) or _tell_bug(error)
+        return _tell_full(error) or _tell_shortage(error) or _tell_bug(error)
     return int(status or 0)
 
 
@@ -296,6 +324,20 @@ def _tell_full(error: Exception) -> int:
         return 0
     _discard_stdout()
     _print_line(f"cannot write to {error.filename or 'standard output'}: {error.strerror}")
+    return FAILED
+
+
+def _tell_shortage(error: Exception) -> int:
+    """Name what this machine has no more of; 0 where it is something else."""
+    from netprobe.agent.wire.failures import find_shortage
+
+    shortage = find_shortage(error)
+    if shortage is None:
+        return 0
+    _print_line(
+        f"this machine has no {shortage} left for netprobe; give it more, or take fewer "
+        "hosts at once (--limit, --forks)"
+    )
     return FAILED
 
 

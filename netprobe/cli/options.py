@@ -119,6 +119,13 @@ set_option = _repeat_option(
     text="A setting of the installation, such as cni=cilium; lists are a,b.",
 )
 
+role_option = _repeat_option(
+    "--role",
+    "roles",
+    metavar="ROLE=ROLE[,ROLE]",
+    text="What a role or group of the inventory stands for, such as kube_node=node.",
+)
+
 _END: Final = "HOST|ROLE"
 
 selection_options = together(
@@ -136,7 +143,9 @@ selection_options = together(
     ),
 )
 
-request_options = together(matrix_option, inventory_option, set_option, selection_options)
+request_options = together(
+    matrix_option, inventory_option, set_option, role_option, selection_options
+)
 
 _ask_become_pass = flag(
     "--ask-become-pass",

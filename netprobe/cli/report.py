@@ -13,8 +13,9 @@ from netprobe.judge.findings import fold
 from netprobe.model.exit import exit_status
 from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
+from netprobe.report.changes import Changes, compare, fates_of
 from netprobe.report.collector import Collector, Report
-from netprobe.report.diff import compare, write_diff
+from netprobe.report.diff import write_diff
 from netprobe.report.headline import totals
 from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
@@ -31,10 +32,14 @@ def report_verb(file: str, outputs: Sequence[str]) -> int:
 
 
 def finish(
-    info: RunInfo, collector: Collector, outputs: Sequence[OutputTarget], problems: Sequence[str]
+    info: RunInfo,
+    collector: Collector,
+    outputs: Sequence[OutputTarget],
+    problems: Sequence[str],
+    changes: Changes | None = None,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
-    report = Report(info, collector, fold(collector.failures()))
+    report = Report(info, collector, fold(collector.failures()), changes)
 
     writers = {name: partial(write, report) for name, write in REPORTS.items()}
     unwritten = [*problems, *write_outputs(outputs, writers)]
@@ -51,6 +56,6 @@ def diff_verb(old: str, new: str) -> int:
     """Print what changed; 1 where something is newly blocked or exposed."""
     old_info, old_results = read_run(old)
     new_info, new_results = read_run(new)
-    changes = compare(old_results.results(), new_results.results())
+    changes = compare(fates_of(old_results.results()), new_results.results())
     write_diff(changes, (old_info, new_info), sys.stdout)
     return 1 if changes.worse else 0

@@ -26,14 +26,21 @@ from netprobe.model.sink import Sink
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
+from netprobe.report.changes import compare
 from netprobe.report.collector import Collector
+from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
-from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.plan_report import (
+    word_warnings,
+    write_plan_count,
+    write_plan_json,
+    write_plan_text,
+)
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import Earlier, RecordWriter, ResultKey, done_ports, header_of, kept
+from netprobe.report.record import RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
@@ -43,21 +50,28 @@ def run_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    plan = _make_plan(options)
-    earlier = read_earlier(options["resume"]) if options["resume"] else None
+    plan = _make_plan(options, probing=True)
+    taken = _read_earlier(options)
     if options["record"]:
-        _check_record_path(options["record"], earlier)
+        _check_record_path(options["record"], taken)
     part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
-        done, notes = _take_over(earlier, plan, collector)
-        with _begin_record(options["record"], earlier, plan) as writer:
+        done = _take_over(taken, plan, collector)
+        before = taken.fates() if taken else None
+        earlier = taken.word_kept(collector.summary(0).counts) if taken else None
+        if earlier:
+            _tell_note(earlier)
+        with _begin_record(options["record"], taken, plan) as writer:
             sink: Sink = collector if writer is None else Both(collector, writer)
             with progress(sys.stderr) as events:
                 run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
                 info = run.probe(settings_of(options), launcher)
-        info = replace(info, sample=sample, notes=(*info.notes, *notes))
-        return finish(info, collector, outputs, _end_record(writer, info))
+        changes = None if before is None else compare(before, collector.results())
+        if changes is not None:
+            earlier = f"{earlier}; {word_changes(changes)}"
+        info = replace(info, sample=sample, earlier=earlier)
+        return finish(info, collector, outputs, _end_record(writer, info), changes)
 
 
 class Both:
@@ -73,42 +87,50 @@ class Both:
         self._second.add(result)
 
 
-def _check_record_path(path: str, earlier: Earlier | None) -> None:
-    """A record may have cost hours. Raises RequestError unless it is the one that is resumed."""
+def _read_earlier(options: VerbOptions) -> TakeOver | None:
+    """Read the run that ``--resume`` or ``--retry`` names. Raises RequestError for both."""
+    given = [name for name in KEEPS if options[name.removeprefix("--")]]
+    if len(given) > 1:
+        raise RequestError(f"{' and '.join(given)} contradict each other: give one of them")
+    return next(
+        (TakeOver(name, read_earlier(options[name.removeprefix("--")])) for name in given), None
+    )
+
+
+def _check_record_path(path: str, taken: TakeOver | None) -> None:
+    """A record may have cost hours. Raises RequestError unless it is the one that is taken over."""
     check_file(f"--record {path}", path)
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
-    resumed = earlier if earlier is not None and os.path.samefile(path, earlier.path) else None
-    if resumed is not None and resumed.is_record:
+    same = taken if taken is not None and os.path.samefile(path, taken.earlier.path) else None
+    if same is not None and same.earlier.is_record:
         return
-    words = "that is the JSON report of --resume" if resumed else "the file exists"
-    way = "" if resumed else f"go on from it with --resume {path}, or "
+    words = f"that is the JSON report of {same.option}" if same else "the file exists"
+    way = "" if same else f"go on from it with --resume {path}, or "
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
 
 
 def _take_over(
-    earlier: Earlier | None, plan: Plan, collector: Collector
-) -> tuple[Mapping[ResultKey, Ports], tuple[str, ...]]:
-    """Take over the final results of an earlier run: the ports that are done, and a note."""
-    if earlier is None:
-        return {}, ()
-    for result in kept(earlier, plan):
+    taken: TakeOver | None, plan: Plan, collector: Collector
+) -> Mapping[ResultKey, Ports]:
+    """Take over what is kept of an earlier run, and give the ports that are done."""
+    if taken is None:
+        return {}
+    for result in taken.kept(plan):
         collector.add(result)
-    then = earlier.info.started_at or "an earlier time"
-    note = f"final results of {earlier.path}, begun {then}, were not probed again"
-    return done_ports(kept(earlier, plan)), (note,)
+    return done_ports(taken.kept(plan))
 
 
 @contextmanager
 def _begin_record(
-    path: str | None, earlier: Earlier | None, plan: Plan
+    path: str | None, taken: TakeOver | None, plan: Plan
 ) -> Iterator[RecordWriter | None]:
     """Begin the new record with all that the earlier one leaves: they may be one file."""
     if path is None:
         yield None
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = () if earlier is None else kept(earlier, plan)
+    before = () if taken is None else taken.kept(plan)
     writer = RecordWriter(path, header_of(plan, now), before)
     try:
         yield writer
@@ -127,7 +149,7 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
 
 
 def plan_verb(options: VerbOptions) -> int:
-    """Print the plan."""
+    """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
     cost = estimate(plan)
@@ -138,13 +160,15 @@ def plan_verb(options: VerbOptions) -> int:
         "json": partial(write_plan_json, plan, cost, options["count"]),
     }
     write_or_raise(outputs, writers)
-    return 0
+    return PASS if cost.flows else UNKNOWN
 
 
 def _tell_notes(plan: Plan) -> None:
-    """Print notes (such as names that may be misspelt) if standard output cannot show them."""
+    """Print notes and warnings (names that may be misspelt, ports) that standard output lacks."""
     for note in plan.notes:
         _tell_note(note)
+    for text in word_warnings(plan):
+        tell(f"netprobe: warning: {text}")
 
 
 def _tell_note(note: str) -> None:
@@ -175,12 +199,12 @@ def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or bool(lacks)
 
 
-def _make_plan(options: VerbOptions) -> Plan:
+def _make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
-    return pipeline.make_plan(*files, Selection(*words))
+    return pipeline.make_plan(*files, Selection(*words), options["roles"], probing=probing)
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

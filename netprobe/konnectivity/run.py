@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.sink import Events
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.signals import run_to_end
 from netprobe.vantage.launch import Launcher
 
 LOCAL = Host("this host", (), (), Vantage("local"))
@@ -60,12 +60,12 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
 
 
 def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
-    """Diagnose from every host. Raises KeyboardInterrupt where SIGINT or SIGTERM ended it."""
+    """Diagnose from every host. Raises KeyboardInterrupt where a signal ended it."""
     # Proxies are decided first: a URL that is wrong is found before anything starts.
     vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     begun = time.monotonic()
-    diagnoses = asyncio.run(_until_signal(job, launcher, events, vias))
+    diagnoses = run_to_end(_diagnose_all(job, launcher, events, vias))
     tunnel = job.tunnel
     return TunnelReport(
         server=tunnel.host,
@@ -78,22 +78,6 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
         diagnoses=diagnoses,
         causes=causes(diagnoses),
     )
-
-
-async def _until_signal(
-    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
-) -> tuple[Diagnosis, ...]:
-    task = asyncio.ensure_future(_diagnose_all(job, launcher, events, vias))
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    finally:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(name)
 
 
 async def _diagnose_all(

@@ -8,36 +8,52 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.discover import read_inventories
 from netprobe.load.inventory.loopback import loopback_problems
+from netprobe.load.inventory.placeholders import placeholder_notes, placeholder_problems
+from netprobe.load.inventory.role_map import check_role_options
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
 from netprobe.model.inventory import Inventory
-from netprobe.model.matrix import ChosenMatrix
+from netprobe.model.matrix import ChosenMatrix, fold_role
 
 
 def load_request(
-    matrices: Sequence[str], inventories: Sequence[str], sets: Sequence[str]
+    matrices: Sequence[str],
+    inventories: Sequence[str],
+    sets: Sequence[str],
+    role_options: Sequence[str] = (),
+    *,
+    probing: bool = False,
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
     """Load the chosen matrices, the inventory and the notes; FileErrors with every problem of all.
 
+    ``probing``: packets will be sent, so that addresses must be those of real hosts.
     Roles and settings are compared only where all matrices could be read: those of a broken matrix
     would all be called unknown.
     """
     problems: list[Problem] = []
     read = read_matrices(matrices, problems)
     whole = not problems
-    inventory = read_inventories(inventories, problems)
+    inventory = read_inventories(inventories, problems, role_options)
     if not whole:
         raise FileErrors(problems)
     chosen = read_settings_of_run(read, inventory, sets, problems)
     notes = (*notes_of_settings(read, inventory), *check_roles(chosen, inventory, problems))
-    roles = {role for matrix in read for role in matrix.roles}
-    of_ansible = (host for host in inventory.hosts if not host.place and roles & set(host.roles))
+    words = {word for matrix in read for word in matrix.role_words()}
+    names = sorted({role for matrix in read for role in matrix.roles})
+    problems.extend(check_role_options(role_options, words, names))
+    of_ansible = (
+        host
+        for host in inventory.hosts
+        if not host.place and words.intersection(map(fold_role, host.roles))
+    )
     problems.extend(loopback_problems(inventory.hosts, of_ansible))
+    if probing:
+        problems.extend(placeholder_problems(inventory.hosts))
     if problems:
         raise FileErrors(problems)
-    return chosen, inventory, notes
+    return chosen, inventory, (*notes, *placeholder_notes(inventory.hosts))
 
 
 def check_roles(
@@ -45,22 +61,25 @@ def check_roles(
 ) -> tuple[str, ...]:
     """Notes, also on unknown roles; a host of a YAML inventory must have a known one."""
     known = sorted({role for one in chosen for role in one.matrix.roles})
+    words = {word for one in chosen for word in one.matrix.role_words()}
     names = listed(one.matrix.name for one in chosen)
     unknown_roles: Counter[str] = Counter()
     for host in inventory.hosts:
-        if host.place and not set(known) & set(host.roles):
-            words = f"host {quoted(host.name)} has no role of {names}"
-            problems.append(problem_at(host.place, f"{words}: {_word_no_role(host.roles, known)}"))
+        strange = [role for role in host.roles if fold_role(role) not in words]
+        if host.place and len(strange) == len(host.roles):
+            who = f"host {quoted(host.name)} has no role of {names}"
+            problems.append(problem_at(host.place, f"{who}: {_word_no_role(host.roles, known)}"))
         else:
-            unknown_roles.update(role for role in host.roles if role not in known)
+            unknown_roles.update(strange)
     return (*inventory.notes, *_note_unknown_roles(unknown_roles, known, names))
 
 
 def _word_no_role(roles: Sequence[str], known: Collection[str]) -> str:
+    way = "`roles_map:` or --role says what another name stands for"
     if len(roles) == 1:
-        return unknown("role", roles[0], known)
+        return f"{unknown('role', roles[0], known)} ({way})"
     given = listed(quoted(role) for role in roles)
-    return f"none of its roles {given} is known, expected one of: {listed(known)}"
+    return f"none of its roles {given} is known, expected one of: {listed(known)} ({way})"
 
 
 def _note_unknown_roles(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from netprobe.load.inventory.placeholders import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
-from netprobe.model.matrix import Matrix, Role, Setting, SettingValue
+from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
 from netprobe.model.printable import clean
 from netprobe.model.yaml_scalar import yaml_scalar
 
@@ -37,6 +38,7 @@ settings:
 """
 
 _HOST_NOTE = """\
+    # `run` refuses the addresses that stand here: write your own, and delete what you do not have.
     # Everything that a host may say:
     # addresses: [10.0.0.10, "fd00::10"]     # instead of address, where it has several
     # roles: [{roles}]
@@ -50,8 +52,6 @@ _HOST_NOTE = """\
     # source_addresses: [10.0.0.10]          # probe from this address, one a family
 """
 
-# Documentation addresses (RFC 5737), so that an unedited inventory reaches no real host.
-_NETWORK = "192.0.2"
 # Words in names of roles that are rarely machines to log in to, as the bundled matrices use them.
 _OUTSIDE = {"external", "dns", "ntp", "vip", "api", "registry", "proxy", "router", "client"}
 
@@ -102,6 +102,10 @@ def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix])
         lines.append("  # true or false")
     elif setting.type != "string":
         lines.append(f"  # a {setting.type}")
+    if isinstance(setting.default, SettingRef):
+        # Written out it would not follow the other one, when that is edited.
+        lines.append(f"  # {setting.name}:   # without it: as {setting.default.setting}")
+        return "".join(f"{line}\n" for line in lines)
     line = f"{setting.name}: {_value_text(setting.default)}"
     others = (one.settings.get(setting.name, setting) for one in matrices)
     if all(replace(one, description=setting.description) == setting for one in others):
@@ -125,7 +129,8 @@ def _write_role(role: Role) -> str:
 
 
 def _write_host(role: str, number: int, sends: bool) -> str:
-    lines = [f"  {role}-0:", f"    address: {_NETWORK}.{number}", f"    roles: [{role}]"]
+    name, address = placeholder_name(role), NETWORK[number]
+    lines = [f"  {name}:", f"    address: {address}", f"    roles: [{role}]"]
     if _OUTSIDE & set(role.split("-")):
         here = "    # vantage: local   # if this machine is it; none if no probe can start there"
         lines.append(here if sends else "    vantage: none")

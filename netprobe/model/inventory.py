@@ -63,14 +63,20 @@ class Host:
     place: str = ""
 
 
+# The roles that a role of the inventory stands for, by its folded name.
+RolesMap = Mapping[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
     ``setting_places`` says where each setting stands, ``notes`` what a reader should know.
+    ``roles_map`` is what the files say; once loaded, the hosts have the roles that it gives.
     """
 
     hosts: tuple[Host, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
     setting_places: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    roles_map: RolesMap = field(default_factory=dict)

@@ -24,13 +24,27 @@ DNS_NAME = re.compile(
 class Role:
     """A part that hosts play; ``implies`` names further roles that such a host has too.
 
-    ``existing``: its services run before the installation.
+    ``existing``: its services run before the installation. ``aliases`` are the names that
+    inventories of other tools give it.
     """
 
     name: str
     description: str = ""
     implies: tuple[str, ...] = ()
     existing: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def fold_role(name: str) -> str:
+    """Give the form in which names of roles are compared: Ansible allows no ``-`` in groups."""
+    return name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRef:
+    """A port, name or default that is the value of a setting: ``{setting: konnectivity-port}``."""
+
+    setting: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +52,15 @@ class Setting:
     """Something the user says of the installation.
 
     ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
-    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``.
+    choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``; or
+    it is the value of another setting, whose own default is none of another.
     """
 
     name: str
     type: SettingType
-    default: SettingValue
+    default: SettingValue | SettingRef
     values: tuple[str, ...] = ()
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRef:
-    """A port or name that is the value of a setting: ``{setting: konnectivity-port}``."""
-
-    setting: str
 
 
 PortEntry = PortRange | SettingRef
@@ -135,6 +143,14 @@ class Matrix:
     local: bool = False
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
 
+    def role_words(self) -> dict[str, str]:
+        """Give the role that each word of an inventory means, by the folded word."""
+        aliases = ((word, role.name) for role in self.roles.values() for word in role.aliases)
+        return {
+            fold_role(word): name
+            for word, name in (*aliases, *((name, name) for name in self.roles))
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenMatrix:
@@ -142,3 +158,16 @@ class ChosenMatrix:
 
     matrix: Matrix
     settings: Mapping[str, SettingValue]
+
+
+def choose_settings(matrix: Matrix, given: Mapping[str, SettingValue]) -> ChosenMatrix:
+    """Give the matrix with these values; a setting that is not among them has its default."""
+    values = {name: given.get(name, setting.default) for name, setting in matrix.settings.items()}
+    plain = {name: value for name, value in values.items() if not isinstance(value, SettingRef)}
+    return ChosenMatrix(
+        matrix,
+        {
+            name: plain[value.setting] if isinstance(value, SettingRef) else value
+            for name, value in values.items()
+        },
+    )

@@ -113,7 +113,8 @@ class HostReport:
 
     ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
     words and the fix where it failed. ``addresses`` are those that its probes start from, as far as
-    the inventory tells: of several of one family the kernel chooses.
+    the inventory tells: of several of one family the kernel chooses. ``start_s`` is how long its
+    start took, successful or not; None where nothing was started.
     """
 
     name: str
@@ -125,3 +126,4 @@ class HostReport:
     privileged: bool = False
     cost: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    start_s: float | None = None

@@ -15,6 +15,7 @@ class RunInfo:
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
     ``selection`` names the filters and how many flows of the plan they left, else None.
+    ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     """
 
@@ -24,6 +25,7 @@ class RunInfo:
     interrupted: bool = False
     planned_flows: int = 0
     selection: str | None = None
+    earlier: str | None = None
     sample: str | None = None
     matrices: tuple[PlannedMatrix, ...] = ()
     hosts: tuple[HostReport, ...] = ()

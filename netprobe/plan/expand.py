@@ -16,6 +16,7 @@ from netprobe.model.matrix import (
     Requirement,
     SettingRef,
     Waiver,
+    fold_role,
 )
 from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
@@ -47,6 +48,8 @@ def make_plan(
         skipped += [item for item in items if isinstance(item, Skipped)]
         blocks += [*mine, *path_mtu_blocks(mine)]
         all_notes += expansion.expired_waivers()
+        if not mine:
+            all_notes += expansion.missing_roles()
     blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
     matrices = tuple(PlannedMatrix(one.matrix.name, one.settings) for one in chosen)
     return Plan(matrices, tuple(blocks), tuple(skipped), tuple(all_notes))
@@ -55,8 +58,10 @@ def make_plan(
 def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:
     """For every role of the matrix its hosts, in inventory order; roles may imply others."""
     members: dict[str, list[Host]] = {name: [] for name in matrix.roles}
+    words = matrix.role_words()
     for host in inventory.hosts:
-        for role in _with_implied_roles(host.roles, matrix):
+        roles = (words.get(fold_role(role), "") for role in host.roles)
+        for role in _with_implied_roles(roles, matrix):
             members[role].append(host)
     return {role: tuple(hosts) for role, hosts in members.items()}
 
@@ -89,6 +94,23 @@ class _Expansion:
             f"it decides again ({waiver.reason})"
             for waiver in self._matrix.waivers.values()
             if not self._is_valid_today(waiver)
+        ]
+
+    def missing_roles(self) -> list[str]:
+        """Give a note on the roles that no host has, for a matrix that is left without a flow."""
+        wanted = (
+            role
+            for one in self._matrix.requirements
+            if why_not(one, self._chosen) is None
+            for role in (*one.sources, *one.destinations)
+            if not self._members[role]
+        )
+        roles = ", ".join(dict.fromkeys(wanted))
+        if not roles:
+            return []
+        return [
+            f"{self._matrix.name} has nothing to test: no host has the role {roles}; `roles_map:` "
+            "of the inventory or --role ROLE=ROLE says what its roles stand for"
         ]
 
     def _is_valid_today(self, waiver: Waiver) -> bool:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
-from netprobe.model.matrix import ChosenMatrix
+from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
@@ -88,17 +88,24 @@ class _Names:
         for one in chosen:
             self._requirements |= {requirement.id for requirement in one.matrix.requirements}
             for role, hosts in hosts_by_role(one.matrix, inventory).items():
-                self._hosts.setdefault(role, set()).update(host.name for host in hosts)
+                self._hosts.setdefault(fold_role(role), set()).update(host.name for host in hosts)
+        for host in inventory.hosts:
+            for role in host.roles:
+                self._hosts.setdefault(fold_role(role), set()).add(host.name)
 
     def hosts(self, words: Iterable[str]) -> set[str]:
         """Give the host names that these hosts and roles stand for."""
-        return {name for word in words for name in self._hosts[word]}
+        return {name for word in words for name in self._hosts[self._key_of(word)]}
+
+    def _key_of(self, word: str) -> str:
+        return word if word in self._hosts else fold_role(word)
 
     def problems(self, selection: Selection) -> Iterator[str]:
         """Give one sentence for every unknown word."""
         ends = (("--limit", selection.limit), ("--from", selection.from_), ("--to", selection.to))
         for option, words in ends:
-            yield from _word_unknown_names(option, words, self._hosts, "host or role")
+            keys = map(self._key_of, words)
+            yield from _word_unknown_names(option, keys, self._hosts, "host or role")
         yield from _word_unknown_names("--only", selection.only, self._requirements, "requirement")
         for word in selection.protocol:
             if word.partition("/")[0] not in PROTOCOLS:

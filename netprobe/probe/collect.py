@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from netprobe.agent.wire.orders import RateOrder, RecordOrder
 from netprobe.errors import FAULT, bug_words
@@ -22,7 +24,9 @@ from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
-PROMPT_S = 10.0
+PROMPT_S = 3.0
+# How often answers that need no further look are emitted while a destination is worked on.
+PROVEN_S = 0.4
 
 
 async def collect(
@@ -99,29 +103,42 @@ class Emitted:
 async def _work_through(
     work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, emitted: Emitted
 ) -> None:
+    now_s = asyncio.get_running_loop().time
     answered = Answered()
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
 
     async def some(host: Host, wants: list[Want]) -> None:
-        destination = Destination(host, fleet, settings, answered, alone, emit)
-        await _run_destination(destination, host, wants, emit, emitted)
+        # Who starts is waited for here, without a slot.
+        now = replace(settings, ready_s=0.0)
+        destination = Destination(host, fleet, now, answered, alone, emit)
+        proving = asyncio.create_task(_emit_proven(destination))
+        try:
+            await _run_destination(destination, host, wants, emit, emitted)
+        finally:
+            proving.cancel()
 
     async def one(host: Host) -> None:
-        async with slots:
-            prompt, late = await _sort_by_promptness(list(work.wants(host)), fleet)
-            if prompt:
-                await some(host, prompt)
-        if late:
-            sources = {fleet.agent(want.flow.source) for want in late}
-            await asyncio.gather(*(agent.settled.wait() for agent in sources))
+        left = list(work.wants(host))
+        ready_by = now_s() + settings.ready_s
+        while left:
+            prompt, left = await _sort_by_promptness(left, fleet)
+            await fleet.agent(host).settle(ready_by - now_s())
             async with slots:
-                await some(host, late)
+                await some(host, prompt)
         emitted.whole(host)
 
     async with asyncio.TaskGroup() as group:
         for host in work.destinations:
             group.create_task(one(host))
+
+
+async def _emit_proven(destination: Destination) -> None:
+    """Emit what is proven again and again; where that fails, the end of the work tells all."""
+    with contextlib.suppress(Exception):
+        while True:
+            await asyncio.sleep(PROVEN_S)
+            await destination.emit_proven()
 
 
 async def _run_destination(
@@ -135,16 +152,18 @@ async def _run_destination(
             raise  # the emitting itself failed: results have nowhere to go
         emitted.part(host, wants)
         why = (FAULT, f"the work at {host.name} failed ({bug_words(error)})")
-        for want in wants:
+        for want in destination.list_left(wants):
             emit(want, [want.untested(why)])
 
 
 async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
-    """Split wants: those whose source soon has an agent or none for certain, and the others."""
+    """Split wants: those whose source soon has an agent or none for certain, at least one; and
+    the others."""
     agents = {fleet.agent(want.flow.source) for want in wants}
     starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
-    if starts:
-        await asyncio.wait(starts, timeout=PROMPT_S)
+    _, slow = await asyncio.wait(starts, timeout=PROMPT_S)
+    if len(slow) == len(starts):
+        await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
     for start in starts:
         start.cancel()
     prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]

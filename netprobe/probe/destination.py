@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from netprobe.errors import AgentError
@@ -16,6 +16,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import CHECKS
+from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
@@ -28,9 +29,6 @@ from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import STOPPED, Order, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
-
-# Answers that only the destination itself can give.
-PROVEN = ("nonce", "echo")
 
 Emit = Callable[[Want, list[Evidence]], None]
 
@@ -63,12 +61,21 @@ class Destination:
         self._origins = Origins(fleet.hosts())
         self._proxied = Proxied(fleet)
         self._own: set[str] = set()
+        self._resolved = ResolvedNames({}, {}, {})
+        self._round: Round | None = None
+        # Ports of each flow whose evidence was emitted before the end.
+        self._emitted: dict[Task, Ports] = {}
+        # The same for each want: by its place, and there by address.
+        self._early: dict[Order, dict[str, Ports]] = {}
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
-        """Probe every want, call ``on_final``, then emit the evidence of each, once."""
+        """Probe every want, call ``on_final``, then emit the evidence of each, once.
+
+        Meanwhile ``emit_proven`` may emit a part of it.
+        """
         by_way = [one for want in wants for one in ways(want)]
-        resolved = await resolve_names(by_way, self._fleet)
-        tasks = join(by_way, resolved.addresses)
+        self._resolved = await resolve_names(by_way, self._fleet)
+        tasks = join(by_way, self._resolved.addresses)
         try:
             async with self._alone.at(task.address for task in tasks):
                 # Ports that must not answer, before any listener of ours is open.
@@ -79,14 +86,55 @@ class Destination:
                 )
                 await self._find_own(observations)
         except asyncio.CancelledError:
-            finished = interrupted(tasks, self._prober.finished)
-            self._emit_all(wants, by_way, finished, resolved, on_final)
+            finished = interrupted(tasks, self._prober.proven)
+            self._emit_all(wants, by_way, finished, on_final)
             raise
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
                 self._answered.note(source, address, seen.outcome, seen.concluded)
-        self._emit_all(wants, by_way, observations, resolved, on_final)
+        self._emit_all(wants, by_way, observations, on_final)
+
+    async def emit_proven(self) -> None:
+        """Emit what is proven by now, as far as the listeners have seen it too.
+
+        Where they are gone nothing is final: their flows are probed again.
+        """
+        fresh = list(self._prober.proven)
+        looked = fresh
+        if self._round is not None:
+            with contextlib.suppress(AgentError):
+                looked = await with_witnesses(fresh, self._round)
+        ready = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
+        for seen in _cut_known(ready, self._emitted):
+            if self._fleet.agent(seen.task.source).refused is None:
+                self._emit_early(seen)
+        # More may have come meanwhile.
+        self._prober.proven[: len(fresh)] = _cut_known(fresh, self._emitted)
+
+    def list_left(self, wants: Iterable[Want]) -> Iterator[Want]:
+        """Give the wants of which something is to be told yet, without what was told early."""
+        for want in wants:
+            early = self._early.get(want.order, {})
+            kept = {
+                address: port_sets.union((want.kept.get(address, ()), ports))
+                for address, ports in early.items()
+            }
+            left = replace(want, kept={**want.kept, **kept}) if kept else want
+            is_name = want.flow.address.family is None
+            if not kept or is_name or any(left.left(address) is not None for address in kept):
+                yield left
+
+    def _emit_early(self, seen: Observation) -> None:
+        _note_ports(seen, self._emitted)
+        for want in seen.task.wants:
+            evidence = self._make_evidence(want, seen)
+            if evidence is not None:
+                address, told = evidence.address, evidence.ports
+                early = self._early.setdefault(want.order, {})
+                early[address] = port_sets.union((early.get(address, ()), told))
+                others = port_sets.subtract(want.flow.block.ports, told)
+                self._emit(replace(want, kept={**want.kept, address: others}), [evidence])
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         named = [task for task in tasks if task.is_name]
@@ -134,25 +182,23 @@ class Destination:
 
     async def _agent_is_ready(self) -> bool:
         """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
-        try:
-            await asyncio.wait_for(self._agent.wait_ready(), self._settings.ready_s)
-        except (AgentError, TimeoutError):
-            return False
-        return True
+        await self._agent.settle(self._settings.ready_s)
+        return self._agent.alive
 
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
         """Probe with one round of listeners, or again without them where the agent is lost."""
         number = next(self._fleet.order_ids)
-        round_ = Round(self._agent, number, self._origins)
+        round_ = self._round = Round(self._agent, number, self._origins)
         self._origins.expect(tasks)
         try:
-            return await self._probe_and_check(
-                tasks, await self._open_listeners(round_, wanted), round_
-            )
+            listeners = await self._open_listeners(round_, wanted)
+            found = await self._probe_and_check(tasks, listeners, round_)
         except AgentError:
-            return await self._probe_and_check(tasks, Listeners(LOST), None)
-        finally:
-            await round_.close()
+            found = await self._probe_and_check(tasks, Listeners(LOST), None)
+        # Not where the run is stopped: agents close everything when they end, and this one may be
+        # one that does not answer.
+        await round_.close()
+        return found
 
     async def _probe_and_check(
         self, tasks: list[Task], listeners: Listeners, round_: Round | None
@@ -186,20 +232,19 @@ class Destination:
         wants: Iterable[Want],
         by_way: Iterable[Want],
         observations: Iterable[Observation],
-        resolved: ResolvedNames,
         on_final: Callable[[], object],
     ) -> None:
-        by_want: dict[Order, list[Evidence]] = {}
-        for seen in observations:
+        by_want: dict[Order, list[Evidence]] = {want.order: [] for want in wants}
+        for seen in _cut_known(observations, self._emitted):
             for want in seen.task.wants:
-                evidence = self._make_evidence(want, seen, resolved)
+                evidence = self._make_evidence(want, seen)
                 if evidence is not None:
-                    by_want.setdefault(want.order, []).append(evidence)
+                    by_want[want.order].append(evidence)
         for want in by_way:
-            by_want.setdefault(want.order, []).extend(resolved.evidence(want))
+            by_want[want.order].extend(self._resolved.evidence(want))
         on_final()
-        for want in wants:
-            self._emit(want, self._drop_refused(want, by_want.get(want.order, [])))
+        for want in self.list_left(wants):
+            self._emit(want, self._drop_refused(want, by_want[want.order]))
 
     def _drop_refused(self, want: Want, found: list[Evidence]) -> list[Evidence]:
         """Give the evidence; of a source that broke the rules of the wire nothing is known."""
@@ -209,9 +254,7 @@ class Destination:
         why = (refused.reason, str(refused))
         return [replace(one, outcome=None, mtu=None, untested=why) for one in found]
 
-    def _make_evidence(
-        self, want: Want, seen: Observation, resolved: ResolvedNames
-    ) -> Evidence | None:
+    def _make_evidence(self, want: Want, seen: Observation) -> Evidence | None:
         entries = want.left(seen.task.address) or ()
         ports: Ports = port_sets.intersect(seen.ports, entries) if entries else ()
         if entries and not ports:
@@ -220,7 +263,7 @@ class Destination:
         has_address = self._has_address(seen)
         facts = facts_of(seen)
         facts["warnings"] = want.notes + seen.warnings
-        facts["trail"] = (*resolved.entries(want), *seen.trail)
+        facts["trail"] = (*self._resolved.entries(want), *seen.trail)
         return Evidence(
             want.flow,
             seen.task.address,
@@ -245,29 +288,39 @@ def runs_platform(agent: AgentMethods) -> bool:
     return agent.hello is not None and agent.hello.kubelet
 
 
-def interrupted(tasks: Iterable[Task], finished: Iterable[Observation]) -> list[Observation]:
-    """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped.
-
-    Only an answer is proven: silence and refusals need a second look.
-    """
+def interrupted(tasks: Iterable[Task], proven: Iterable[Observation]) -> list[Observation]:
+    """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped."""
     kept: dict[Task, Ports] = {}
-    found: list[Observation] = []
-    for one in finished:
-        if one.outcome is None or one.outcome.answer not in PROVEN or one.task.denied:
-            continue
-        # A check may have asked a port again that had answered already.
-        flow, fresh = _without_ports(one.task), one.ports
-        if flow in kept:
-            fresh = port_sets.subtract(one.ports, kept[flow])
-        if fresh or flow not in kept:
-            found.append(replace(one, ports=fresh))
-            kept[flow] = port_sets.union((kept.get(flow, ()), fresh))
+    # A check may have asked a port again that had answered already.
+    found = []
+    for one in _cut_known(proven, kept):
+        _note_ports(one, kept)
+        found.append(one)
     for task in tasks:
         flow = _without_ports(task)
         rest = port_sets.subtract(task.ports, kept.get(flow, ()))
         if rest or not (task.ports or flow in kept):
             found.append(unprobed(task, rest, untested=STOPPED))
     return found
+
+
+def _is_heard(seen: Observation) -> bool:
+    """Tell whether the listener has said that it was there and heard the probes."""
+    return seen.witness is not None and seen.witness.socket
+
+
+def _cut_known(seen: Iterable[Observation], known: Mapping[Task, Ports]) -> Iterator[Observation]:
+    """Give the observations without the ports of their flows that are known already."""
+    for one in seen:
+        flow = _without_ports(one.task)
+        rest = port_sets.subtract(one.ports, known.get(flow, ()))
+        if rest or (not one.ports and flow not in known):
+            yield replace(one, ports=rest)
+
+
+def _note_ports(seen: Observation, known: dict[Task, Ports]) -> None:
+    flow = _without_ports(seen.task)
+    known[flow] = port_sets.union((known.get(flow, ()), seen.ports))
 
 
 def _without_ports(task: Task) -> Task:

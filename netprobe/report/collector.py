@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
+from netprobe.report.changes import Changes
 from netprobe.report.flow_groups import End, Survey
 from netprobe.report.merge import Ranges, merge_neighbours
 from netprobe.report.spool import Spool, place
@@ -90,11 +91,12 @@ class Collector:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run, ready to be printed in any format."""
+    """One run, ready to be printed in any format; ``changes`` since the run that it retries."""
 
     info: RunInfo
     collector: Collector
     findings: tuple[Finding, ...] = ()
+    changes: Changes | None = None
 
     @property
     def summary(self) -> Summary:

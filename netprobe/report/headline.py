@@ -13,8 +13,10 @@ from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:
-    """Give the first lines: nothing tested, a partial run, then the worst verdict."""
+    """Give the first lines: what is of an earlier run, nothing tested, a partial run, the worst."""
     summary = report.summary
+    if report.info.earlier:
+        yield Line(report.info.earlier, "doubt")
     if not tested(summary):
         yield Line(_nothing_tested(report, summary), "doubt")
         return

@@ -11,9 +11,9 @@ from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
 from netprobe.report.page import write_line
 from netprobe.report.progress import host_words
-from netprobe.report.wording import plural
+from netprobe.report.wording import duration, plural
 
-_HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "KERNEL")
+_HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "TIME", "KERNEL")
 _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
 
 
@@ -44,6 +44,7 @@ def _make_row(host: HostReport) -> tuple[str, ...]:
         _yes_or_no(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
         _yes_or_no(facts.get("low_ports")),
         _yes_or_no(facts.get("sees_owners")),
+        "-" if host.start_s is None else duration(host.start_s),
         clean(str(facts.get("kernel") or "-")),
     )
 

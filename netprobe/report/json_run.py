@@ -31,6 +31,7 @@ def write_json(report: Report, stream: TextIO) -> None:
         "netprobe_version": netprobe.__version__,
         **info,
         "summary": summary_to_json(report.summary),
+        **({} if report.changes is None else {"changes": report.changes.counts()}),
         "warnings": [{"text": text, "count": about.flows} for text, about in warned],
         "refusals": [_refusal_to_json(end, survey) for end, survey in refused],
         "findings": map(finding_to_json, report.findings),

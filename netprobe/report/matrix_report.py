@@ -53,12 +53,13 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
                         "description": role.description,
                         "implies": list(role.implies),
                         "existing": role.existing,
+                        "aliases": list(role.aliases),
                     }
                 )
                 for role in matrix.roles.values()
             },
             "settings": {
-                setting.name: _setting_to_data(setting, chosen.settings[setting.name])
+                setting.name: _setting_to_data(setting, chosen.settings)
                 for setting in matrix.settings.values()
             },
             "requirements": [
@@ -76,11 +77,16 @@ def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "", [], {}, False)}
 
 
-def _setting_to_data(setting: Setting, value: SettingValue) -> dict[str, Any]:
+def _setting_to_data(setting: Setting, settings: Mapping[str, SettingValue]) -> dict[str, Any]:
     data: dict[str, Any] = {"type": setting.type}
+    value = settings[setting.name]
+    followed = setting.default
     if setting.values:
         data["values"] = list(setting.values)
-    data["default"] = list(value) if isinstance(value, tuple) else value
+    if isinstance(followed, SettingRef) and settings[followed.setting] == value:
+        data["default"] = {"setting": followed.setting}
+    else:
+        data["default"] = list(value) if isinstance(value, tuple) else value
     if setting.description:
         data["description"] = setting.description
     return data
@@ -166,7 +172,9 @@ def _role_line(chosen: ChosenMatrix, name: str) -> str:
         *(["runs before the installation"] if role.existing else []),
     ]
     head = f"{name} ({'; '.join(marks)})" if marks else name
-    return f"{head}: {role.description}" if role.description else head
+    words = f": {role.description}" if role.description else ""
+    aliases = f" Also called {', '.join(role.aliases)}." if role.aliases else ""
+    return f"{head}{words}{aliases}"
 
 
 def _setting_line(chosen: ChosenMatrix, name: str) -> str:

@@ -109,6 +109,20 @@ def _lines_after_table(plan: Plan) -> Iterator[str]:
         names = list(dict.fromkeys(ids))
         yield f"skipped: {reason}: {listed(names, 12)}"
     yield from (f"note: {note}" for note in plan.notes)
+    yield from (f"warning: {text}" for text in word_warnings(plan))
+
+
+def word_warnings(plan: Plan) -> list[str]:
+    """Give each warning of the plan's requirements once, behind their ids."""
+    return [f"{listed(ids, 12)}: {text}" for text, ids in _ids_by_warning(plan).items()]
+
+
+def _ids_by_warning(plan: Plan) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for block in plan.blocks:
+        for text in block.warnings:
+            found.setdefault(text, {})[block.requirement.id] = None
+    return {text: list(ids) for text, ids in found.items()}
 
 
 def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> None:
@@ -127,6 +141,9 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
             "skipped": len(plan.skipped),
         },
         "notes": list(plan.notes),
+        "warnings": [
+            {"text": text, "requirements": ids} for text, ids in _ids_by_warning(plan).items()
+        ],
         "skipped": [skipped_to_json(item) for item in plan.skipped],
     }
     if not count:

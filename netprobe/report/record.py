@@ -10,9 +10,9 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from itertools import chain, count
@@ -20,12 +20,11 @@ from operator import attrgetter
 from typing import Any
 
 import netprobe
-from netprobe.errors import FileErrors, NetprobeError, Problem, RequestError
+from netprobe.errors import FileErrors, NetprobeError, Problem
 from netprobe.files import open_file
 from netprobe.model.codec import (
     RECORD_SCHEMA,
     RUN_SCHEMA,
-    PlanOrder,
     header_from_json,
     info_from_json,
     info_to_json,
@@ -34,23 +33,15 @@ from netprobe.model.codec import (
 )
 from netprobe.model.dataclass_json import Json, WrongValue, to_json
 from netprobe.model.json_text import MAX_CHARACTERS, MIB, WrongJson, parse_json
-from netprobe.model.plan import Flow, Plan, PlannedMatrix
-from netprobe.model.ports import PortRange, Ports, normalise
-from netprobe.model.printable import clean
-from netprobe.model.result import Result, Verdict
+from netprobe.model.plan import Plan
+from netprobe.model.ports import normalise
+from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.merge import Ranges, ranges_of
-from netprobe.report.wording import ports_of
-
-# The verdicts that --resume keeps; other flows are probed again.
-FINAL: frozenset[Verdict] = frozenset({"pass", "blocked", "exposed"})
 
 EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
 
 ResultKey = tuple[str, str, str, str, str, str]
-# The same of a flow of the plan; no address where the source resolves a name.
-_FlowKey = tuple[str, str, str, str, str | None, str]
-
 
 FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
 # The key that all results of one flow share, whatever their ports.
@@ -264,68 +255,3 @@ def _read_result(path: str, number: int, data: Json) -> Result:
     except WrongValue as error:
         words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error})"
         raise FileErrors([Problem(path, number, 1, words)]) from None
-
-
-def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
-    """Give the ports with a final result, for every flow; () for protocols without ports."""
-    done: dict[ResultKey, list[PortRange]] = {}
-    for result in results:
-        if result.verdict in FINAL:
-            done.setdefault(key_of(result), []).extend(ports_of(result))
-    return {key: normalise(ranges) for key, ranges in done.items()}
-
-
-def kept(earlier: Earlier, plan: Plan) -> Iterator[Result]:
-    """Give the earlier final results of flows that this plan has too, at their place in it.
-
-    If the inventory has changed, results of hosts that are gone or have other addresses are not
-    kept. Raises RequestError where matrices or settings differ.
-    """
-    _refuse_other_request(earlier, plan.matrices)
-    places = _places_of_flows(plan)
-    for result in earlier.read_results():
-        key = key_of(result)
-        by_name = (*key[:4], None, key[5])  # the source resolved it: the address is not in the plan
-        order = places.get(key) or places.get(by_name)
-        if result.verdict in FINAL and order is not None:
-            yield replace(result, order=order)
-
-
-def _places_of_flows(plan: Plan) -> dict[_FlowKey, PlanOrder]:
-    """The place of every flow of the plan; only its own plan's places are in an earlier result."""
-    found: dict[_FlowKey, PlanOrder] = {}
-    for block in plan.blocks:
-        for place, source in enumerate(block.sources):
-            for peer in block.peers(place):
-                flow = Flow(block, source, *block.destinations[peer])
-                found.setdefault(_flow_key(flow), (block.index, place, peer))
-    return found
-
-
-def _flow_key(flow: Flow) -> _FlowKey:
-    block = flow.block
-    address = None if block.family is None else flow.address.text
-    ends = (flow.source.name, flow.destination.name, address)
-    return (block.matrix, block.requirement.id, *ends, block.protocol)
-
-
-def _refuse_other_request(earlier: Earlier, planned: Sequence[PlannedMatrix]) -> None:
-    then = {matrix.name: dict(matrix.settings) for matrix in earlier.info.matrices}
-    now = {matrix.name: dict(matrix.settings) for matrix in planned}
-    if then != now:
-        raise RequestError(
-            f"--resume {earlier.path}: that run is of {_name_matrices(then)}, this one is of "
-            f"{_name_matrices(now)}; give the same matrices and settings, or start without --resume"
-        )
-
-
-def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:
-    told = "; ".join(
-        f"{name} ({', '.join(f'{key}={_word_value(value)}' for key, value in settings.items())})"
-        for name, settings in matrices.items()
-    )
-    return clean(told)
-
-
-def _word_value(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

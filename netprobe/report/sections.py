@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.model.names import names_text
 from netprobe.model.result import HostReport, Result
+from netprobe.report.changes import change_parts
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, Survey, addresses_of, needs
 from netprobe.report.page import Line, PagePart, Style
@@ -141,6 +142,14 @@ def excused_parts(rest: Rest) -> Iterator[PagePart]:
         what = f"{first.requirement}, {survey.text(rest.addresses)}"
         yield Line(f"   {first.verdict}: {what}: {first.because} [{why}]")
     yield from _word_rest(rest.excused)
+
+
+def changed_parts(report: Report) -> Iterator[PagePart]:
+    """What changed since the run that is retried; the findings say what still fails as before."""
+    if report.changes is not None:
+        changes = replace(report.changes, still=[])
+        for part in change_parts(changes, addresses_of(report.info)):
+            yield from (Line(), *part)
 
 
 def warning_parts(report: Report) -> Iterator[PagePart]:

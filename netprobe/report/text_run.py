@@ -43,6 +43,7 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     addresses = addresses_of(report.info)
     yield from _write_findings([one for one in told if _is_failure(one)], addresses)
     yield from sections.failed_parts(rest)
+    yield from sections.changed_parts(report)
     yield from sections.warning_parts(report)
     yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
     yield from sections.open_parts(rest)

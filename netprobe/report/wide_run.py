@@ -10,7 +10,7 @@ from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
-from netprobe.report.page import write_line
+from netprobe.report.page import Line, write_line
 from netprobe.report.wording import port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.
@@ -34,7 +34,8 @@ def write_wide(report: Report, stream: TextIO) -> None:
         cells += row[len(widths) :]
         write_line("  ".join(cells), stream)
     stream.write("\n")
-    for line in (*scope(report), totals(report)):
+    earlier = [Line(report.info.earlier)] if report.info.earlier else []
+    for line in (*earlier, *scope(report), totals(report)):
         write_line(line.text, stream)
 
 

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from netprobe.model.inventory import Host
 
+# Of what a program said before it ended, these lines stand in an error.
+LAST_LINES = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -27,12 +30,13 @@ class Way:
 
     ``argv(host, script, folder)`` is the command that runs the shell script on the host; ``folder``
     is private to this run, and None where the kind does not say ``needs_folder``.
-    ``explain(host, status, said)`` reads the exit status and the last lines of stderr.
+    ``explain(host, status, said, began)`` reads the exit status and the lines of stderr; ``began``
+    tells whether our script ran there.
     ``hop(host)`` names the hop that its starts share; None where they cross no network together.
     """
 
     argv: Callable[[Host, str, Path | None], list[str]]
-    explain: Callable[[Host, int, Sequence[str]], Trouble]
+    explain: Callable[[Host, int, Sequence[str], bool], Trouble]
     hop: Callable[[Host], Awaitable[str | None]] | None = None
     needs_folder: bool = False
 
@@ -40,7 +44,7 @@ class Way:
 def ended_words(command: str, status: int, said: Sequence[str]) -> str:
     """Word an end: ``command ended with status 1: its last words``."""
     end = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"{command} {end}" + (": " + "; ".join(said) if said else "")
+    return f"{command} {end}" + (": " + "; ".join(said[-LAST_LINES:]) if said else "")
 
 
 def _make_argv(host: Host, script: str, _folder: Path | None) -> list[str]:
@@ -48,12 +52,12 @@ def _make_argv(host: Host, script: str, _folder: Path | None) -> list[str]:
     return [*host.vantage.command, "sh", "-c", script]
 
 
-def _explain_local(_host: Host, status: int, said: Sequence[str]) -> Trouble:
+def _explain_local(_host: Host, status: int, said: Sequence[str], _began: bool) -> Trouble:
     # A local start that fails once fails again.
     return Trouble(False, ended_words("the agent on this machine", status, said))
 
 
-def _explain_command(host: Host, status: int, said: Sequence[str]) -> Trouble:
+def _explain_command(host: Host, status: int, said: Sequence[str], _began: bool) -> Trouble:
     command = " ".join(host.vantage.command)
     words = ended_words(f"`{command}`", status, said)
     return Trouble(False, f"{words} (try: {command} sh -c 'command -v python3')")

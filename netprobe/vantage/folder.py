@@ -15,6 +15,8 @@ from pathlib import Path
 # A Unix socket's path has room for 107 bytes: folder, "/", 40 of %C, and 17 that ssh adds.
 LONGEST_BASE = 36
 CLOSE_S = 5.0
+# It goes on without us.
+HURRIED_CLOSE_S = 0.5
 
 _CLEANER = (
     'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; echo "$d"; read -r _; '
@@ -38,7 +40,7 @@ class PrivateFolder:
                 self._path = await self._make_folder()
             return self._path
 
-    async def close(self) -> None:
+    async def close(self, patience_s: float = CLOSE_S) -> None:
         """End the connection masters now, instead of after ``ControlPersist``, and the folder."""
         if self._cleaner is None:
             return
@@ -46,7 +48,7 @@ class PrivateFolder:
         assert cleaner.stdin is not None
         cleaner.stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(cleaner.wait(), CLOSE_S)
+            await asyncio.wait_for(cleaner.wait(), patience_s)
 
     async def _make_folder(self) -> Path:
         # A session of its own: Ctrl-C ends us, and then our end ends this.

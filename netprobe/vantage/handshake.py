@@ -12,11 +12,12 @@ from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE, WIRE_VERSION
 from netprobe.vantage.pack import bundle
-from netprobe.vantage.process import AgentProcess
+from netprobe.vantage.process import AgentProcess, lines_of
 from netprobe.vantage.script import SUDO_LINE
 
 BANNER_LIMIT_BYTES = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
+SEEN_TAIL_BYTES = 2048
 
 StageName = Literal["connect", "sudo", "no-python", "agent", "hello"]
 
@@ -101,6 +102,11 @@ class Handshake:
         if NO_PYTHON_LINE in self._seen:
             return "no-python"
         return "sudo" if SUDO_LINE in self._seen else "connect"
+
+    @property
+    def printed(self) -> list[str]:
+        """The lines on stdout before our script began: of banners, and of a shell that ends."""
+        return [] if self._is_ready else lines_of(bytes(self._seen[-SEEN_TAIL_BYTES:]))
 
     def news(self, line: str) -> str:
         """Give a line of stderr without sudo's prompt; often nothing is left."""

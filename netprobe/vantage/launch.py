@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from netprobe.agent.wire.frames import SILENCE_S
@@ -12,10 +13,11 @@ from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import COMMAND, LOCAL, Way
-from netprobe.vantage.folder import PrivateFolder
+from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
+from netprobe.vantage.folder import CLOSE_S, HURRIED_CLOSE_S, PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
+from netprobe.vantage.patience import GRACE_S
 from netprobe.vantage.process import AgentProcess
 from netprobe.vantage.script import USELESS_LINE, agent_script
 
@@ -27,8 +29,17 @@ STARTS_PER_HOP = 8
 STARTS_AT_ONCE = 128
 TRIES = 3
 RETRY_S = 1.0
+# A start that takes longer waits for its own host, and lets others through the hop meanwhile.
+SLOT_S = 3.0
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
+
+
+# What helps where a host has no Python.
+_NO_PYTHON_WAYS = (
+    "install python3 there, or start the agent in a container that has one (`vantage: {command: "
+    "[podman, ...]}`, docs/compose.md), or say `vantage: none`: then the host is a destination only"
+)
 
 
 class Launcher:
@@ -40,11 +51,12 @@ class Launcher:
         become_password: str | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
         silence_s: float = SILENCE_S,
+        grace_s: float = GRACE_S,
         retry_s: float = RETRY_S,
     ) -> None:
         self.start_timeout_s = start_timeout_s
         self.retry_s = retry_s
-        self.beats = Beats(interval_s=silence_s / 6, silence_s=silence_s)
+        self.beats = Beats(silence_s / 6, silence_s, grace_s)
         self.password = Secret(become_password) if become_password else None
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._hops: dict[str, str | None] = {}
@@ -54,8 +66,8 @@ class Launcher:
     async def __aenter__(self) -> Launcher:
         return self
 
-    async def __aexit__(self, *_error: object) -> None:
-        await self.folder.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        await self.folder.close(CLOSE_S if kind is None else HURRIED_CLOSE_S)
 
     async def hop(self, host: Host, way: Way) -> str | None:
         """Find the first hop of a host, once. Raises FileNotFoundError without ssh."""
@@ -64,9 +76,23 @@ class Launcher:
                 self._hops[host.name] = await way.hop(host) if way.hop is not None else None
         return self._hops[host.name]
 
-    def slot(self, hop: str | None, host: str) -> asyncio.Semaphore:
-        """Give the limit of the starts in progress through one first hop."""
-        return self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
+    @contextlib.asynccontextmanager
+    async def turn(self, hop: str | None, host: str) -> AsyncIterator[None]:
+        """Wait for a place among the starts in progress, at most 8 through one first hop.
+
+        The place at the hop is given up after SLOT_S: so dead hosts do not hold the others.
+        """
+        slot = self._slots.setdefault(hop or f"host {host}", asyncio.Semaphore(STARTS_PER_HOP))
+        await slot.acquire()
+        places = contextlib.ExitStack()
+        places.callback(slot.release)
+        timer = asyncio.get_running_loop().call_later(SLOT_S, places.close)
+        with places:
+            try:
+                async with self.starts:
+                    yield
+            finally:
+                timer.cancel()
 
 
 async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher) -> AgentLink:
@@ -108,7 +134,8 @@ class _Start:
         except _SudoFailed as failed:
             cost = (
                 f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
-                "no ports below 1024, no owners of other users' ports"
+                "no ports below 1024, no owners of other users' ports; --ask-become-pass asks for "
+                "its password"
             )
             return await self._start_in_turn(None, cost=cost)
 
@@ -118,12 +145,12 @@ class _Start:
         """Start, at most 8 at once per first hop, again where the connection itself failed."""
         host, way, launcher = self._host, self._way, self._launcher
         try:
-            slot = launcher.slot(await launcher.hop(host, way), host.name)
+            hop = await launcher.hop(host, way)
         except FileNotFoundError as error:
             raise self._make_error(f"{error.filename} is not installed here") from None
         for attempt in range(TRIES):
             try:
-                async with slot, launcher.starts:
+                async with launcher.turn(hop, host.name):
                     # ssh hides a jump host's words while it keeps a connection for later starts.
                     shared = way.needs_folder and not attempt
                     folder = await launcher.folder.path() if shared else None
@@ -165,16 +192,20 @@ class _Start:
             if handshake.stage == "sudo":
                 return _SudoFailed(f"no answer in {limit}")
             words = f"{self._host.name}: no agent after {limit}"
-            return AgentError("start-timeout", "; ".join([words, *said]))
+            told = [*said, *handshake.printed][-LAST_LINES:]
+            return AgentError("start-timeout", "; ".join([words, *told]))
         if not isinstance(error, StartFailed):
             return error
         if error.stage == "sudo":
-            return _SudoFailed("; ".join(line.rstrip(".") for line in said) or str(error))
+            told = said[-LAST_LINES:]
+            return _SudoFailed("; ".join(line.rstrip(".") for line in told) or str(error))
         if error.stage == "no-python":
             return AgentError("no-python", f"{self._host.name}: {_word_useless_pythons(said)}")
         if error.stage == "hello":
-            return self._make_error("; ".join([str(error), *said]))
-        trouble = self._way.explain(self._host, process.status, said)
+            return self._make_error("; ".join([str(error), *said[-LAST_LINES:]]))
+        heard = [*said, *handshake.printed]
+        began = error.stage != "connect"
+        trouble = self._way.explain(self._host, process.status, heard, began)
         if trouble.transient and error.stage == "connect":
             return _TryAgain(trouble.words)
         return self._make_error(trouble.words)
@@ -189,6 +220,8 @@ def _word_useless_pythons(said: Sequence[str]) -> str:
     for found in filter(None, useless):
         path, _, printed = found.partition(":")
         told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
-        return f"no Python 3.6 or later works there ({path} {told}); repair or install python3"
+        return (
+            f"no Python 3.6 or later works there ({path} {told}); repair it, or {_NO_PYTHON_WAYS}"
+        )
     words = "no Python 3.6 or later was found there (python3, platform-python, python3.N)"
-    return f"{words}; install python3"
+    return f"{words}; {_NO_PYTHON_WAYS}"

@@ -7,18 +7,19 @@ import contextlib
 import itertools
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from netprobe.agent.wire.answers import Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
 from netprobe.agent.wire.messages import ANSWERS
-from netprobe.agent.wire.orders import Beat, StopOrder
+from netprobe.agent.wire.orders import Beat, RateOrder, StopOrder
 from netprobe.errors import AgentError
 from netprobe.model.printable import clean
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Greeting
+from netprobe.vantage.patience import GRACE_S, Effort, OrderPatience, effort_of
 from netprobe.vantage.process import AgentProcess
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 QUEUE_FRAMES = 256
 READ_BYTES = 256 * 1024
 CLOSE_S = 3.0
+# Somebody waits for the end of an interrupted run.
+HURRIED_CLOSE_S = 1.0
 # An agent that reports more bugs of its own, of no order that waits, is of no use.
 MOST_FAULTS = 64
 # Requests and orders share the wire's ``id``; requests count from a number that no order reaches.
@@ -48,10 +51,14 @@ class LinkLost:
 
 @dataclass(frozen=True, slots=True)
 class Beats:
-    """How often we send a beat, and how long the other end may be silent. Seconds."""
+    """How often we send a beat, and how long the other end may be silent. Seconds.
+
+    ``grace_s``: what an agent may take for an order beyond the order's own work.
+    """
 
     interval_s: float = BEAT_S
     silence_s: float = SILENCE_S
+    grace_s: float = GRACE_S
 
 
 class AgentLink:
@@ -82,6 +89,10 @@ class AgentLink:
         self._farewells: set[asyncio.Task[None]] = set()
         self._now = loop.time
         self._heard_at = self._now()
+        # The orders that it has not answered to their end, each with the time when it was sent.
+        self._open_orders: dict[object, tuple[Effort, float]] = {}
+        self._answered_at = self._now()
+        self._patience = OrderPatience(greeting.hello.nofile, beats.grace_s)
         reading = loop.create_task(self._read_frames(greeting.rest))
         self._tasks = [reading, loop.create_task(self._send_beats())]
 
@@ -97,8 +108,20 @@ class AgentLink:
 
     def send(self, message: Any) -> None:
         """Queue one frame; a caller that needs to know that it arrived uses ``request``."""
+        if isinstance(message, RateOrder):
+            self._patience.per_s = message.per_s
         if not self.lost.done():
             self._process.stdin.write(encode_frame(message))
+
+    @contextlib.contextmanager
+    def expect(self, order: Any) -> Iterator[None]:
+        """Let the agent owe an answer to this order meanwhile; it is lost where none comes."""
+        key = object()
+        self._open_orders[key] = (effort_of(order), self._now())
+        try:
+            yield
+        finally:
+            del self._open_orders[key]
 
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Send an order that has one answer, and give that.
@@ -111,10 +134,11 @@ class AgentLink:
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._replies[identity] = reply
         try:
-            self.send(order._replace(id=identity))
-            await self._drain_input()
-            waited: set[asyncio.Future[Any]] = {reply, self.lost}
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            with self.expect(order):
+                self.send(order._replace(id=identity))
+                await self._drain_input()
+                waited: set[asyncio.Future[Any]] = {reply, self.lost}
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
                 self.lost.result()
             return self.check_answer(reply.result(), answer)
@@ -141,25 +165,30 @@ class AgentLink:
         """
         queue = self.subscribe(order.id)
         try:
-            self.send(order)
-            await self._drain_input()
-            while True:
-                message = await queue.get()
-                if isinstance(message, Done):
-                    return
-                yield self.check_answer(message, answer)
+            with self.expect(order):
+                self.send(order)
+                await self._drain_input()
+                while True:
+                    message = await queue.get()
+                    if isinstance(message, Done):
+                        return
+                    yield self.check_answer(message, answer)
         finally:
             self.unsubscribe(order.id)
 
-    async def close(self) -> None:
-        """Stop the agent, wait up to 3 s for its goodbye, then end its processes. Never raises."""
+    async def close(self, patience_s: float = CLOSE_S) -> None:
+        """Stop the agent, wait for its goodbye, then end its processes. Never raises."""
         self.send(StopOrder())
         try:
-            await self._process.end(CLOSE_S)
+            await self._process.end(patience_s)
         finally:
             self._end_link("the agent was stopped")
             for task in (*self._tasks, *self._farewells):
                 task.cancel()
+
+    def kill(self) -> None:
+        """End its processes at once; harmless where they are gone."""
+        self._process.kill()
 
     def check_answer(self, message: Any, answer: type[Answer]) -> Answer:
         """Give the message, which must be an ``answer``: an agent that sends another one is lost.
@@ -169,7 +198,7 @@ class AgentLink:
         if isinstance(message, LinkLost):
             self.lost.result()
         if isinstance(message, Fault):
-            raise AgentError("agent-fault", f"{self.host}: a bug in the agent: {message.words}")
+            raise AgentError("agent-fault", f"{self.host}: {_word_fault(message)}")
         if not isinstance(message, answer):
             raise self.refuse(f"{type(message).__name__} where {answer.__name__} was due")
         return message
@@ -215,6 +244,8 @@ class AgentLink:
     async def _deliver_message(self, message: Any) -> None:
         identity = getattr(message, "id", 0)
         queue, reply = self._streams.get(identity), self._replies.get(identity)
+        if queue is not None or reply is not None:
+            self._answered_at = self._now()
         # A round and an order may have the same id, as far as the wire is concerned.
         if queue is not None and (reply is None or isinstance(message, STREAMED)):
             await queue.put(message)
@@ -225,7 +256,7 @@ class AgentLink:
             self._faults += 1
             if self._faults > MOST_FAULTS:
                 raise ValueError(f"more than {MOST_FAULTS} bugs of its own")
-            log.warning("%s", clean(f"{self.host}: a bug in the agent: {message.words}"))
+            log.warning("%s", clean(f"{self.host}: {_word_fault(message)}"))
             if identity is None:
                 await self._fail_all(message)
 
@@ -241,21 +272,43 @@ class AgentLink:
         while not self.lost.done():
             self.send(Beat())
             await asyncio.sleep(self._beats.interval_s)
-            if self._is_silent():
-                self._end_link(f"it was silent for {self._beats.silence_s:g} s")
+            words = self._find_fault()
+            if words is not None:
+                self._end_link(words)
                 self._process.signal(signal.SIGKILL)
 
-    def _is_silent(self) -> bool:
+    def _find_fault(self) -> str | None:
+        """Say in words why the agent counts as lost: its silence, or an order that it owes."""
+        now = self._now()
         # While a consumer lags we do not read, so silence says nothing about the agent.
         if any(queue.full() for queue in self._streams.values()):
-            self._heard_at = self._now()
-        return self._now() - self._heard_at > self._beats.silence_s
+            self._heard_at = self._answered_at = now
+        if now - self._heard_at > self._beats.silence_s:
+            return f"it was silent for {self._beats.silence_s:g} s"
+        efforts = [effort for effort, _ in self._open_orders.values()]
+        deadlines_s = self._patience.deadlines_s(efforts)
+        for (effort, sent_at), limit_s in zip(self._open_orders.values(), deadlines_s, strict=True):
+            waited_s = now - max(sent_at, self._answered_at)
+            if waited_s > limit_s:
+                return f"it is alive but has not finished {effort.what} for {waited_s:.0f} s"
+        return None
 
     def _end_link(self, words: str) -> None:
         if self.lost.done():
             return
         error = AgentError("agent-lost", f"the agent of {self.host} was lost: {words}")
         self.lost.set_exception(error)
+        # Who waits until it reads its input would wait for ever.
+        self._process.abort_input()
         for queue in self._streams.values():
-            farewell = asyncio.create_task(queue.put(LinkLost(str(error))))
-            self._farewells.add(farewell)
+            if not queue.full():
+                queue.put_nowait(LinkLost(str(error)))
+            else:
+                self._farewells.add(asyncio.create_task(queue.put(LinkLost(str(error)))))
+
+
+def _word_fault(fault: Fault) -> str:
+    """Say what kept the agent from its work; only a bug needs its traceback."""
+    if fault.short_of is not None:
+        return f"the agent's host has no {fault.short_of} left"
+    return f"a bug in the agent: {fault.words}"

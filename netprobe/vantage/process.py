@@ -10,11 +10,17 @@ from collections.abc import Callable, Sequence
 
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
-LAST_LINES = 4
-KILL_WAIT_S = 1.0
+KILL_WAIT_S = 0.5
 
 # The password of --ask-become-pass may sit in our environment, and ssh can be told to send it on.
 SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
+
+
+def lines_of(data: bytes) -> list[str]:
+    """Give the lines that hold something, without control characters."""
+    text = data.decode("utf-8", "replace")
+    lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 class AgentProcess:
@@ -60,10 +66,8 @@ class AgentProcess:
         return self._process.pid
 
     def last_words(self) -> list[str]:
-        """Give the last lines that it wrote to stderr, without control characters."""
-        text = bytes(self._tail).decode("utf-8", "replace")
-        lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
-        return [line for line in lines if line][-LAST_LINES:]
+        """Give the lines that it wrote to stderr, as far back as they are kept."""
+        return lines_of(bytes(self._tail))
 
     async def wait(self) -> int:
         """Wait for its exit status, and for the end of stderr as long as that may still come."""
@@ -77,6 +81,11 @@ class AgentProcess:
         """Its exit status; -9 while it has none, because only killing takes that long."""
         status = self._process.returncode
         return -signal.SIGKILL if status is None else status
+
+    def abort_input(self) -> None:
+        """Close its stdin without what it has not read yet; harmless where it is closed."""
+        if not self.stdin.transport.is_closing():
+            self.stdin.transport.abort()
 
     async def end(self, patience_s: float) -> None:
         """Close its stdin, wait, then terminate, then kill its group; leaves no zombie."""
@@ -93,9 +102,21 @@ class AgentProcess:
             raise
         finally:
             self._drain.cancel()
-            # asyncio closes the pipes by itself only where all that came through them was read.
-            with contextlib.suppress(PermissionError):
-                self._process._transport.close()  # type: ignore[attr-defined]
+            self._close_pipes()
+
+    def kill(self) -> None:
+        """Kill its group and close its pipes at once; harmless where it is gone."""
+        self.signal(signal.SIGKILL)
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        """Close its pipes, whoever still holds the other ends.
+
+        asyncio closes them by itself only where all that came through them was read, and a child
+        of its own may be stopped, or live on, and hold them for ever.
+        """
+        with contextlib.suppress(PermissionError):
+            self._process._transport.close()  # type: ignore[attr-defined]
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group; harmless where it is gone or belongs to root."""

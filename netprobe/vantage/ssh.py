@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +32,11 @@ SSH_FAILED = 255
 
 # ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
 _FIXES = (
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", False,
-     "the host's key differs from known_hosts: find out why, then use ssh-keygen -R"),
+    ("REVOKED HOST KEY DETECTED", False,
+     "its host key was revoked, so nobody should trust it: ask those who keep the host"),
     ("Host key verification failed", False,
-     "its host key is not known yet: connect once by hand and accept it, or fill known_hosts"),
+     "its host key is not known yet: connect once by hand, compare the fingerprint and accept it, "
+     "or fill known_hosts"),
     ("Too many authentication failures", False,
      "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
     ("Permission denied", False,
@@ -67,6 +69,22 @@ _FIXES = (
     ("kex_exchange_identification", True,
      "sshd hung up at once: MaxStartups, or it refuses this address"),
 )  # fmt: skip
+
+
+# ssh's words, over many lines; an attack looks exactly as a host that was installed anew.
+CHANGED_KEY = "REMOTE HOST IDENTIFICATION HAS CHANGED"
+_SENT_KEY = re.compile(
+    r"fingerprint for the (\S+) key sent by the remote host is\s+(\S+?)\.?$", re.M
+)
+_KNOWN_KEY = re.compile(r"^Offending (?:\S+ )?key in (.+):(\d+)$", re.M)
+_KEY_OF = re.compile(r"[Hh]ost key for (\S+) has changed")
+
+# A login went well, and our script did not begin.
+_SHELL_ENDED = (
+    "The login went well, but its shell ended before netprobe's agent could start: the account has "
+    "no login shell (nologin, false), or another command is forced (ForceCommand in sshd_config, "
+    "command= in authorized_keys), or a start file of the shell (profile, bashrc) ends it"
+)
 
 
 def argv(host: Host, script: str, folder: Path | None) -> list[str]:
@@ -123,16 +141,34 @@ def read_hop(configuration: str) -> str | None:
     return command if command != "none" else values.get("hostname")
 
 
-def explain(host: Host, status: int, said: Sequence[str]) -> Trouble:
+def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Trouble:
     """Give ssh's own words and the fix; only a failed connection is worth another try."""
-    words = ended_words(f"ssh {_find_target(host).host}", status, said)
+    command = f"ssh {_find_target(host).host}"
+    words = ended_words(command, status, said)
     if status != SSH_FAILED:
-        return Trouble(False, words)
+        return Trouble(False, words if began else f"{words.rstrip('.')}. {_SHELL_ENDED}")
     text = "\n".join(said)
+    if CHANGED_KEY in text:
+        return Trouble(False, f"{command}: {_word_changed_key(text)}")
     for sign, transient, fix in _FIXES:
         if sign in text:
             return Trouble(transient, f"{words.rstrip('.')}. {fix}")
     return Trouble(True, words)
+
+
+def _word_changed_key(text: str) -> str:
+    """Word a host key that differs from the known one: perhaps an attack, never one to accept."""
+    sent, known, name = (one.search(text) for one in (_SENT_KEY, _KNOWN_KEY, _KEY_OF))
+    shown = f"it now shows the {sent[1]} key {sent[2]}" if sent else "it now shows another key"
+    place = f" ({known[1]}, line {known[2]})" if known else ""
+    file = f"-f {shlex.quote(known[1])} " if known else ""
+    forget = f"ssh-keygen {file}-R {shlex.quote(name[1]) if name else 'HOST'}"
+    return (
+        f"THE HOST KEY HAS CHANGED: {shown}, and not the one that is known{place}. This may be an "
+        "attack: somebody between you and the host. Or the host was installed anew. Ask those who "
+        "keep it for its fingerprint by another way than this network; only if it is this one: "
+        f"{forget}, then connect once by hand"
+    )
 
 
 SSH = Way(argv, explain, first_hop, needs_folder=True)

@@ -76,8 +76,11 @@ class Stream:
         """Connect and wait for the outcome, a refusal and silence included."""
         timeout_ms = round(target.timeout_s * 1000)
         place = target.address, target.port, target.source, target.mss
-        self._link.send(wire.StreamOpenOrder(self._id, *place, timeout_ms))
-        opened = self._link.check_answer(await self._take_message(), wire.StreamOpened)
+        order = wire.StreamOpenOrder(self._id, *place, timeout_ms)
+        self._link.send(order)
+        with self._link.expect(order):
+            message = await self._take_message()
+        opened = self._link.check_answer(message, wire.StreamOpened)
         self.opened = _read_opened(opened)
         self._over = self.opened.failure is not None
 
@@ -93,10 +96,13 @@ class Stream:
 
     async def receive(self, limit_s: float) -> Event:
         """Give the next event; ``timeout`` where the agent heard nothing for so long."""
+        order = wire.StreamAwaitOrder(self._id, round(limit_s * 1000))
         if not self._messages and not self._over:
             self._due += 1
-            self._link.send(wire.StreamAwaitOrder(self._id, round(limit_s * 1000)))
-        event = self._read_event(await self._take_message())
+            self._link.send(order)
+        with self._link.expect(order):
+            message = await self._take_message()
+        event = self._read_event(message)
         if event.kind == "data":
             self._uncredited -= len(event.data)
             self._link.send(wire.StreamCredit(self._id, len(event.data)))
@@ -107,8 +113,10 @@ class Stream:
         """Give the numbers of TCP_INFO as they are now; empty where the connection is gone."""
         answer: asyncio.Future[wire.StreamInfo] = asyncio.get_running_loop().create_future()
         self._infos.append(answer)
-        self._link.send(wire.StreamInfoOrder(self._id))
-        return (await answer).tcp or {}
+        order = wire.StreamInfoOrder(self._id)
+        self._link.send(order)
+        with self._link.expect(order):
+            return (await answer).tcp or {}
 
     async def close(self, reset: bool = False) -> None:
         """Close the connection; harmless when it is over."""

@@ -188,7 +188,7 @@ def test_output_never_blocks_and_says_when_it_is_full() -> None:
     output = FrameQueue(
         loop, writable, lambda: told.append("drained"), lambda: told.append("closed")
     )
-    fault = Fault(None, "x" * 65536)
+    fault = Fault(None, "x" * 65536, None)
     count = 0
     while not output.full:
         output.send(fault)

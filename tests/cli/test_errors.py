@@ -18,7 +18,6 @@ TINY = ("-m", "./tiny.yaml")
     [
         (["run"], "netprobe: no matrix: give --matrix NAME or FILE"),
         (["init"], "netprobe: no matrix: give --matrix NAME or FILE"),
-        (["check"], "netprobe: nothing to check: give FILES"),
         (["run", *TINY, "--timeout", "0"], "0.0 is not in the range 0.1<=x<=600"),
         (["run", *TINY, "--forks", "0"], "0 is not in the range 1<=x<=100000"),
         (["run", *TINY, "--retries", "many"], "'many' is not a valid integer range"),

@@ -49,7 +49,7 @@ requirements:
   - {{id: echo, from: node, to: node, icmp: echo, purpose: Echo}}
   - {{id: health, from: node, to: good, tcp: [{3}], probe: http-health, purpose: A live service}}
   - {{id: named, from: node, to: name, tcp: [{3}], purpose: A name}}
-  - {{id: mute, from: node, to: good, udp: [{3}], purpose: A service that is mute, optional: true}}
+  - {{id: mute, from: node, to: good, udp: [{3}], purpose: Mute, optional: true, existing: true}}
 """
 
 

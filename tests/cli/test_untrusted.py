@@ -195,7 +195,7 @@ hosts:
 
 def test_an_agent_writes_no_escapes(folder: Path) -> None:
     """What a host says of itself does nothing to the terminal."""
-    host = scripted(folder, Fault(None, f"Error: {EVIL}"))
+    host = scripted(folder, Fault(None, f"Error: {EVIL}", None))
     (folder / "inventory.yaml").write_text(
         INVENTORY.format(command=json.dumps(list(host.vantage.command)))
     )

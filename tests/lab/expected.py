@@ -158,7 +158,9 @@ def _settings(document: dict[str, Any], chosen: Mapping[str, object]) -> dict[st
     for name, value in chosen.items():
         if name in values:
             values[name] = [*value] if isinstance(value, (list, tuple)) else _text(value)
-    return values
+    # A default may be the value of another setting.
+    followed = {name: one["setting"] for name, one in values.items() if isinstance(one, dict)}
+    return values | {name: values[other] for name, other in followed.items()}
 
 
 def _text(value: object) -> str:

@@ -60,9 +60,11 @@ def test_host_without_known_role() -> None:
     check_roles(chosen(), Inventory(hosts), problems)
 
     assert [str(problem) for problem in problems] == [
-        'f:3:5: host "a" has no role of base: unknown role "mastr", did you mean "master"?',
+        'f:3:5: host "a" has no role of base: unknown role "mastr", did you mean "master"? '
+        "(`roles_map:` or --role says what another name stands for)",
         'f:4:5: host "b" has no role of base: none of its roles "x", "y" is known, '
-        "expected one of: master, node",
+        "expected one of: master, node "
+        "(`roles_map:` or --role says what another name stands for)",
     ]
 
 

@@ -11,6 +11,7 @@ from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
 from netprobe.load.request import load_request
 from netprobe.load.starter import starter_inventory
+from netprobe.model.matrix import choose_settings
 from netprobe.plan.expand import make_plan
 
 BASE = str(Path(__file__).parent / "good" / "base.yaml")
@@ -18,15 +19,15 @@ BASE = str(Path(__file__).parent / "good" / "base.yaml")
 
 @pytest.mark.parametrize("name", [*bundled_names(), BASE])
 def test_loads_and_plans(name: str, tmp_path: Path) -> None:
-    """The printed inventory has no problems, needs no notes, keeps the defaults, and plans."""
+    """The printed inventory has no problems, keeps the defaults, and plans."""
     (matrix,) = load_matrices([name])
     path = tmp_path / "inventory.yaml"
     path.write_text(starter_inventory([matrix]))
 
     chosen, inventory, notes = load_request([name], [str(path)], [])
 
-    assert notes == ()
-    assert chosen[0].settings == {key: one.default for key, one in matrix.settings.items()}
+    assert ["`netprobe run` refuses them" in note for note in notes] == [True]
+    assert chosen[0].settings == choose_settings(matrix, {}).settings
     assert {role for host in inventory.hosts for role in host.roles} == set(matrix.roles)
     plan = make_plan(chosen, inventory, date(2026, 11, 20), notes)
     assert plan.flow_count() > 0
@@ -51,7 +52,7 @@ def test_several_matrices(tmp_path: Path) -> None:
 
     chosen, _, notes = load_request(names, [str(path)], [])
 
-    assert notes == ()
+    assert ["`netprobe run` refuses them" in note for note in notes] == [True]
     assert [one.settings["platform"] for one in chosen] == ["aws", "aws"]
     assert "  # platform: aws   # as in hypershift-hcp\n" in path.read_text()
     assert path.read_text().count("  hcp-0:\n") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netprobe.load.matrix.file import load_matrices
-from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
+from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue, choose_settings
 from netprobe.plan.conditions import holds, why_not
 from tests.matrices.source import NAMES, requirements
 
@@ -27,10 +27,9 @@ def required(name: str, **changes: SettingValue) -> set[str]:
 def choose(name: str, **changes: SettingValue) -> ChosenMatrix:
     """The matrix with its default settings and these changes."""
     loaded = matrix(name)
-    settings: Settings = {key: body.default for key, body in loaded.settings.items()}
-    settings |= {key.replace("_", "-"): value for key, value in changes.items()}
-    assert set(settings) == set(loaded.settings)
-    return ChosenMatrix(loaded, settings)
+    given = {key.replace("_", "-"): value for key, value in changes.items()}
+    assert set(given) <= set(loaded.settings)
+    return choose_settings(loaded, given)
 
 
 def words(value: Settings | set[str]) -> str:
@@ -321,6 +320,58 @@ def test_node_port_warnings_end_when_the_port_is_given(name: str) -> None:
         chosen = choose(name, publishing="nodeport", konnectivity_port=port)
         (one,) = (one for one in chosen.matrix.requirements if one.id == "worker-konnectivity")
         assert [holds(warning.when, chosen) for warning in one.warnings] == [warned]
+
+
+HCP = ("hypershift-hcp", "okd-hcp")
+SERVICES = ("konnectivity", "ignition", "oauth", "apiserver")
+
+
+@pytest.mark.parametrize("name", HCP)
+@pytest.mark.parametrize("way", ["route", "nodeport", "loadbalancer"])
+def test_publishing_sets_all_services(name: str, way: str) -> None:
+    """One setting says it of every service, and a service's own setting says it of that alone."""
+    every = choose(name, publishing=way).settings
+    alone = choose(name, publishing=way, konnectivity_publishing="loadbalancer").settings
+
+    assert [every[f"{service}-publishing"] for service in SERVICES] == [way] * 4
+    assert [alone[f"{service}-publishing"] for service in SERVICES] == ["loadbalancer", *[way] * 3]
+
+
+MIXED: list[tuple[Settings, set[str]]] = [
+    ({"konnectivity_publishing": "nodeport"}, {"worker-konnectivity", "worker-ignition-route"}),
+    (
+        {"publishing": "loadbalancer", "ignition_publishing": "route"},
+        {"worker-konnectivity", "worker-ignition-route"},
+    ),
+    (
+        {"publishing": "route", "ignition_publishing": "nodeport", "platform": "agent"},
+        {"worker-konnectivity-route", "worker-ignition-proxy", "agent-ignition-proxy"},
+    ),
+    ({"publishing": "route", "oauth_publishing": "nodeport"}, ROUTES),
+    ({"publishing": "route", "apiserver_publishing": "nodeport"}, ROUTES),
+]
+
+
+@pytest.mark.parametrize("name", HCP)
+@pytest.mark.parametrize(("settings", "more"), MIXED, ids=words)
+def test_each_service_in_its_own_way(name: str, settings: Settings, more: set[str]) -> None:
+    """A row is required by how its own service is published, whatever the others are."""
+    published = {
+        one for one in required(name, **settings) if "konnectivity" in one or "ignition-" in one
+    }
+    assert published - {"ignition-server"} == more
+
+
+@pytest.mark.parametrize("name", HCP)
+def test_the_api_server_at_a_node_port(name: str) -> None:
+    """Its rows take the node port that is given, and warn until then."""
+    ids = {"kube-apiserver", "kube-apiserver-external", "worker-kube-apiserver"}
+    for port, warned in ((6443, True), (31443, False)):
+        chosen = choose(name, apiserver_publishing="nodeport", apiserver_port=port)
+        rows = [one for one in chosen.matrix.requirements if one.id in ids]
+        assert len(rows) == 3
+        for one in rows:
+            assert [holds(warning.when, chosen) for warning in one.warnings] == [warned]
 
 
 @pytest.mark.parametrize("name", ["hypershift-hcp", "okd-hcp"])

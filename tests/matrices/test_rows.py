@@ -10,6 +10,7 @@ OCP, HYPERSHIFT, OKD = "openshift-host-ports", "hypershift-hcp", "okd-hcp"
 DCE, DECKHOUSE = "dce", "deckhouse-nodes"
 
 ON_PREM = ["baremetal", "vsphere", "openstack", "nutanix"]
+API_SERVER: list[object] = [{"setting": "apiserver-port"}]
 KONNECTIVITY: list[object] = [{"setting": "konnectivity-port"}]
 IGNITION: list[object] = [{"setting": "ignition-port"}]
 
@@ -96,8 +97,8 @@ ROWS: list[Row] = [
     (OCP, "local-onprem-lb-stats", "node > node", "tcp", [29445],
      {"platform": ON_PREM, "version": ">=4.7"}, {"expect": "denied"}),
     # The API server stays at 6443 everywhere; external clients are optional.
-    (HYPERSHIFT, "kube-apiserver", "worker > hcp", "tcp", [6443], {}, {}),
-    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp", "tcp", [6443], {},
+    (HYPERSHIFT, "kube-apiserver", "worker > hcp", "tcp", API_SERVER, {}, {}),
+    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp", "tcp", API_SERVER, {},
      {"optional": True}),
     (HYPERSHIFT, "azure-kube-apiserver", "worker > hcp", "tcp", [7443], {"platform": "azure"}, {}),
     (HYPERSHIFT, "ibmcloud-kube-apiserver-external", "external-client > hcp", "tcp", [2040],
@@ -116,24 +117,24 @@ ROWS: list[Row] = [
     (OKD, "agent-capi-metrics", "worker,management-cluster,external-client > hcp", "tcp",
      [8080], {"platform": "agent"}, {"expect": "denied", "unless": {"private": True}}),
     (HYPERSHIFT, "none-ignition-proxy", "worker > hcp", "tcp", IGNITION,
-     {"platform": "none", "publishing": "nodeport", "phase": "bootstrap"}, {}),
+     {"platform": "none", "ignition-publishing": "nodeport", "phase": "bootstrap"}, {}),
     (HYPERSHIFT, "private-router-http", "worker > hcp", "tcp", [8080],
      {"private": True, "platform": ["aws", "azure", "gcp"]}, {}),
     (OKD, "private-router-https", "worker > hcp", "tcp", [8443], {"private": True}, {}),
     (HYPERSHIFT, "worker-https", "worker > external-https", "tcp", [443], {}, {}),
     (HYPERSHIFT, "worker-konnectivity-route", "worker > ocp-router", "tcp", [443],
-     {"publishing": "route"}, {}),
+     {"konnectivity-publishing": "route"}, {}),
     (HYPERSHIFT, "worker-ignition-route", "worker > ocp-router", "tcp", [443],
-     {"publishing": "route", "phase": "bootstrap"}, {}),
+     {"ignition-publishing": "route", "phase": "bootstrap"}, {}),
     (HYPERSHIFT, "worker-konnectivity", "worker > hcp", "tcp", KONNECTIVITY,
-     {"publishing": ["nodeport", "loadbalancer"]}, {}),
+     {"konnectivity-publishing": ["nodeport", "loadbalancer"]}, {}),
     (HYPERSHIFT, "worker-ignition-proxy", "worker > hcp", "tcp", IGNITION,
-     {"publishing": "nodeport", "platform": ["agent", "none"], "phase": "bootstrap"}, {}),
+     {"ignition-publishing": "nodeport", "platform": ["agent", "none"], "phase": "bootstrap"}, {}),
     (OKD, "worker-ignition-proxy", "worker > hcp", "tcp", IGNITION,
-     {"publishing": "nodeport", "platform": ["agent", "baremetal-no-agent"], "phase": "bootstrap"},
-     {}),
+     {"ignition-publishing": "nodeport", "platform": ["agent", "baremetal-no-agent"],
+      "phase": "bootstrap"}, {}),
     (OKD, "ignition-server", "worker > hcp", "tcp", [9090],
-     {"publishing": ["nodeport", "route"], "phase": "bootstrap"}, {}),
+     {"ignition-publishing": ["nodeport", "route"], "phase": "bootstrap"}, {}),
     (OKD, "hcp-dns-udp", "hcp > dns", "udp", [53], {}, {}),
     # As printed, also where the names are swapped.
     (DCE, "kube-scheduler", "node > control-plane", "tcp", [10257], {}, {}),
@@ -276,20 +277,39 @@ def test_localhost_only_rows_are_all_denied() -> None:
 
 
 # Requirement -> the settings under which its number is the pod's and not what workers dial.
+TUNNEL_NODE_PORT: Plain = {"konnectivity-publishing": "nodeport", "konnectivity-port": 8091}
+NODE_PORT: Plain = {"apiserver-publishing": "nodeport", "apiserver-port": 6443}
 WARNED: list[tuple[str, str, list[Plain]]] = [
-    (HYPERSHIFT, "worker-konnectivity", [{"publishing": "nodeport", "konnectivity-port": 8091}]),
+    *(
+        (name, key, [NODE_PORT])
+        for name in (HYPERSHIFT, OKD)
+        for key in ("kube-apiserver", "kube-apiserver-external", "worker-kube-apiserver")
+    ),
+    (
+        HYPERSHIFT,
+        "worker-konnectivity",
+        [TUNNEL_NODE_PORT],
+    ),
     (HYPERSHIFT, "worker-ignition-proxy", [{"ignition-port": 8443}]),
     (HYPERSHIFT, "agent-ignition-proxy", [{"ignition-port": 8443}]),
     (HYPERSHIFT, "none-ignition-proxy", [{"ignition-port": 8443}]),
     (HYPERSHIFT, "private-router-http", [{"private": True}]),
     (HYPERSHIFT, "private-router-https", [{"private": True}]),
-    (OKD, "worker-konnectivity", [{"publishing": "nodeport", "konnectivity-port": 8091}]),
+    (
+        OKD,
+        "worker-konnectivity",
+        [TUNNEL_NODE_PORT],
+    ),
     (OKD, "worker-ignition-proxy", [{"ignition-port": 8443}]),
     (OKD, "agent-ignition-proxy", [{"ignition-port": 8443}]),
     (OKD, "baremetal-ignition-proxy", [{"ignition-port": 8443}]),
     (OKD, "private-router-http", [{"private": True}]),
     (OKD, "private-router-https", [{"private": True}]),
-    (OKD, "ignition-server", [{"publishing": "route"}, {"publishing": "nodeport"}]),
+    (
+        OKD,
+        "ignition-server",
+        [{"ignition-publishing": "route"}, {"ignition-publishing": "nodeport"}],
+    ),
 ]
 
 

@@ -55,6 +55,8 @@ def setting_line(name: str, body: Plain) -> str:
     values = ", ".join(body.get("values", [])) or body["type"]
     listed = "list of " if body.get("type") == "list" else ""
     default = body["default"]
+    if isinstance(default, dict):
+        default = f"as `{default['setting']}`"
     if isinstance(default, list):
         default = "all" if default == body["values"] else (", ".join(default) or "none")
     return f"| `{name}` | {listed}{values} | {value_text(default) or 'empty'} |"

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from netprobe.model.inventory import Address, Host, Inventory, Vantage
-from netprobe.model.matrix import ChosenMatrix, Condition, Matrix, Requirement, Role, Setting
+from netprobe.model.matrix import (
+    ChosenMatrix,
+    Condition,
+    Matrix,
+    Requirement,
+    Role,
+    Setting,
+    choose_settings,
+)
 from netprobe.model.plan import Plan
 from netprobe.plan.expand import make_plan
 
@@ -58,6 +66,5 @@ def chosen_matrix(requirements: list[Requirement], **extra: Any) -> ChosenMatrix
     roles = {name: Role(name) for name in ("node", "external")}
     roles["master"] = Role("master", implies=("node",))
     settings: dict[str, Setting] = extra.pop("settings", {})
-    values = {name: setting.default for name, setting in settings.items()}
     matrix = Matrix("m", "M", roles, settings, tuple(requirements), **extra)
-    return ChosenMatrix(matrix, values)
+    return choose_settings(matrix, {})

@@ -39,6 +39,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
+from netprobe.probe.agents.agent import Heard
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
@@ -87,8 +88,8 @@ class Source(FakeAgent):
         self.stops_at: Callable[[Any], bool] = lambda order: False
         self.waits = asyncio.Event()
 
-    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
-        found = await super().probe(order)
+    async def probe(self, order: ProbeOrder | EchoOrder, heard: Heard | None = None) -> ProbeReply:
+        found = await super().probe(order, heard)
         if self.stops_at(order):
             self.waits.set()
             await asyncio.Event().wait()

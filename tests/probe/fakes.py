@@ -24,7 +24,7 @@ from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.stream import Event, Opened, OpenedPipe
-from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.agent import AgentMethods, Heard
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.templates import Templates
@@ -154,9 +154,11 @@ class FakeAgent(AgentMethods):
         assert isinstance(found, answer), f"the script of {type(order).__name__} gave {found!r}"
         return found
 
-    async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+    async def probe(self, order: ProbeOrder | EchoOrder, heard: Heard | None = None) -> ProbeReply:
         found = await self._carry_out(order)
         assert isinstance(found, ProbeReply)
+        if heard is not None:
+            heard(found.rows)
         return found
 
     @contextlib.asynccontextmanager

@@ -69,10 +69,13 @@ class FakeLink(AgentLink):
             assert isinstance(found, answer)
             yield found
 
-    async def close(self) -> None:
+    async def close(self, patience_s: float = 0.0) -> None:
         """End it as the coordinator does."""
         self.closed = True
         self.lose("the agent was stopped")
+
+    def kill(self) -> None:
+        """There is no process."""
 
     def lose(self, words: str = "gone") -> None:
         """The agent is gone."""

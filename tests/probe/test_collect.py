@@ -230,6 +230,28 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
     assert world.words()["nonce"] == 4 * 5
 
 
+async def test_a_dead_host_does_not_hold_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each late source is probed from once it is there, whatever becomes of the others."""
+    monkeypatch.setattr(collect_module, "PROMPT_S", 0.01)
+    world = World(monkeypatch, plan_of("a", "slow", "dead"))
+    slow, dead = (world.gates.setdefault(name, asyncio.Event()) for name in ("slow", "dead"))
+    world.failing = {"dead"}
+    world.count = 4
+    running = asyncio.create_task(world.run(ProbeSettings(ready_s=0.01, forks=1)))
+
+    async with asyncio.timeout(TIME_S):
+        await asyncio.sleep(0.05)
+        slow.set()
+        await world.enough.wait()
+        assert {want.flow.source.name for want, _ in world.emitted} == {"a", "slow"}
+        assert not running.done()
+        dead.set()
+        await running
+
+    assert world.orders == all_orders(world.plan)
+    assert world.words()["no-python"] == 2 * 5
+
+
 async def test_who_certainly_has_no_agent_is_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed start is known at once: nobody waits for it."""
     world = World(monkeypatch, plan_of("a", "b"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -77,10 +76,8 @@ async def test_a_slow_start_holds_nobody_up() -> None:
     """A host that is not ready by then is probed without listeners."""
     world = World(lambda mode, port: UNASKED)
 
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    world.target.wait_ready = never  # type: ignore[method-assign]  # a script
+    world.target.settled.clear()
+    world.target.lost = True
 
     (found,) = await world.run(make_want(), settings=ProbeSettings(ready_s=0.01))
 

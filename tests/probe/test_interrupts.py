@@ -11,7 +11,9 @@ import pytest
 from netprobe.agent.wire.orders import (
     CloseOrder,
     ProbeOrder,
+    SeenOrder,
 )
+from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.destination import interrupted
@@ -66,15 +68,68 @@ async def test_an_interrupt_keeps_what_is_proven() -> None:
     assert_whole(world)
 
 
-async def test_an_interrupt_closes_the_listeners() -> None:
-    """They answered for a run that is over."""
+async def test_an_interrupt_asks_nobody_any_more() -> None:
+    """An agent that does not answer would hold it up; agents close everything when they end."""
     world = World()
     world.source.stops_at = lambda order: True
 
     found = await interrupt(world, make_want())
 
-    assert [type(order) for order in world.log][-1] is CloseOrder
-    assert [one.untested for one in found] == [STOPPED]
+    assert world.sent(CloseOrder) == []
+    assert {one.untested for one in found} == {None}
+
+
+async def test_what_was_emitted_early_is_not_emitted_again() -> None:
+    """The listeners have confirmed it; an interrupt tells the rest."""
+    world = World(lambda mode, port: open_to_nonces(mode, port) if port == 5 else SILENCE)
+    world.source.stops_at = lambda order: True
+    destination = world.make()
+    running = asyncio.create_task(destination.run([make_want("tcp", ((5, 6),))], lambda: None))
+    async with asyncio.timeout(TIME_S):
+        await world.source.waits.wait()
+        await destination.emit_proven()
+        await destination.emit_proven()
+        assert answers(world.evidence) == {((5, 5),): "nonce"}
+        assert len(world.sent(SeenOrder)) == 1
+        (early,) = world.evidence
+        assert early.witness is not None
+        assert early.witness.socket
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    assert [(one.ports, one.untested) for one in world.evidence] == [
+        (((5, 5),), None), (((6, 6),), STOPPED),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("confirms", [True, False])
+async def test_early_evidence_and_the_rest_are_every_port_once(confirms: bool) -> None:
+    """Where the listeners are gone, no answer is final before the end."""
+    world = World(lambda mode, port: open_to_nonces(mode, port) if port < 8 else SILENCE)
+    destination = world.make()
+    made = world.target.scripts[SeenOrder]
+    probe = world.source.probe
+
+    async def emit_early(order: Any, heard: Any = None) -> Any:
+        found = await probe(order, heard)
+        if not confirms:
+            world.lose_target_at(SeenOrder)
+            await destination.emit_proven()
+            world.target.lost = False
+            world.target.scripts[SeenOrder] = made
+        else:
+            await destination.emit_proven()
+        return found
+
+    world.source.probe = emit_early  # type: ignore[method-assign]  # a script
+    async with asyncio.timeout(TIME_S):
+        await destination.run([make_want("tcp", ((5, 9),))], lambda: None)
+
+    ports = [one.ports for one in world.evidence]
+    assert port_sets.union(ports) == ((5, 9),)
+    assert sum(map(port_sets.count, ports)) == 5
+    assert (len(world.emitted) == 2) is confirms
 
 
 def finished(outcome: Outcome, task: Task, ports: Ports | None = None) -> Any:
@@ -100,7 +155,9 @@ def test_only_an_answer_that_needs_no_second_look_is_proven(outcome: Outcome, ke
     """Silence and refusals are not final before the checks."""
     task = make_task("tcp", ((5, 9),))
 
-    found = interrupted([task], [finished(outcome, task, ((5, 6),))])
+    seen = finished(outcome, task, ((5, 6),))
+
+    found = interrupted([task], [seen] if seen.proven else [])
 
     expected: list[tuple[Ports, Any]] = [(((5, 6),), None), (((7, 9),), STOPPED)]
     assert [(one.ports, one.untested) for one in found] == (
@@ -112,9 +169,7 @@ def test_a_denied_port_that_answered_is_not_final() -> None:
     """It would be a finding; a look at it is cut short."""
     task = make_task("tcp", ((5, 9),), expect="denied")
 
-    assert [(one.ports, one.untested) for one in interrupted([task], [finished(NONCE, task)])] == [
-        (((5, 9),), STOPPED)
-    ]
+    assert not finished(NONCE, task).proven
 
 
 def test_a_flow_without_ports_is_proven_or_stopped() -> None:

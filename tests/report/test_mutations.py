@@ -13,9 +13,10 @@ import pytest
 
 from netprobe.cli.report import diff_verb, report_verb
 from netprobe.errors import RequestError
+from netprobe.report.earlier import TakeOver, done_ports
 from netprobe.report.json_run import write_json
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import RecordWriter, done_ports, header_of, kept
+from netprobe.report.record import RecordWriter, header_of
 from tests.mutations import damaged, json_of, mutated
 from tests.report.plans import PLAN
 from tests.report.samples import everything
@@ -67,7 +68,8 @@ WAYS: tuple[Callable[[], object], ...] = (
     lambda: report_verb("f", ("text", "wide=wide", "json=json")),
     lambda: diff_verb("f", "good"),
     lambda: diff_verb("good.json", "f"),
-    lambda: done_ports(kept(read_earlier("f"), PLAN)),
+    lambda: done_ports(TakeOver("--resume", read_earlier("f")).kept(PLAN)),
+    lambda: TakeOver("--retry", read_earlier("f")).fates(),
 )
 
 

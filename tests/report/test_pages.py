@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
 from netprobe.model.result import HostReport
-from netprobe.report.diff import compare, write_diff
+from netprobe.report.changes import compare, fates_of
+from netprobe.report.diff import write_diff
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.matrix_report import to_yaml
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
@@ -78,8 +79,9 @@ def test_hosts() -> None:
             user="core",
             cost=("no raw sockets, so no ipproto probes",),
             facts={"net_raw": False, "low_ports": True, "kernel": "4.18.0"},
+            start_s=0.4,
         ),
-        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out"),
+        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out", start_s=65),
         HostReport("vip", "none"),
     ]
     stream = io.StringIO()
@@ -115,16 +117,17 @@ def test_diff() -> None:
         port(BLOCKED, 7010, 7019),
         port(BLOCKED, 80),
         port(PASSED, 81),
+        port(BLOCKED, 83, reason="admin-prohibited", rejected_by="10.0.0.1"),
         replace(PASSED, protocol="icmp", port=None, end_port=None),
     ]
     new = [
         port(BLOCKED, 7005, 7014),
         port(PASSED, 7015, 7019),
         port(PASSED, 80, verdict="inconclusive"),
-        port(BLOCKED, 82),
+        port(BLOCKED, 82, 83),
         replace(BLOCKED, protocol="icmp", port=None, end_port=None),
     ]
-    changes = compare(old, new)
+    changes = compare(fates_of(old), new)
     stream = io.StringIO()
     write_diff(changes, (INFO, INFO), stream)
 
@@ -136,13 +139,14 @@ def test_diff() -> None:
     assert [(one.port, one.end_port) for one in changes.still] == [(7010, 7014)]
     assert [(one.port, one.end_port) for one in changes.fixed] == [(7015, 7019)]
     assert [one.port for one in changes.unknown] == [80]
+    assert [*changes.otherwise] == ["filtered, admin-prohibited by 10.0.0.1"]
     check_golden("diff.txt", stream.getvalue())
 
 
 def test_same_runs_have_no_difference() -> None:
     """A run compared with itself changes nothing."""
     results = list(everything().collector.results())
-    changes = compare(results, results)
+    changes = compare(fates_of(results), results)
 
     assert (changes.worse, changes.fixed, changes.unknown) == ([], [], [])
     assert changes.unchanged == 1_002 + 2 + 3  # passes, and what is open as before

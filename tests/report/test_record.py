@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.errors import FileErrors, NetprobeError, RequestError
-from netprobe.model.plan import PlannedMatrix
+from netprobe.errors import FileErrors, NetprobeError
 from netprobe.model.result import Result
 from netprobe.report.record import (
     RecordWriter,
-    done_ports,
     header_of,
-    kept,
-    key_of,
     read_record,
 )
 from tests.report.plans import PLAN
@@ -137,72 +132,6 @@ def test_ranges_are_in_the_header(tmp_path: Path) -> None:
     recorded = read_record(str(written(tmp_path / "r")))
 
     assert recorded.ranges["deckhouse-nodes", "drbd", "tcp"] == ((7000, 7999),)
-
-
-def test_done_ports() -> None:
-    """What is final need not be probed again: pass, blocked, exposed, joined over ports."""
-    echo = replace(PASSED, protocol="icmp", port=None, end_port=None)
-    done = done_ports(
-        [
-            port(PASSED, 7000, 7100),
-            port(BLOCKED, 7101, 7102),
-            port(PASSED, 7200, verdict="exposed"),
-            port(PASSED, 7300, verdict="inconclusive"),
-            port(PASSED, 7301, verdict="not-tested"),
-            echo,
-        ]
-    )
-
-    assert done == {key_of(PASSED): ((7000, 7102), (7200, 7200)), key_of(echo): ()}
-
-
-def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
-    """A host that moved or left the inventory, and what is not final, is not kept."""
-    named = replace(
-        PASSED,
-        requirement="ntp",
-        destination="time",
-        address="192.0.2.123",
-        protocol="icmp",
-        port=None,
-        end_port=None,
-    )
-    moved = replace(PASSED, address="10.0.0.99")
-    path = written(
-        tmp_path / "r", PASSED, port(BLOCKED, 2380), moved, replace(PASSED, source="x"), named,
-        replace(PASSED, verdict="inconclusive"),
-    )  # fmt: skip
-
-    assert list(kept(read_record(str(path)), PLAN)) == [
-        replace(PASSED, order=(0, 0, 1)),
-        replace(port(BLOCKED, 2380), order=(0, 0, 1)),
-        replace(named, order=(2, 0, 0)),
-    ]
-
-
-def test_other_settings_cannot_be_resumed(tmp_path: Path) -> None:
-    """A record of other matrices or settings is refused, and both are named."""
-    path = written(tmp_path / "r", PASSED)
-    other = replace(PLAN, matrices=(PlannedMatrix("deckhouse-nodes", {"cni": "flannel"}),))
-
-    with pytest.raises(RequestError) as caught:
-        list(kept(read_record(str(path)), other))
-    assert "of deckhouse-nodes (cni=cilium, modules=sds,cloud, ha=True), this one is of" in str(
-        caught.value
-    )
-
-
-def test_resume_into_the_same_file(tmp_path: Path) -> None:
-    """The old record is whole until the new one holds all that was kept of it."""
-    path = written(tmp_path / "r", PASSED, port(PASSED, 2380, verdict="inconclusive"))
-    recorded = read_record(str(path))
-    writer = RecordWriter(str(path), HEADER, kept(recorded, PLAN))
-    writer.add(port(PASSED, 2380))
-    writer.close(INFO)
-
-    moved = replace(PASSED, order=(0, 0, 1))
-    assert list(read_record(str(path)).read_results()) == [moved, port(PASSED, 2380)]
-    assert [one.name for one in tmp_path.iterdir()] == ["r"]
 
 
 def test_lines_are_json(tmp_path: Path) -> None:

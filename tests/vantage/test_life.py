@@ -141,9 +141,11 @@ async def test_closing_a_link_ends_the_listeners(start: Start) -> None:
 async def test_a_host_without_python_is_told(tmp_path: Path, start: Start) -> None:
     """No Python: its own reason, and what to do."""
     (tmp_path / "sh").symlink_to("/bin/sh")
-    with pytest.raises(AgentError, match="install python3") as caught:
+    with pytest.raises(AgentError, match="install python3 there, or start the agent in") as caught:
         await start(command("env", "-i", f"PATH={tmp_path}"))
     assert caught.value.reason == "no-python"
+    assert "a container that has one (`vantage: {command: [podman, ...]}`" in str(caught.value)
+    assert "or say `vantage: none`" in str(caught.value)
 
 
 async def test_a_python_that_is_too_old_is_passed_over(tmp_path: Path, start: Start) -> None:
@@ -180,8 +182,9 @@ async def test_a_python_that_does_not_start_is_told(
     with pytest.raises(AgentError) as caught:
         await start(command("env", "-i", f"PATH={tmp_path}"))
     assert caught.value.reason == "no-python"
-    assert f"no Python 3.6 or later works there ({tmp_path}/{words}; repair or install" in str(
-        caught.value
+    assert (
+        f"no Python 3.6 or later works there ({tmp_path}/{words}; repair it, or install python3"
+        in str(caught.value)
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +27,7 @@ from netprobe.agent.wire.orders import (
     SeenOrder,
 )
 from netprobe.errors import AgentError
+from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
 from netprobe.vantage.ssh import first_hop, read_hop
@@ -163,12 +167,28 @@ def test_the_first_hop_is_read_from_the_configuration() -> None:
 
 async def test_at_most_eight_starts_at_once(launcher: Launcher) -> None:
     """Hosts behind one hop share its eight places; another hop has its own."""
-    slot = launcher.slot("bastion", "a")
-    assert launcher.slot("bastion", "b") is slot
-    assert launcher.slot("other", "c") is not slot
-    for _ in range(8):
-        await slot.acquire()
-    assert slot.locked()
+    async with contextlib.AsyncExitStack() as started:
+        for number in range(8):
+            await started.enter_async_context(launcher.turn("bastion", f"a{number}"))
+        await started.enter_async_context(launcher.turn("other", "c"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(launcher.turn("bastion", "b").__aenter__(), 0.05)
+    async with asyncio.timeout(10), launcher.turn("bastion", "b"):
+        pass
+
+
+async def test_starts_that_take_long_hold_no_place(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight dead hosts behind a bastion do not hold the living ones."""
+    monkeypatch.setattr(launch_module, "SLOT_S", 0.05)
+    async with contextlib.AsyncExitStack() as started:
+        for number in range(8):
+            await started.enter_async_context(launcher.turn("bastion", f"dead{number}"))
+        async with asyncio.timeout(10), launcher.turn("bastion", "alive"):
+            pass
+    # A place that was given up is not given back twice.
+    assert launcher._slots["bastion"]._value == 8
 
 
 async def failure(start: Start, *words: str, config: Path, name: str = "node") -> AgentError:
@@ -199,6 +219,95 @@ async def test_an_unknown_host_key_is_told(server: Server, tmp_path: Path, start
     error = await failure(start, config=config)
     assert "Host key verification failed" in str(error)
     assert "known_hosts" in str(error)
+
+
+def forge_known_key(folder: Path, server: Sshd) -> None:
+    """Let known_hosts hold another key of the server, as after an attack or a new installation."""
+    other = folder / "other-key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+    key = other.with_suffix(".pub").read_text()
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {key}")
+
+
+def fingerprint(path: Path) -> str:
+    """The fingerprint of a key, as ssh-keygen itself gives it."""
+    return run_words(["ssh-keygen", "-l", "-f", str(path)]).split()[1]
+
+
+def run_words(words: list[str]) -> str:
+    """What a command prints."""
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+async def test_a_changed_host_key_may_be_an_attack(
+    server: Server, tmp_path: Path, start: Start
+) -> None:
+    """It is not called unknown: the danger, the fingerprint, and how to forget it once checked."""
+    node = server()
+    config = client_config(tmp_path, node)
+    forge_known_key(tmp_path, node)
+    error = str(await failure(start, config=config))
+
+    assert "THE HOST KEY HAS CHANGED: it now shows the ED25519 key " in error
+    assert fingerprint(tmp_path / "node-host.pub") in error
+    assert f"({tmp_path}/known_hosts, line 1)" in error
+    assert "This may be an attack" in error
+    checked, command = error.split("only if it is this one: ")
+    assert "Ask those who keep it for its fingerprint" in checked
+    assert command.startswith(
+        f"ssh-keygen -f {tmp_path}/known_hosts -R '[127.0.0.1]:{node.port}', then"
+    )
+    assert "not known yet" not in error
+    assert "tried" not in error
+    assert node.logins() == 0
+    run_words(shlex.split(command.partition(", then")[0]))
+    assert (tmp_path / "known_hosts").read_text() == "", "the command forgets the key"
+
+
+async def test_a_jump_host_whose_key_changed(server: Server, tmp_path: Path, start: Start) -> None:
+    """The same words where it is the bastion that shows another key."""
+    bastion, node = server("bastion"), server("node")
+    config = client_config(tmp_path, bastion, node)
+    known = (tmp_path / "known_hosts").read_text().splitlines(keepends=True)
+    forge_known_key(tmp_path, bastion)
+    with (tmp_path / "known_hosts").open("a") as file:
+        file.write(known[1])
+    error = str(await failure(start, "-o", "ProxyJump=bastion", config=config))
+
+    assert "THE HOST KEY HAS CHANGED" in error
+    assert fingerprint(tmp_path / "bastion-host.pub") in error
+    assert f"-R '[127.0.0.1]:{bastion.port}'" in error
+
+
+CAUSES = ("no login shell (nologin, false)", "ForceCommand in sshd_config", "(profile, bashrc)")
+
+
+@pytest.mark.parametrize(
+    ("force", "said"),
+    [
+        ("echo This account is currently not available.; exit 1", "is currently not available."),
+        ("echo only backups here >&2; exit 0", "ended with status 0: only backups here."),
+        ("exit 3", "ended with status 3."),
+    ],
+    ids=["nologin", "forced", "profile"],
+)
+async def test_a_login_shell_that_ends(
+    server: Server, tmp_path: Path, start: Start, force: str, said: str
+) -> None:
+    """Its own last words, on stdout or stderr, and the three likely causes."""
+    error = str(await failure(start, config=client_config(tmp_path, server(force=force))))
+
+    assert said.rstrip(".") in error
+    assert "The login went well, but its shell ended" in error
+    assert all(cause in error for cause in CAUSES)
+
+
+async def test_a_login_shell_that_hangs(server: Server, tmp_path: Path) -> None:
+    """A menu that waits for a key says so in what it printed."""
+    config = client_config(tmp_path, server(force="echo Choose 1 or 2:; sleep 600"))
+    async with Launcher(start_timeout_s=2.0) as launcher:
+        with pytest.raises(AgentError, match="no agent after 2 s; Choose 1 or 2:"):
+            await start_agent(ssh(target("node", config)), HOST, key=KEY, launcher=launcher)
 
 
 async def test_a_refused_connection_is_tried_three_times(tmp_path: Path, start: Start) -> None:
@@ -280,6 +389,7 @@ async def test_a_killed_ssh_loses_the_agent_at_once(
 COORDINATOR = """
 import asyncio, sys
 from netprobe.model.inventory import Ssh
+from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
 from tests.vantage.support import KEY, ssh
 

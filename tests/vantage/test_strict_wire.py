@@ -199,6 +199,6 @@ async def test_an_agent_that_is_refused_is_ended(tmp_path: Path, start: Start) -
 
 async def test_an_agent_that_only_reports_bugs_is_lost(tmp_path: Path, start: Start) -> None:
     """One is a warning; who sends them without end fills the terminal."""
-    link = await start(scripted(tmp_path, *[Fault(None, "a bug")] * (MOST_FAULTS + 1)))
+    link = await start(scripted(tmp_path, *[Fault(None, "a bug", None)] * (MOST_FAULTS + 1)))
     await asyncio.wait([link.lost], timeout=10)
     assert f"more than {MOST_FAULTS} bugs of its own" in await loss(link)

@@ -110,6 +110,7 @@ async def test_no_password_costs_the_privilege(rules: Callable[[str], None]) -> 
     uid, cost = await uid_and_cost(None)
     assert uid != 0
     assert "a password is required" in str(cost)
+    assert "; --ask-become-pass asks for its password" in str(cost)
 
 
 async def test_a_user_who_may_not_gets_sudos_words(rules: Callable[[str], None]) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..wire.answers import Fault, HelloLine
+from ..wire.failures import find_shortage
 from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, encode_message
 from ..wire.messages import ORDERS
 from ..wire.templates import Template
@@ -145,7 +146,7 @@ class PipeAgent(AgentCore):
             lines = traceback.format_exc().strip().splitlines()[-FAULT_LINES:]
         except OSError:
             lines = [repr(error)]  # no descriptor is left to import with
-        self.send(Fault(identity, "\n".join(lines)))
+        self.send(Fault(identity, "\n".join(lines), find_shortage(error)))
 
     def end(self) -> None:
         """Leave the loop after this batch."""

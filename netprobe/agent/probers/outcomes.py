@@ -8,7 +8,7 @@ from ..wire.parts import EchoRun, IcmpFact, OutcomeKind, OutcomeRun
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384
-FLUSH_S = 1.0
+FLUSH_S = 0.25
 
 # First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
 Span = Tuple[int, int, int, int, int]

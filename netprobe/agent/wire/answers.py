@@ -113,10 +113,12 @@ class Walked(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A bug of the agent, with its traceback's last lines; ``id`` is the order's, where known."""
+    """A bug of the agent, with its traceback's last lines; ``id`` is the order's, where known.
+    ``short_of``: no bug, the host has no more of this."""
 
     id: Optional[int]
     words: str
+    short_of: Optional[str]
 
 
 class Bye(NamedTuple):

@@ -122,3 +122,21 @@ def until_error(results: Iterator[Any]) -> List[Any]:
     except OSError:
         pass
     return done
+
+
+# What a process or its host has no more of, for a reader.
+SHORTAGES = {
+    errno.EMFILE: "file descriptors (ulimit -n)",
+    errno.ENFILE: "file descriptors",
+    errno.ENOMEM: "memory",
+    errno.ENOBUFS: "memory for packets",
+    errno.EADDRNOTAVAIL: "ports",
+    errno.EAGAIN: "processes or threads (ulimit -u)",
+}
+
+
+def find_shortage(error: "Optional[BaseException]") -> Optional[str]:
+    """Tell of what an exception says that there is no more; None where it says something else."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    return SHORTAGES.get(error.errno or 0) if isinstance(error, OSError) else None

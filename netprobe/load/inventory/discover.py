@@ -13,6 +13,7 @@ from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory, shared_addresses
 from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
+from netprobe.load.inventory.role_map import map_roles
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.load.yaml.wording import quoted
@@ -20,6 +21,11 @@ from netprobe.model.inventory import Host, Inventory
 
 VARIABLE = "NETPROBE_INVENTORY"
 DEFAULT = "inventory.yaml"
+
+NO_INVENTORY = (
+    f"give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
+    f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
+)
 
 _OUR_SCHEMA = re.compile(rb"""^\s*["']?schema["']?\s*:\s*["']?netprobe\.""", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml", ".json")
@@ -35,10 +41,18 @@ def load_inventory(paths: Sequence[str]) -> Inventory:
     return inventory
 
 
-def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory:
-    """As :func:`load_inventory`, but problems are added to a list and the rest goes on."""
+def read_inventories(
+    paths: Sequence[str], problems: list[Problem], roles: Sequence[str] = ()
+) -> Inventory:
+    """As :func:`load_inventory`, but problems are added to a list and the rest goes on.
+
+    ``roles`` are the words of ``--role``.
+    """
     found: list[tuple[str, Inventory]] = []
-    for path in dict.fromkeys(paths or _find_inventories(problems)):
+    paths = paths or find_inventories()
+    if not paths:
+        problems.append(Problem("no inventory", 0, 0, NO_INVENTORY))
+    for path in dict.fromkeys(paths):
         one = _read_one(path, problems)
         if one is not None:
             found.append((path, one))
@@ -46,7 +60,8 @@ def read_inventories(paths: Sequence[str], problems: list[Problem]) -> Inventory
     # Many hosts of an Ansible inventory take no part in a run.
     of_yaml = (host for host in inventory.hosts if host.place)
     problems.extend(loopback_problems(inventory.hosts, of_yaml))
-    return replace(inventory, notes=(*inventory.notes, *loopback_notes(inventory.hosts)))
+    notes = (*inventory.notes, *loopback_notes(inventory.hosts))
+    return map_roles(replace(inventory, notes=notes), roles, problems)
 
 
 def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
@@ -76,19 +91,12 @@ def is_ansible(path: str, raw: bytes) -> bool:
     return not (_OUR_KEYS & set(keys) or "schema" in keys)
 
 
-def _find_inventories(problems: list[Problem]) -> tuple[str, ...]:
-    """Find the inventory if no ``-i`` is given; a problem where there is none."""
+def find_inventories() -> tuple[str, ...]:
+    """Find the inventory if no ``-i`` is given; nothing where there is none."""
     named = os.environ.get(VARIABLE)
     if named:
         return tuple(part for part in named.split(os.pathsep) if part)
-    if Path(DEFAULT).exists():
-        return (DEFAULT,)
-    words = (
-        f"give one with -i FILE, set {VARIABLE}, or have ./{DEFAULT} here; "
-        f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
-    )
-    problems.append(Problem("no inventory", 0, 0, words))
-    return ()
+    return (DEFAULT,) if Path(DEFAULT).exists() else ()
 
 
 def _merge_inventories(
@@ -98,7 +106,12 @@ def _merge_inventories(
     settings: dict[str, object] = {}
     places: dict[str, str] = {}
     notes: list[str] = []
+    roles_map: dict[str, tuple[str, ...]] = {}
     for path, inventory in found:
+        for role, stands_for in inventory.roles_map.items():
+            if roles_map.setdefault(role, stands_for) != stands_for:
+                words = f"roles_map says another thing of {quoted(role)} than an earlier file"
+                problems.append(Problem(path, 0, 0, f"{words}, expected one meaning"))
         for host in inventory.hosts:
             place = host.place or path
             if host.name in hosts:
@@ -115,4 +128,4 @@ def _merge_inventories(
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
     notes.extend(note for note in shared_addresses(every) if note not in notes)
-    return Inventory(every, settings, places, tuple(notes))
+    return Inventory(every, settings, places, tuple(notes), roles_map)

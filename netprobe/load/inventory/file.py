@@ -19,6 +19,7 @@ from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import listed, quoted
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
+from netprobe.model.matrix import fold_role
 
 
 def read_inventory(path: str, problems: list[Problem]) -> Inventory | None:
@@ -97,7 +98,9 @@ def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
         for host in hosts
         if file.hosts[host.name].ssh and host.vantage.kind != "ssh"
     ]
-    return Inventory(hosts, dict(file.settings), places, (*notes, *shared_addresses(hosts)))
+    roles_map = {fold_role(name): tuple(roles) for name, roles in file.roles_map.items()}
+    every = (*notes, *shared_addresses(hosts))
+    return Inventory(hosts, dict(file.settings), places, every, roles_map)
 
 
 def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:

@@ -222,6 +222,9 @@ class InventoryFile(FileModel):
     settings: dict[NameField, Value] = Field(
         default={}, description="What to say of the installation; see the settings of the matrix."
     )
+    roles_map: dict[NameField, Names] = Field(
+        default={}, description="The roles that a role of this inventory stands for."
+    )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(
         description="The machines, by their names."
     )

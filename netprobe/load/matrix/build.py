@@ -42,8 +42,7 @@ def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
     roles = dict(start.roles)
     for name, body in file.roles.items():
         given = body.model_dump(exclude_unset=True)
-        if "implies" in given:
-            given["implies"] = tuple(given["implies"])
+        given |= {key: tuple(given[key]) for key in ("implies", "aliases") if key in given}
         roles[name] = replace(roles.get(name, Role(name)), **given)
     return roles
 

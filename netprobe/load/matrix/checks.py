@@ -15,7 +15,7 @@ from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document, PathStep
 from netprobe.load.yaml.wording import quoted, unknown
-from netprobe.model.matrix import Matrix, SettingRef, SettingType
+from netprobe.model.matrix import Matrix, SettingRef, SettingType, fold_role
 from netprobe.model.ports import PortRange
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
@@ -36,6 +36,7 @@ class Checks:
     def check_all(self) -> None:
         """Note every problem."""
         self._check_implied_roles()
+        self._check_aliases()
         requirements = [
             (path, body)
             for path, body in self._list_items(("requirements",))
@@ -73,6 +74,24 @@ class Checks:
                 self.document.add_problem(
                     ("roles", name, "implies"), f"{words}, expected no circle"
                 )
+
+    def _check_aliases(self) -> None:
+        """An alias that could mean two roles; ``_`` and ``-`` are the same in it."""
+        owners = {fold_role(name): name for name in self.roles}
+        of_base = self.base.roles.values() if self.base else ()
+        own = self.document.items(("roles",))
+        owners |= {
+            fold_role(word): role.name
+            for role in of_base
+            if role.name not in own
+            for word in role.aliases
+        }
+        for name in own:
+            for place, word in self._list_items(("roles", name, "aliases")):
+                owner = owners.setdefault(fold_role(str(word)), name)
+                if owner != name:
+                    words = f"{quoted(word)} means the role {quoted(owner)} already"
+                    self.document.add_problem(place, f"{words}, expected one role a name")
 
     def _check_role_names(self, path: Place) -> list[str]:
         """The known role names of a list, or a single one; unknown ones become problems."""

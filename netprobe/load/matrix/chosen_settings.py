@@ -9,7 +9,7 @@ from netprobe.load.matrix.setting_values import parse, parse_text
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
 from netprobe.model.inventory import Inventory
-from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
+from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue, choose_settings
 
 Chosen = tuple[ChosenMatrix, ...]
 
@@ -39,10 +39,9 @@ def read_settings_of_run(
     wanted = list(_read_sets(matrices, sets, problems))
     chosen: list[ChosenMatrix] = []
     for matrix in matrices:
-        values = {name: setting.default for name, setting in matrix.settings.items()}
-        values |= _of_inventory(matrix, inventory, problems)
-        values |= {key: value for name, key, value in wanted if name == matrix.name}
-        chosen.append(ChosenMatrix(matrix, values))
+        given = _of_inventory(matrix, inventory, problems)
+        given |= {key: value for name, key, value in wanted if name == matrix.name}
+        chosen.append(choose_settings(matrix, given))
     return tuple(chosen)
 
 

@@ -16,7 +16,7 @@ from netprobe.load.matrix.fields import (
     Words,
     split_waiver,
 )
-from netprobe.load.yaml.validation import FileModel, NameField, Names, Value
+from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, Names, Value
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -59,6 +59,9 @@ class RoleFile(FileModel):
         default=False,
         description="What listens there runs before the installation: a refusal is a failure.",
     )
+    aliases: Names = Field(
+        default=[], description="Names of the role in inventories of other tools."
+    )
 
 
 class SettingFile(FileModel):
@@ -71,7 +74,10 @@ class SettingFile(FileModel):
     values: list[Value] | None = Field(
         default=None, description="The values that a choice, or the items that a list, may have."
     )
-    default: Value = Field(default=None, description="The value where the user says nothing.")
+    default: DefaultValue = Field(
+        default=None,
+        description="The value where the user says nothing; {setting: NAME}: as that setting.",
+    )
     description: str = Field(default="", description="What the setting means.")
 
 

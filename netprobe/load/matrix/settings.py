@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from netprobe.load.matrix.setting_values import TYPES, parse
 from netprobe.load.yaml.document import Document
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.wording import listed, quoted, what_it_is
-from netprobe.model.matrix import Setting, SettingType, SettingValue
+from netprobe.load.yaml.wording import listed, quoted, unknown, what_it_is
+from netprobe.model.matrix import Setting, SettingRef, SettingType, SettingValue
 
 # The settings of a file by name. None: its declaration is broken, so values cannot be checked.
 Known = Mapping[str, Setting | None]
@@ -25,7 +25,31 @@ def read_settings(document: Document, base: Mapping[str, Setting]) -> Known:
         if isinstance(body, dict):
             one = _SettingReader(document, ("settings", name), body)
             known[name] = one.change_setting(base[name]) if name in base else one.read_new(name)
+    for name in document.items(("settings",)):
+        _check_followed(document, name, known)
     return known
+
+
+def _check_followed(document: Document, name: str, known: Known) -> None:
+    """A default that is another setting's value: that one must fit, and have a value of its own."""
+    setting = known[name]
+    if setting is None or not isinstance(setting.default, SettingRef):
+        return
+    path = ("settings", name, "default")
+    other = known.get(setting.default.setting)
+    if setting.default.setting not in known:
+        words = unknown("setting", setting.default.setting, set(known) - {name})
+        document.add_problem(path, words)
+    elif other is not None and (
+        isinstance(other.default, SettingRef) or not _is_alike(setting, other)
+    ):
+        words = f"setting {quoted(other.name)} cannot be followed"
+        expected = "expected one of the same type and values, with a default of its own"
+        document.add_problem(path, f"{words}, {expected}")
+
+
+def _is_alike(one: Setting, other: Setting) -> bool:
+    return (one.type, one.values) == (other.type, other.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +78,7 @@ class _SettingReader:
                 words = f"{quoted(key)} of a setting of the extended matrix cannot be changed"
                 expected = "expected only default and description"
                 self.document.add_key_problem((*self.path, key), f"{words}, {expected}")
-        default: SettingValue | None = base.default
+        default: SettingValue | SettingRef | None = base.default
         if "default" in self.body:
             default = self._read_default(base.type, base.values)
         return replace(
@@ -102,10 +126,15 @@ class _SettingReader:
             self.document.add_problem(path, "the list is empty, expected at least one value")
         return tuple(names) if raw and len(names) == len(raw) else None
 
-    def _read_default(self, kind: SettingType, values: tuple[str, ...]) -> SettingValue | None:
+    def _read_default(
+        self, kind: SettingType, values: tuple[str, ...]
+    ) -> SettingValue | SettingRef | None:
         if "default" not in self.body:
             self._add_missing("default", "the value where the user says nothing")
             return None
+        match self.body["default"]:
+            case {"setting": str(name), **rest} if not rest:
+                return SettingRef(name)
         try:
             return parse(kind, values, self.body["default"])
         except ValueError as error:

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
-from netprobe.probe.agents.decode import ProbeReply, read_outcomes
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply, read_outcomes
 from netprobe.probe.agents.echo_batches import EchoBatches
 from netprobe.probe.agents.rules import OutcomeRules, check_answer
 from netprobe.probe.agents.templates import Templates
@@ -26,6 +26,8 @@ from netprobe.vantage.stream import Target, open_stream
 
 Answer = TypeVar("Answer")
 Outcomes = TypeVar("Outcomes", answers.ProbeOutcomes, answers.EchoOutcomes)
+# Is called with outcomes of an order as they arrive.
+Heard = Callable[[list[PortOutcome]], None]
 
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
 # than these a large failure would take minutes to say nothing new.
@@ -61,6 +63,11 @@ class AgentMethods(ABC):
         self.settled = asyncio.Event()
         self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
 
+    async def settle(self, limit_s: float) -> None:
+        """Wait until its start has succeeded or failed, for so long at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.settled.wait(), max(0.0, limit_s))
+
     @abstractmethod
     async def wait_ready(self) -> object:
         """Wait until the agent has started. Raises AgentError where it did not or was lost."""
@@ -70,8 +77,10 @@ class AgentMethods(ABC):
         """Send an order that has one answer, and give that."""
 
     @abstractmethod
-    async def probe(self, order: orders.ProbeOrder | orders.EchoOrder) -> ProbeReply:
-        """Run an order for one destination to its end."""
+    async def probe(
+        self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
+    ) -> ProbeReply:
+        """Run an order for one destination to its end; ``heard`` gets each outcome as it comes."""
 
     @abstractmethod
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
@@ -237,14 +246,29 @@ class Agent(AgentMethods):
             check_answer(order, found)
         return found
 
-    async def probe(self, order: orders.ProbeOrder | orders.EchoOrder) -> ProbeReply:
-        """Run an order for one destination to its end. Raises AgentError."""
+    async def probe(
+        self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
+    ) -> ProbeReply:
+        """Run an order to its end; ``heard`` gets each outcome as it comes. Raises AgentError."""
+        rows: list[PortOutcome] = []
+        own_port = None
         async with self._count_probing():
-            if isinstance(order, orders.EchoOrder):
-                return ProbeReply(await self._echo_batches.probe(order))
-            found = [answer async for answer in self._stream_answers(order, answers.ProbeOutcomes)]
-        rows = [row for answer in found for row in read_outcomes(answer)]
-        return ProbeReply(rows, found[0].own_port if found else None)
+            async for some in self._hear_outcomes(order):
+                rows += some.rows
+                own_port = own_port or some.own_port
+                if heard is not None:
+                    heard(some.rows)
+        return ProbeReply(rows, own_port)
+
+    async def _hear_outcomes(
+        self, order: orders.ProbeOrder | orders.EchoOrder
+    ) -> AsyncIterator[ProbeReply]:
+        """Give the outcomes of an order as they arrive. Raises AgentError."""
+        if isinstance(order, orders.EchoOrder):
+            yield ProbeReply(await self._echo_batches.probe(order))
+            return
+        async for answer in self._stream_answers(order, answers.ProbeOutcomes):
+            yield ProbeReply(list(read_outcomes(answer)), answer.own_port)
 
     def lose(self, error: Exception) -> AgentError:
         """Give up the agent, because work on its answer failed; gives the error of its flows."""

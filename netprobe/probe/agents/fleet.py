@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from netprobe.probe.agents.agent import Agent, AgentMethods
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.chance import Chance
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import AgentLink
+from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
@@ -89,18 +90,30 @@ class Fleet:
         return [agent.link for agent in agents if agent.link is not None and agent.alive]
 
     async def close(self) -> None:
-        """End every agent, whatever it is doing, and every start that is in progress."""
+        """End every agent, whatever it is doing, and every start that is in progress.
+
+        Where the caller is being cancelled, agents get less time for it.
+        """
+        self._closing = True
         for start in self._starts:
             start.cancel()
-        await asyncio.gather(*self._starts, return_exceptions=True)
-        self._closing = True
         links = [agent.link for agent in self._agents.values() if agent.link is not None]
-        await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
+        caller = asyncio.current_task()
+        hurried = caller is not None and caller.cancelling()
+        patience_s = HURRIED_CLOSE_S if hurried else CLOSE_S
+        closing = (link.close(patience_s) for link in links)
+        try:
+            await asyncio.gather(*self._starts, *closing, return_exceptions=True)
+        finally:
+            # A second interrupt may come before a closing has begun.
+            for link in links:
+                link.kill()
 
     async def _start_one(
         self, agent: Agent, key: bytes, first: Sequence[RateOrder | RecordOrder]
     ) -> None:
         host = agent.host
+        begin = time.monotonic()
         try:
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
@@ -110,18 +123,22 @@ class Fleet:
             for order in first:
                 link.send(order)
             agent.link = link
-            self._report_host(host, host_report(link))
+            took_s = round(time.monotonic() - begin, 1)
+            self._report_host(host, replace(host_report(link), start_s=took_s))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
-            self._fail_start(agent, error)
+            self._fail_start(agent, error, time.monotonic() - begin)
         except Exception as error:
-            self._fail_start(agent, AgentError("no-vantage", bug_words(error)))
+            words = AgentError("no-vantage", bug_words(error))
+            self._fail_start(agent, words, time.monotonic() - begin)
         finally:
             agent.settled.set()
 
-    def _fail_start(self, agent: Agent, error: AgentError) -> None:
+    def _fail_start(self, agent: Agent, error: AgentError, took_s: float) -> None:
         agent.error = error
-        self._report_host(agent.host, HostReport(agent.host.name, "failed", words=str(error)))
+        name, took_s = agent.host.name, round(took_s, 1)
+        report = HostReport(name, "failed", words=str(error), start_s=took_s)
+        self._report_host(agent.host, report)
 
     def _report_lost(self, agent: Agent) -> None:
         if agent.link is None or self._closing or agent.link.lost.cancelled():

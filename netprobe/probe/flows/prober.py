@@ -33,6 +33,9 @@ from netprobe.probe.settings import (
 )
 from netprobe.protocols import Protocol, protocol_for
 
+# Answers that only the destination itself can give.
+PROVEN = ("nonce", "echo")
+
 
 @dataclass(frozen=True, slots=True)
 class Observation(FlowFacts):
@@ -47,6 +50,16 @@ class Observation(FlowFacts):
     ports: Ports
     order: int
     sport: int | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether no further look can change its verdict.
+
+        Only an answer is proven: silence and refusals need a second look, and so does a port that
+        must not answer.
+        """
+        answered = self.outcome is not None and self.outcome.answer in PROVEN
+        return answered and not self.task.denied
 
     @property
     def silent(self) -> bool:
@@ -92,8 +105,8 @@ class Prober:
         self._settings = settings
         self._answered = answered
         self.chance = fleet.chance
-        # What orders have brought so far: an interrupt keeps what is proven of it.
-        self.finished: list[Observation] = []
+        # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
+        self.proven: list[Observation] = []
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
@@ -126,26 +139,30 @@ class Prober:
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = timing or self._choose_timing(part)
         order = part.make_order(number, source_address(part.task), timing, host)
+        proven: list[Observation] = []
+
+        def hear(rows: list[PortOutcome]) -> None:
+            # An answer that proves itself has no ICMP error whose sender would need a route.
+            reader = self._make_reader(agent, part.protocol, part.task, own_addresses(agent.host))
+            answers = ProbeReply([row for row in rows if row.kind.answer in PROVEN])
+            fresh = [one for one in read_reply(part, number, reader, answers) if one.proven]
+            proven.extend(fresh)
+            self.proven += fresh
+
         try:
             async with self._paced if part.paced else nullcontext():
-                reply = await agent.probe(order)
-            reader = await self._make_reader(agent, part.protocol, part.task, reply)
-            found = list(self._read_reply(part, number, reader, reply))
+                reply = await agent.probe(order, hear)
+            own = await self._find_own(agent, part.task, reply)
+            reader = self._make_reader(agent, part.protocol, part.task, own)
+            found = list(read_reply(part, number, reader, reply))
         except Exception as error:
             lost = error if isinstance(error, AgentError) else agent.lose(error)
-            listener, words = part.listeners[0][1], (lost.reason, str(lost))
-            return [
-                Observation(
-                    part.task,
-                    part,
-                    part.ports,
-                    number,
-                    outcome=None,
-                    listener=listener,
-                    untested=words,
-                )
-            ]
-        self.finished += found
+            return proven + _lose_rest(part, number, proven, lost)
+        for one in found:
+            if one.outcome is not None:
+                self._answered.note_answer(part.task.source.name, part.task.address, one.outcome)
+                if one.outcome.answer is not None or one.outcome.failure == "refused":
+                    self.chance.note_answered(port_sets.count(one.ports) or 1)
         return found
 
     def _choose_timing(self, part: Part) -> Timing:
@@ -192,33 +209,21 @@ class Prober:
         if isinstance(order, ProbeOrder):
             order = order._replace(min_ttl=min_ttl, ttl=ttl)
         reply = await agent.probe(order)
-        reader = await self._make_reader(agent, protocol_for(None), task, reply)
+        own = await self._find_own(agent, task, reply)
+        reader = self._make_reader(agent, protocol_for(None), task, own)
         return [(row.ports, outcome) for row, outcome in reader.read(reply.rows)]
 
-    def _read_reply(
-        self, part: Part, number: int, reader: Reader, reply: ProbeReply
-    ) -> Iterable[Observation]:
-        task = part.task
-        for outcome, rows in _join_rows(reader.read(reply.rows)).items():
-            ports = port_sets.union(row.ports for row in rows)
-            self._answered.note_answer(task.source.name, task.address, outcome)
-            if outcome.answer is not None or outcome.failure == "refused":
-                self.chance.note_answered(port_sets.count(ports) or 1)
-            facts = {"part": part, "row": rows[0], "outcome": outcome}
-            trail = (TrailEntry("probe", facts=facts),)
-            for some, listener in part.listener(ports):
-                yield Observation(
-                    task, part, some, number, reply.own_port,
-                    outcome=outcome, listener=listener, trail=trail,
-                )  # fmt: skip
-
-    async def _make_reader(
-        self, agent: AgentMethods, protocol: Protocol, task: Task, reply: ProbeReply
-    ) -> Reader:
+    async def _find_own(self, agent: AgentMethods, task: Task, reply: ProbeReply) -> set[str]:
+        """Find the source's own addresses, as far as the reply's ICMP errors need them."""
         own = own_addresses(agent.host)
         if not own | {task.address} >= set(reply.offenders()):
             route = await agent.route(task.address, source_address(task))
             own |= {route.source} if route.source else set()
+        return own
+
+    def _make_reader(
+        self, agent: AgentMethods, protocol: Protocol, task: Task, own: set[str]
+    ) -> Reader:
         return Reader(
             protocol,
             task.protocol.partition("/")[0],
@@ -243,6 +248,31 @@ def _join_rows(
         median = times[len(times) // 2] if times else None
         found[replace(outcome, rtt_ms=median)] = [row for row, _ in some]
     return found
+
+
+def read_reply(part: Part, number: int, reader: Reader, reply: ProbeReply) -> Iterator[Observation]:
+    """Read every outcome of an order, by the listener that it met."""
+    for outcome, rows in _join_rows(reader.read(reply.rows)).items():
+        facts = {"part": part, "row": rows[0], "outcome": outcome}
+        trail = (TrailEntry("probe", facts=facts),)
+        for some, listener in part.listener(port_sets.union(row.ports for row in rows)):
+            yield Observation(
+                part.task, part, some, number, reply.own_port,
+                outcome=outcome, listener=listener, trail=trail,
+            )  # fmt: skip
+
+
+def _lose_rest(
+    part: Part, number: int, proven: list[Observation], error: AgentError
+) -> list[Observation]:
+    """Make what is not proven of an order untested, because its agent is gone."""
+    rest = port_sets.subtract(part.ports, port_sets.union(one.ports for one in proven))
+    if not rest and proven:
+        return []
+    listener, words = part.listeners[0][1], (error.reason, str(error))
+    return [
+        Observation(part.task, part, rest, number, outcome=None, listener=listener, untested=words)
+    ]
 
 
 def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:

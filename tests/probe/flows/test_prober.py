@@ -20,7 +20,8 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.inventory import Address
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.agents.agent import Heard
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation, Prober, source_address
 from netprobe.probe.flows.reachability import Answered
@@ -86,7 +87,6 @@ async def test_a_sighting_has_its_ports_its_listener_and_its_order() -> None:
         ("unasked", None),
         (None, "refused"),
     ]
-    assert bench.prober.finished == found
     (entry,) = found[0].trail
     assert entry.name == "probe"
     assert entry.facts["part"] is found[0].part
@@ -178,7 +178,30 @@ async def test_a_lost_agent_makes_its_flows_untested() -> None:
 
     assert (found.outcome, found.ports, found.listener) == (None, ((1, 9),), OURS)
     assert found.untested == ("agent-lost", "the agent of a was lost")
-    assert bench.prober.finished == []
+    assert bench.prober.proven == []
+
+
+async def test_answers_that_arrived_before_the_loss_of_the_agent_count() -> None:
+    """They are proven; the rest of the order is not tested."""
+    bench = Bench()
+    nonce = kind(op="answer", answer="nonce", by=1, ttl=60)
+
+    async def probe(order: ProbeOrder | EchoOrder, heard: Heard | None = None) -> ProbeReply:
+        assert heard is not None
+        heard(
+            [PortOutcome(3, 4, nonce, 1000, 1), PortOutcome(5, 5, kind(failure="refused"), 1000, 1)]
+        )
+        assert [one.ports for one in bench.prober.proven] == [((3, 4),)]
+        raise AgentError("agent-lost", "gone")
+
+    bench.source.probe = probe  # type: ignore[method-assign]  # a script
+
+    found = await bench.probe(make_task("tcp", ((1, 9),)), (((1, 9),), OURS))
+
+    assert [(one.ports, one.untested) for one in found] == [
+        (((3, 4),), None),
+        (((1, 2), (5, 9)), ("agent-lost", "gone")),
+    ]
 
 
 async def test_other_sources_are_probed_nevertheless() -> None:
@@ -296,7 +319,7 @@ async def test_asking_beside_the_plan() -> None:
     assert [(block.ports, block.mode, block.template) for block in order.blocks] == [
         ([(5, 5)], "connect", 0)
     ]
-    assert bench.prober.finished == []
+    assert bench.prober.proven == []
 
 
 async def test_echo_and_udp_can_be_asked_for_beside_any_task() -> None:
@@ -328,7 +351,9 @@ async def test_closed_udp_is_asked_by_few_sources_at_once() -> None:
     out, most = 0, 0
 
     class Slow(FakeAgent):
-        async def probe(self, order: ProbeOrder | EchoOrder) -> ProbeReply:
+        async def probe(
+            self, order: ProbeOrder | EchoOrder, heard: Heard | None = None
+        ) -> ProbeReply:
             nonlocal out, most
             out += 1
             most = max(most, out)

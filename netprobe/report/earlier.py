@@ -1,0 +1,129 @@
+"""What a run takes over from an earlier one: ``--resume`` goes on, ``--retry`` asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from netprobe.errors import RequestError
+from netprobe.model.codec import PlanOrder
+from netprobe.model.plan import Flow, Plan
+from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.printable import clean
+from netprobe.model.result import Result, Verdict
+from netprobe.report.changes import Changes, Fates, fates_of
+from netprobe.report.record import Earlier, ResultKey, key_of
+from netprobe.report.wording import number, ports_of
+
+# The verdicts that each option keeps; all other flows of the plan are probed.
+KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
+    "--resume": frozenset({"pass", "blocked", "exposed"}),
+    "--retry": frozenset({"pass"}),
+}
+
+# The key of a flow of the plan; no address where the source resolves a name.
+_FlowKey = tuple[str, str, str, str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """An earlier run and the option (of ``KEEPS``) that says what is kept of it."""
+
+    option: str
+    earlier: Earlier
+
+    def kept(self, plan: Plan) -> Iterator[Result]:
+        """Give the earlier results to keep, of flows that this plan has too, at their place in it.
+
+        If the inventory has changed, results of hosts that are gone or have other addresses are
+        not kept. Raises RequestError where matrices or settings differ.
+        """
+        self._refuse_other_request(plan)
+        places = _places_of_flows(plan)
+        for result in self.earlier.read_results():
+            key = key_of(result)
+            by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
+            order = places.get(key) or places.get(by_name)
+            if result.verdict in KEEPS[self.option] and order is not None:
+                yield replace(result, order=order)
+
+    def _refuse_other_request(self, plan: Plan) -> None:
+        then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
+        now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
+        if then != now:
+            raise RequestError(
+                f"{self.option} {self.earlier.path}: that run is of {_name_matrices(then)}, this "
+                f"one is of {_name_matrices(now)}; give the same matrices and settings, or start "
+                f"without {self.option}"
+            )
+
+    def fates(self) -> Fates | None:
+        """Give what became of the flows that are asked again; None where no failure is."""
+        if self.option == "--resume":
+            return None
+        keeps = KEEPS[self.option]
+        return fates_of(one for one in self.earlier.read_results() if one.verdict not in keeps)
+
+    def word_kept(self, counts: Mapping[str, int]) -> str:
+        """Say what is kept, in one sentence with the other option where that would help."""
+        told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
+        begun = self.earlier.info.started_at or "at an unknown time"
+        words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
+        if self.option == "--retry":
+            return f"RETRIED: {words}"
+        return f"RESUMED: {words}; --retry {self.earlier.path} probes again what did not pass"
+
+
+def word_changes(changes: Changes) -> str:
+    """Say in one line what became of the flows that failed before."""
+    counts = changes.counts()
+    fixed, same = counts["fixed"], counts["still"] + counts["otherwise"]
+    told = [
+        (fixed, "pass now"),
+        (same, "still blocked or exposed"),
+        (counts["unknown"], "no longer known"),
+        (counts["failed"] - fixed - same - counts["unknown"], "not in this plan"),
+    ]
+    words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
+    before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")
+    more = [(counts["worse"], "newly blocked or exposed"), (counts["known"], "newly known to pass")]
+    return "; ".join([before, *(f"{number(flows)} {what}" for flows, what in more if flows)])
+
+
+def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
+    """Give the ports of these results, for every flow; () for protocols without ports."""
+    done: dict[ResultKey, list[PortRange]] = {}
+    for result in results:
+        done.setdefault(key_of(result), []).extend(ports_of(result))
+    return {key: normalise(ranges) for key, ranges in done.items()}
+
+
+def _places_of_flows(plan: Plan) -> dict[_FlowKey, PlanOrder]:
+    """The place of every flow of the plan; only its own plan's places are in an earlier result."""
+    found: dict[_FlowKey, PlanOrder] = {}
+    for block in plan.blocks:
+        for place, source in enumerate(block.sources):
+            for peer in block.peers(place):
+                flow = Flow(block, source, *block.destinations[peer])
+                found.setdefault(_flow_key(flow), (block.index, place, peer))
+    return found
+
+
+def _flow_key(flow: Flow) -> _FlowKey:
+    block = flow.block
+    address = None if block.family is None else flow.address.text
+    ends = (flow.source.name, flow.destination.name, address)
+    return (block.matrix, block.requirement.id, *ends, block.protocol)
+
+
+def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:
+    told = "; ".join(
+        f"{name} ({', '.join(f'{key}={_word_value(value)}' for key, value in settings.items())})"
+        for name, settings in matrices.items()
+    )
+    return clean(told)
+
+
+def _word_value(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

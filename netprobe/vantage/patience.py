@@ -1,0 +1,131 @@
+"""How long an agent may take for its orders: a deadline for each, from the order's own work.
+
+An agent that is alive may still be one that does not answer: another thread of it beats, or the
+command that leads to it. Each deadline is a multiple of what the work takes at a slow pace, and it
+counts from the agent's last answer to any order, because orders share the agent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.agent.wire import host_messages, orders, stream_messages
+
+# A busy machine is slower than the work says; the rest is for the way there and back.
+FACTOR = 2.0
+GRACE_S = 10.0
+# A weak host starts more probes a second than this, unless it may open few files.
+STARTS_PER_S = 1000.0
+FILES_SHARE = 2
+LEAST_SOCKETS = 8
+
+# What starts no packets of its own is answered at once, unless it is in here.
+RESOLVE_S = 10.0
+# Listeners are dialled twice, for a second each.
+SELF_TEST_S = 2.0
+# A walk asks 8 TTLs at a time, and starts once a second.
+WAVE_S, WAVE_TTLS, WALK_EVERY_S = 2.2, 8, 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The work of one order.
+
+    ``what``: in words. ``wait_s``: how long its answers are waited for. ``starts``: how many
+    packets, sockets or listeners it starts, in turn with those of all other orders. ``lane`` and
+    ``lane_s``: something that only one of its orders can use at a time, and for how long.
+    """
+
+    what: str
+    wait_s: float = 0.0
+    starts: int = 0
+    lane: str = ""
+    lane_s: float = 0.0
+
+
+def effort_of(order: Any) -> Effort:
+    """Tell how much work an order is."""
+    kind = type(order)
+    return _EFFORTS[kind](order) if kind in _EFFORTS else Effort(_name_order(order))
+
+
+@dataclass(slots=True)
+class OrderPatience:
+    """How long an agent's open orders may take. ``files``: how many it may have open at once.
+
+    ``per_s``: how many probes a second it may start, where that is limited.
+    """
+
+    files: int
+    grace_s: float = GRACE_S
+    per_s: float | None = None
+
+    def deadlines_s(self, efforts: list[Effort]) -> list[float]:
+        """Give for each open order how long the agent may be without any answer."""
+        sockets = max(LEAST_SOCKETS, self.files // FILES_SHARE)
+        longest_s = max((one.wait_s for one in efforts), default=0.0)
+        starts_per_s = min(STARTS_PER_S, sockets / longest_s if longest_s else STARTS_PER_S)
+        starts_per_s = min(starts_per_s, self.per_s or STARTS_PER_S)
+        starting_s = sum(one.starts for one in efforts) / starts_per_s
+        lanes: defaultdict[str, float] = defaultdict(float)
+        for one in efforts:
+            lanes[one.lane] += one.lane_s
+        return [
+            self.grace_s
+            + FACTOR * (one.wait_s + lanes[one.lane] + (starting_s if one.starts else 0.0))
+            for one in efforts
+        ]
+
+
+def _count_ports(ranges: list[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges) or 1
+
+
+def _measure_probe(order: orders.ProbeOrder) -> Effort:
+    starts = order.looks * sum(_count_ports(block.ports) for block in order.blocks)
+    # A destination's bucket of ICMP errors is one for all orders to it.
+    pace_s = 0.0 if order.pace is None else starts * order.pace.interval_ms / 1000
+    what = f"its {order.proto} probes of {order.dst}"
+    return Effort(what, _find_wait_s(order), starts, f"pace {order.dst} {order.src}", pace_s)
+
+
+def _measure_echo(order: orders.EchoOrder) -> Effort:
+    count = len(order.dsts)
+    to = order.dsts[0] if count == 1 else f"{count} hosts"
+    return Effort(f"its echo requests to {to}", _find_wait_s(order), order.looks * count)
+
+
+def _find_wait_s(order: orders.ProbeOrder | orders.EchoOrder) -> float:
+    return max(order.first_ms or 0, order.look_ms) * order.looks / 1000
+
+
+def _measure_walk(order: orders.WalkOrder) -> Effort:
+    waves = -(-order.max_ttl // WAVE_TTLS)
+    return Effort(f"a walk to {order.dst}", waves * WAVE_S, 0, "walks", WALK_EVERY_S)
+
+
+def _measure_listening(order: orders.ListenOrder | orders.HeldOrder) -> Effort:
+    starts = sum(_count_ports(block.ports) for block in order.blocks)
+    what = "opening" if isinstance(order, orders.ListenOrder) else "looking at"
+    return Effort(f"{what} its ports", SELF_TEST_S, starts)
+
+
+_EFFORTS: dict[type[Any], Callable[[Any], Effort]] = {
+    orders.ProbeOrder: _measure_probe,
+    orders.EchoOrder: _measure_echo,
+    orders.WalkOrder: _measure_walk,
+    orders.ListenOrder: _measure_listening,
+    orders.HeldOrder: _measure_listening,
+    host_messages.ResolveOrder: lambda order: Effort(f"resolving {order.name}", RESOLVE_S),
+    stream_messages.StreamOpenOrder: lambda order: Effort(
+        f"a connection to {order.dst}", order.timeout_ms / 1000
+    ),
+    stream_messages.StreamAwaitOrder: lambda order: Effort("hearing a connection", order.ms / 1000),
+}
+
+
+def _name_order(order: Any) -> str:
+    return f"the order {type(order).__name__.removesuffix('Order')}"

@@ -1,0 +1,97 @@
+"""What a run takes over from an earlier one, and at which place of its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.model.plan import PlannedMatrix
+from netprobe.report.changes import compare
+from netprobe.report.earlier import TakeOver, done_ports, word_changes
+from netprobe.report.record import RecordWriter, key_of, read_record
+from tests.report.plans import PLAN
+from tests.report.samples import BLOCKED, INFO, PASSED, port
+from tests.report.test_record import HEADER, written
+
+
+def taken(path: Path, option: str) -> TakeOver:
+    """A record, to resume or to retry."""
+    return TakeOver(option, read_record(str(path)))
+
+
+def test_done_ports() -> None:
+    """What is kept need not be probed again: its ports, joined, for every flow."""
+    echo = replace(PASSED, protocol="icmp", port=None, end_port=None)
+    done = done_ports(
+        [
+            port(PASSED, 7000, 7100),
+            port(BLOCKED, 7101, 7102),
+            port(PASSED, 7200, verdict="exposed"),
+            echo,
+        ]
+    )
+
+    assert done == {key_of(PASSED): ((7000, 7102), (7200, 7200)), key_of(echo): ()}
+
+
+def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
+    """A host that moved or left the inventory, and what is not final, is not kept."""
+    named = replace(
+        PASSED,
+        requirement="ntp",
+        destination="time",
+        address="192.0.2.123",
+        protocol="icmp",
+        port=None,
+        end_port=None,
+    )
+    moved = replace(PASSED, address="10.0.0.99")
+    path = written(
+        tmp_path / "r", PASSED, port(BLOCKED, 2380), moved, replace(PASSED, source="x"), named,
+        replace(PASSED, verdict="inconclusive"),
+    )  # fmt: skip
+
+    assert list(taken(path, "--resume").kept(PLAN)) == [
+        replace(PASSED, order=(0, 0, 1)),
+        replace(port(BLOCKED, 2380), order=(0, 0, 1)),
+        replace(named, order=(2, 0, 0)),
+    ]
+
+
+def test_other_settings_cannot_be_resumed(tmp_path: Path) -> None:
+    """A record of other matrices or settings is refused, and both are named."""
+    path = written(tmp_path / "r", PASSED)
+    other = replace(PLAN, matrices=(PlannedMatrix("deckhouse-nodes", {"cni": "flannel"}),))
+
+    with pytest.raises(RequestError) as caught:
+        list(taken(path, "--resume").kept(other))
+    assert "of deckhouse-nodes (cni=cilium, modules=sds,cloud, ha=True), this one is of" in str(
+        caught.value
+    )
+
+
+def test_resume_into_the_same_file(tmp_path: Path) -> None:
+    """The old record is whole until the new one holds all that was kept of it."""
+    path = written(tmp_path / "r", PASSED, port(PASSED, 2380, verdict="inconclusive"))
+    writer = RecordWriter(str(path), HEADER, taken(path, "--resume").kept(PLAN))
+    writer.add(port(PASSED, 2380))
+    writer.close(INFO)
+
+    moved = replace(PASSED, order=(0, 0, 1))
+    assert list(read_record(str(path)).read_results()) == [moved, port(PASSED, 2380)]
+    assert [one.name for one in tmp_path.iterdir()] == ["r"]
+
+
+def test_retry_keeps_passes_only(tmp_path: Path) -> None:
+    """What was blocked is asked again; what became of it is one line."""
+    path = written(tmp_path / "r", PASSED, port(BLOCKED, 2380), port(BLOCKED, 2381))
+    again = taken(path, "--retry")
+    fates = again.fates()
+
+    assert list(again.kept(PLAN)) == [replace(PASSED, order=(0, 0, 1))]
+    assert fates is not None
+    changes = compare(fates, [PASSED, port(PASSED, 2380)])
+    assert word_changes(changes) == "2 failed before: 1 pass now, 1 not in this plan"

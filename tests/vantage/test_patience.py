@@ -1,0 +1,153 @@
+"""An agent that is alive and does not answer is lost, each order after its own time."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame
+from netprobe.agent.wire.host_messages import Routed, RouteOrder
+from netprobe.agent.wire.orders import Beat, EchoOrder, ListenOrder, ProbeOrder, RateOrder
+from netprobe.agent.wire.parts import Pace
+from netprobe.errors import AgentError
+from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.link import AgentLink
+from netprobe.vantage.patience import FACTOR, OrderPatience, effort_of
+from netprobe.vantage.stream import Target, open_stream
+from tests.vantage.scripted import GOOD_HELLO
+from tests.vantage.support import HOST, KEY, block, command, is_running, probe
+
+# Beats for ever; ``deaf``: it does not even read its orders.
+BEATER = """
+import sys, threading, time
+out, source = sys.stdout.buffer, sys.stdin.buffer
+out.write(b"NETPROBE-READY\\n")
+out.flush()
+source.read(int(source.readline()))
+out.write(bytes.fromhex(sys.argv[1]))
+out.flush()
+def read():
+    while source.read(1):
+        pass
+if sys.argv[3] != "deaf":
+    threading.Thread(target=read, daemon=True).start()
+while True:
+    out.write(bytes.fromhex(sys.argv[2]))
+    out.flush()
+    time.sleep(0.05)
+"""
+TIME_S = 30.0
+
+
+async def start_beater(launcher: Launcher, kind: str) -> AgentLink:
+    hello = HELLO_PREFIX + GOOD_HELLO + b"\n"
+    words = (hello.hex(), encode_frame(Beat()).hex(), kind)
+    host = command(sys.executable, "-I", "-S", "-c", BEATER, *words)
+    return await start_agent(host, HOST, key=KEY, launcher=launcher)
+
+
+async def ask_probe(link: AgentLink) -> None:
+    order = probe(1, "tcp", "127.0.0.1", [(5, 9)])._replace(look_ms=10, looks=1)
+    async for _ in link.stream(order, ProbeOutcomes):
+        pass
+
+
+async def ask_route(link: AgentLink) -> None:
+    await link.request(RouteOrder(0, "127.0.0.1", None), Routed)
+
+
+async def ask_stream(link: AgentLink) -> None:
+    async with open_stream(link, Target("127.0.0.1", 5, timeout_s=0.01)):
+        pass
+
+
+async def ask_much(link: AgentLink) -> None:
+    """More than a pipe holds: who waits until it is read waits for ever."""
+    await link.request(RouteOrder(0, "x" * 1_000_000, None), Routed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask", "what"),
+    [
+        ("mute", ask_probe, "its tcp probes of 127.0.0.1"),
+        ("mute", ask_route, "the order Route"),
+        ("mute", ask_stream, "a connection to 127.0.0.1"),
+        ("deaf", ask_much, "the order Route"),
+    ],
+)
+async def test_an_agent_that_beats_and_does_not_answer_is_lost(
+    kind: str, ask: Any, what: str
+) -> None:
+    """A beat is a sign of life of the link; the words say what the agent owes."""
+    async with Launcher(silence_s=0.6, grace_s=0.3) as launcher:
+        link = await start_beater(launcher, kind)
+        async with asyncio.timeout(TIME_S):
+            with pytest.raises(AgentError) as caught:
+                await ask(link)
+            assert caught.value.reason == "agent-lost"
+            assert f"was lost: it is alive but has not finished {what} for " in str(caught.value)
+            await link.close()
+        assert not is_running(link.pid)
+
+
+async def test_an_agent_that_owes_nothing_may_beat_for_ever() -> None:
+    """Between orders there is nothing to finish."""
+    async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:
+        link = await start_beater(launcher, "mute")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(link.lost), 1.0)
+        await link.close()
+
+
+def limits(*orders: Any, files: int = 1 << 20, per_s: float | None = None) -> list[float]:
+    """The deadlines of these orders, without the fixed allowance, in seconds of work."""
+    patience = OrderPatience(files, 0.0, per_s)
+    found = patience.deadlines_s([effort_of(order) for order in orders])
+    return [limit_s / FACTOR for limit_s in found]
+
+
+def order(count: int = 1, dst: str = "10.0.0.2", **more: Any) -> ProbeOrder:
+    """A probe order of so many ports, with two looks of 4 s."""
+    made = probe(1, "udp", dst, [(1, count)])
+    return made._replace(look_ms=4000, looks=2, **more)
+
+
+def test_the_deadline_follows_from_looks_ports_and_rate() -> None:
+    """Looks wait side by side; ports start one after the other, at least at the rate."""
+    assert limits(order()) == [pytest.approx(8.002)]
+    assert limits(order(5000)) == [pytest.approx(8 + 10)]
+    assert limits(order(first_ms=9000)) == [pytest.approx(18.002)]
+    assert limits(order(50), per_s=1.0) == [pytest.approx(8 + 100)]
+    # 16 sockets, each taken for 8 s.
+    assert limits(order(50), files=32) == [pytest.approx(8 + 100 / 2)]
+    assert limits(EchoOrder(1, ["10.0.0.2"] * 50, None, None, 4000, 2, None), per_s=1.0) == [108]
+
+
+def test_orders_share_the_agent_and_a_destinations_pace() -> None:
+    """An order that needs no packets is not held by the others; paced ones only by their own."""
+    pace = Pace(6, 1000)
+    route = RouteOrder(0, "10.0.0.2", None)
+    found = limits(
+        order(10, pace=pace), order(20, pace=pace), order(5, "10.0.0.3", pace=pace), route,
+        per_s=1000.0,
+    )  # fmt: skip
+    assert found == [pytest.approx(one) for one in (68.07, 68.07, 18.07, 0.0)]
+    listening = ListenOrder(1, [block("tcp", "10.0.0.2", [(1, 4000)])])
+    assert limits(listening) == [pytest.approx(6.0)]
+
+
+async def test_the_rate_of_the_run_counts() -> None:
+    """An agent that may send one packet a second is slow on purpose."""
+    async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:
+        link = await start_beater(launcher, "mute")
+        link.send(RateOrder(1.0))
+        asking = asyncio.create_task(ask_probe(link))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asking), 1.5)
+        await link.close()
+        with pytest.raises(AgentError):
+            await asking
