@@ -122,10 +122,10 @@ ALLOWED: Final = _read_table(
     (f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
      "{destination}'s agent received the probe on its own socket"),
     (f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
-     "the connection opened and {destination}'s packet capture saw it, though something else than "
+     "the connection opened and {destination}'s packet recorder saw it, though something else than "
      "our listener accepted it"),
     (f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive open false-open none", "path",
-     "something answered, but {destination}'s packet capture never saw the probe: a proxy or a "
+     "something answered, but {destination}'s packet recorder never saw the probe: a proxy or a "
      "translation on the way answers for it"),
     (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none", "path service",
      "something answered, but our listener on {destination} never saw the probe: a proxy, a "
@@ -176,11 +176,11 @@ ALLOWED: Final = _read_table(
      "refused by a reset that came from nearer than {address}: a firewall on the way forges it"),
     ("reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
      "blocked filtered reset none", "destination",
-     "refused although our listener is up, and {destination}'s packet capture saw the request "
+     "refused although our listener is up, and {destination}'s packet recorder saw the request "
      "arrive: {destination}'s own firewall resets it"),
     ("reset reset-full-ttl reset-blind reset-genuine | * | ours | not-captured",
      "blocked filtered reset none", "path source",
-     "refused although our listener is up, and {destination}'s packet capture never saw the "
+     "refused although our listener is up, and {destination}'s packet recorder never saw the "
      "request: a firewall on the way forges the reset"),
     (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none", "destination source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
@@ -268,7 +268,7 @@ ALLOWED: Final = _read_table(
     # RFC 3704: the filter comes before the destination's firewall and sockets.
     ("silence silence-maybe-stuck sent | * | * | reverse-path",
      "blocked filtered reverse-path-filter none", "destination",
-     "{look}; {destination}'s packet capture saw it arrive on {filtered_at}, where the "
+     "{look}; {destination}'s packet recorder saw it arrive on {filtered_at}, where the "
      "reverse-path filter (rp_filter) is strict, but the route back leaves by {way_out}: its "
      "kernel drops it"),
     ("silence silence-maybe-stuck | tcp | ours | socket", "blocked filtered no-response none",
@@ -281,15 +281,15 @@ ALLOWED: Final = _read_table(
     # can be looked at (tcp_req_err): that nothing is left at the socket proves nothing.
     ("silence silence-maybe-stuck | tcp | ours | captured", "blocked filtered no-response none",
      "destination return-path source",
-     "{look}; {destination}'s packet capture saw it arrive, but no half-open connection was left: "
+     "{look}; {destination}'s packet recorder saw it arrive, but no half-open connection was left: "
      "its own firewall drops it, or something on the way back refuses the answer"),
     ("silence silence-maybe-stuck sent | * | ours | captured", "blocked filtered no-response none",
      "destination",
-     "{look}; {destination}'s packet capture saw it arrive, but no socket there got it: its own "
+     "{look}; {destination}'s packet recorder saw it arrive, but no socket there got it: its own "
      "firewall drops it"),
     ("silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured",
      "blocked filtered no-response none", "path",
-     "{look}; {destination}'s packet capture never saw it"),
+     "{look}; {destination}'s packet recorder never saw it"),
     ("silence silence-maybe-stuck | tcp | ours | unseen none", "blocked filtered no-response none",
      "destination path return-path source",
      "{look}; no half-open connection from {source} was left on {destination}: it never got there, "
@@ -299,21 +299,21 @@ ALLOWED: Final = _read_table(
      "{look}; our listener on {destination} never got it"),
     ("silence | icmp | * | captured", "blocked filtered no-response none",
      "destination return-path source",
-     "{look}; {destination}'s packet capture saw the echo request arrive, and no reply came back"),
+     "{look}; {destination}'s packet recorder saw the echo request arrive, and no reply came back"),
     ("silence | icmp | * | not-captured", "blocked filtered no-response none", "path source",
-     "{look}; {destination}'s packet capture never saw the echo request"),
+     "{look}; {destination}'s packet recorder never saw the echo request"),
     ("silence sent | icmp | unknown | *", "blocked filtered no-response none",
      "destination host path return-path source", "{look}"),
     ("silence silence-maybe-stuck sent | icmp | * | *", "blocked filtered no-response none",
      "destination path return-path source", "{look}"),
     (f"silence silence-maybe-stuck | tcp | {_HELD} | captured", "blocked filtered no-response none",
      "destination return-path service source",
-     "{look}; {destination}'s packet capture saw it arrive{holder}"),
+     "{look}; {destination}'s packet recorder saw it arrive{holder}"),
     (f"silence silence-maybe-stuck | tcp | {_HELD} | *", "blocked filtered no-response none",
      "destination path return-path service source", "{look}{holder}"),
     ("silence silence-maybe-stuck | tcp | closed loopback | captured",
      "blocked filtered no-response none", "destination return-path source",
-     "{look}; {destination}'s packet capture saw it arrive"),
+     "{look}; {destination}'s packet recorder saw it arrive"),
     ("silence silence-maybe-stuck | tcp | closed loopback | *", "blocked filtered no-response none",
      "destination path return-path source", "{look}; a free port would have refused it"),
     ("silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
@@ -327,11 +327,11 @@ ALLOWED: Final = _read_table(
      "not-tested open|filtered other-run none", "service", f"{{look}}; {_OTHER_RUN}"),
     ("silence silence-maybe-stuck sent | udp ipproto | live | captured",
      "inconclusive open|filtered no-response none", "destination",
-     "{look}; {destination}'s packet capture saw it arrive{holder}, but a capture sees packets "
+     "{look}; {destination}'s packet recorder saw it arrive{holder}, but a recorder sees packets "
      "before the firewall"),
     ("silence silence-maybe-stuck sent | udp ipproto | * | captured",
      "inconclusive open|filtered no-response none", "destination return-path source",
-     "{look}; {destination}'s packet capture saw it arrive, but a capture sees packets before the "
+     "{look}; {destination}'s packet recorder saw it arrive, but it sees packets before the "
      "firewall"),
     ("silence silence-maybe-stuck sent | udp ipproto | live | *",
      "inconclusive open|filtered no-response none", "destination path return-path service source",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Hashable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
@@ -10,6 +12,8 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import Timing
 
+# A look at TCP is one connect, and at anything else so many packets.
+DATAGRAMS = 3
 # The looks are spread over so long at least: one burst of loss is not taken for a rule.
 SPREAD_MS = 600
 LEAST_LOOK_MS = 150
@@ -31,27 +35,37 @@ class Silence(Check):
         stuck = outcome is not None and outcome.left_host is False
         return seen.silent and not stuck and not seen.part.paced and seen.task.via is None
 
+    def group(self, seen: Observation) -> Hashable:
+        """What is asked alike: a source, an address and a protocol."""
+        return (*seen.task.pair, seen.task.protocol)
+
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask until the chance of error is small; what answers has that answer."""
         chance = scene.prober.chance
         found: list[Observation] = []
         silent = group
         asked = min(_packets_of(seen) for seen in group)
-        while silent and (looks := _count_more(asked, scene)) > 0:
+        while silent and (looks := _count_more(silent[0], asked, scene)) > 0:
             timing = _choose_timing(silent[0], looks, scene)
             again = await asyncio.gather(*(_ask_again(seen, timing, scene) for seen in silent))
             pieces = [piece for some in again for piece in some]
             found += [piece for piece in pieces if not piece.silent]
             silent = [piece for piece in pieces if piece.silent]
-            asked += looks
+            before, asked = asked, min((_packets_of(seen) for seen in silent), default=asked)
+            if asked == before:
+                break  # the source's agent is gone
         loss = round(chance.loss, 3)
         return [piece.noting(self.name, looks=asked, loss=loss) for piece in found + silent]
 
 
-def _count_more(asked: int, scene: Scene) -> int:
+def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
     """Tell how many looks are still to be taken; a number of the user's own counts as it is."""
+    assert seen.outcome is not None
     wanted = scene.prober.wanted_looks
-    return (scene.prober.chance.count_looks() if wanted is None else wanted) - asked
+    if wanted is not None:
+        return wanted - seen.outcome.attempts
+    packets = scene.prober.chance.count_looks() - asked
+    return math.ceil(packets / (1 if seen.task.protocol == "tcp" else DATAGRAMS))
 
 
 def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
