@@ -10,7 +10,7 @@ import pytest
 
 from netprobe import __version__
 from netprobe.cli import options as cli_options
-from netprobe.probe.settings import FORKS, LOOKS
+from netprobe.probe.settings import FORKS
 from netprobe.report import REPORTS
 from tests.cli.command import ROOT, environment, netprobe
 
@@ -105,7 +105,6 @@ def test_help_shows_defaults(tmp_path: Path) -> None:
     text = netprobe("run", "--help", cwd=tmp_path).stdout
 
     assert f"[default: {FORKS};" in text
-    assert f"[default: {LOOKS - 1};" in text
     assert "[default: 5000000;" in text
     assert "--jobs" not in text
     assert tuple(REPORTS) == cli_options.RUN_FORMATS

@@ -23,6 +23,7 @@ from netprobe.model.evidence import (
 from netprobe.model.matrix import Waiver
 from netprobe.model.plan import Block, Flow
 from netprobe.model.result import Result
+from netprobe.model.story import Sight, Story, StoryPlace
 from tests.plan.conftest import host, requirement
 
 A = host("a", "node", addresses=("10.0.0.1",))
@@ -41,6 +42,11 @@ def evidence(
     block = Block(0, "m", wanted, protocol, ports, 4, (A,), ((B, B.addresses[0]),))
     flow = Flow(facts.pop("block", block), A, B, B.addresses[0])
     return Evidence(flow, "10.0.0.2", ports, outcome=outcome, **facts)
+
+
+def story(**seen: Sight) -> Story:
+    """What the recorders saw: ``story(destination_in="no")``; all else is unknown."""
+    return Story(**{name: StoryPlace(word) for name, word in seen.items()})  # type: ignore[arg-type]
 
 
 def one(some: Evidence, **rules: bool) -> Result:
@@ -62,34 +68,40 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          ("destination", "path", "return-path", "source")),
         (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS, witness=Witness()),
          "blocked", "filtered", "no-response", ("destination", "path")),
-        (evidence(SILENT, listener=OURS, witness=Witness(capture=False)),
+        (evidence(SILENT, listener=OURS, witness=Witness(), story=story(destination_in="no")),
          "blocked", "filtered", "no-response", ("path",)),
-        (evidence(SILENT, listener=OURS, witness=Witness(capture=True)),
+        (evidence(SILENT, listener=OURS, witness=Witness(), story=story(destination_in="yes")),
          "blocked", "filtered", "no-response", ("destination", "return-path", "source")),
-        (evidence(SILENT, listener=OURS, witness=Witness(capture=True, answer_left=False)),
+        (evidence(SILENT, listener=OURS, witness=Witness(),
+                  story=story(destination_in="yes", destination_out="no")),
          "blocked", "filtered", "no-response", ("destination",)),
         (evidence(SILENT, listener=OURS, witness=Witness(socket=True)),
          "blocked", "filtered", "no-response", ("destination", "return-path", "source")),
-        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_left=True)),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True),
+                  story=story(destination_out="yes")),
          "blocked", "filtered", "no-response", ("return-path", "source")),
-        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_left=False)),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True),
+                  story=story(destination_out="no")),
          "blocked", "filtered", "no-response", ("destination",)),
         # A datagram that came to the source's wire, and to no socket of ours, answered the request.
-        (evidence(Outcome("answer", "no-answer"), "udp", witness=Witness(answer_arrived=True)),
+        (evidence(Outcome("answer", "no-answer"), "udp", story=story(source_in="yes")),
          "blocked", "filtered", "no-response", ("source",)),
         # Who expects no answer misses none.
-        (evidence(Outcome("send", None), "udp", witness=Witness(answer_arrived=True)),
+        (evidence(Outcome("send", None), "udp", story=story(source_in="yes")),
          "inconclusive", "open|filtered", "no-response", ("source",)),
-        (evidence(SILENT, listener=OURS, witness=Witness(socket=True, answer_arrived=True)),
+        (evidence(SILENT, listener=OURS, witness=Witness(socket=True),
+                  story=story(source_in="yes")),
          "blocked", "filtered", "no-response", ("source",)),
         (evidence(SILENT, listener=OURS,
-                  witness=Witness(capture=True, reply_failure="network-unreachable")),
+                  witness=Witness(reply_failure="network-unreachable"),
+                  story=story(destination_in="yes")),
          "blocked", "filtered", "no-response", ("return-path",)),
-        (evidence(SILENT, listener=OURS, witness=Witness(
-            capture=True, answer_left=False, reply_failure=NO_NEIGHBOUR, next_hop="10.0.0.9")),
+        (evidence(SILENT, listener=OURS, story=story(
+            destination_in="yes", destination_out="no"),
+                  witness=Witness(reply_failure=NO_NEIGHBOUR, next_hop="10.0.0.9")),
          "blocked", "filtered", "no-response", ("return-path",)),
-        (evidence(SILENT, listener=OURS, witness=Witness(
-            capture=True, devices=("eth1",), filtered_at="eth1", way_out="eth0")),
+        (evidence(SILENT, listener=OURS, story=story(destination_in="yes"),
+                  witness=Witness(filtered_at="eth1", way_out="eth0")),
          "blocked", "filtered", "reverse-path-filter", ("destination",)),
         (evidence(replace(SILENT, left_host=False), listener=OURS, witness=Witness()),
          "blocked", "filtered", "local-firewall", ("source",)),
@@ -143,7 +155,8 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "no-buffers", ("source",)),
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness()),
          "inconclusive", "open", "false-open", ("path", "service")),
-        (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(capture=True)),
+        (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(),
+                  story=story(destination_in="yes")),
          "pass", "open", "seen-at-destination", ()),
         (evidence(Outcome("answer", "no-answer"), "udp"),
          "inconclusive", "open|filtered", "no-response",
@@ -154,7 +167,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
                   witness=Witness(socket=True, reply_failure="not-permitted")),
          "blocked", "filtered", "no-response", ("destination",)),
         (evidence(Outcome("send", None), "udp", listener=Listener("live", "x"), platform_runs=True,
-                  witness=Witness(capture=True)),
+                  story=story(destination_in="yes")),
          "inconclusive", "open|filtered", "no-response", ("destination",)),
         (evidence(Outcome("answer", "no-permission"), "icmp"),
          "not-tested", "unknown", "no-permission", ("source",)),
@@ -201,7 +214,7 @@ def test_live_calls_a_refusal_a_missing_service() -> None:
 def test_because_counts_the_evidence() -> None:
     """The sentence has the packets, what the destination saw, and the last hop that answered."""
     some = evidence(
-        SILENT, listener=OURS, witness=Witness(capture=False), trace=Trace("10.0.0.254", 1)
+        SILENT, listener=OURS, story=story(destination_in="no"), trace=Trace("10.0.0.254", 1)
     )
 
     assert one(some).because == (
@@ -221,7 +234,7 @@ def test_an_address_that_the_host_lacks_has_two_explanations() -> None:
 
 def test_what_drops_an_answer_at_the_source_is_left_open() -> None:
     """A capture sees it before rp_filter, conntrack and the firewall."""
-    result = one(evidence(SILENT, listener=OURS, witness=Witness(answer_arrived=True)))
+    result = one(evidence(SILENT, listener=OURS, story=story(source_in="yes")))
 
     assert result.because == (
         "6 SYNs, no answer; yet the answer came to a's interface: its own firewall or kernel "
@@ -289,7 +302,7 @@ def test_a_path_mtu_is_told_in_bytes(mtu: PathMtu, title: str, advice: str) -> N
 
 
 def failures(pairs: list[tuple[str, str]], **changes: Any) -> list[Result]:
-    result = one(evidence(SILENT, listener=OURS, witness=Witness(capture=False)))
+    result = one(evidence(SILENT, listener=OURS, story=story(destination_in="no")))
     return [
         replace(result, order=(0, n, 0), source=source, destination=end, **changes)
         for n, (source, end) in enumerate(pairs)

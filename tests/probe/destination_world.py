@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from netprobe.agent.wire.answers import (
-    Capturing,
     Closed,
     Listening,
     Seen,
@@ -19,11 +18,8 @@ from netprobe.agent.wire.host_messages import (
     ReturnPath,
     ReturnPathOrder,
     RouteOrder,
-    TxCounted,
-    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
-    CaptureOrder,
     CloseOrder,
     EchoOrder,
     HeldOrder,
@@ -134,9 +130,7 @@ class World:
             EchoOrder: lambda order: reply(order, echo),
             RouteOrder: routed(),
             WalkOrder: lambda order: Walked(order.id, [], False, None),
-            TxCountOrder: lambda order: TxCounted(order.id, 64, 64, "eth0"),
             EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None),
-            CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
         }
 
     def _target_scripts(self) -> dict[type[Any], Script]:
@@ -163,7 +157,6 @@ class World:
             SeenOrder: see,
             CloseOrder: lambda order: Closed(order.id),
             RouteOrder: routed(source="10.0.0.2"),
-            CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
             ReturnPathOrder: lambda order: ReturnPath(
                 order.id, "eth0", None, "known", None, [], None
             ),

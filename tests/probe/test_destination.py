@@ -98,7 +98,7 @@ async def test_requirements_that_share_packets_get_their_own_ports() -> None:
 
     assert [[one.ports for one in found] for _, found in world.emitted] == [
         [((1, 5),)],
-        [((4, 5),), ((8, 9),)],
+        [((4, 5), (8, 9))],
     ]
     assert len(world.sent(ProbeOrder)) == 1
 
@@ -109,7 +109,7 @@ async def test_what_an_earlier_run_knows_is_not_emitted_again() -> None:
 
     found = await world.run(make_want("tcp", ((1, 9),), kept={"10.0.0.2": ((2, 8),)}))
 
-    assert [one.ports for one in found] == [((1, 1),), ((9, 9),)]
+    assert [one.ports for one in found] == [((1, 1), (9, 9))]
 
 
 async def test_without_listening_only_the_holders_are_asked() -> None:

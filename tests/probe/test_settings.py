@@ -11,9 +11,10 @@ from netprobe.probe.settings import ProbeSettings, Timing
     ("settings", "timing"),
     [
         # The agent learns from the host's answers how long the first look must wait.
-        (ProbeSettings(), Timing(None, 4000, 2)),
-        (ProbeSettings(looks=5), Timing(None, 4000, 5)),
-        (ProbeSettings(timeout_s=1.5), Timing(1500, 1500, 2)),
+        (ProbeSettings(), Timing(None, 4000, 1)),
+        # The looks after it are the follow-up check's (``silence``).
+        (ProbeSettings(looks=5), Timing(None, 4000, 1)),
+        (ProbeSettings(timeout_s=1.5), Timing(1500, 1500, 1)),
         (ProbeSettings(timeout_s=0.0004, looks=1), Timing(0, 0, 1)),
     ],
 )

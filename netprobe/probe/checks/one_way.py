@@ -37,7 +37,7 @@ class OneWay(Check):
         return None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Send them with all looks that silence is given, and ask the listeners again."""
+        """Send them again, and ask the listeners what came."""
         assert scene.round is not None
         again = await asyncio.gather(*(scene.prober.again(seen, AGAIN) for seen in group))
         return await with_witnesses([one for some in again for one in some], scene.round)

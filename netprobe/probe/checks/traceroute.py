@@ -35,11 +35,12 @@ class Traceroute(Check):
         agent = scene.fleet.agent(task.source)
         if agent.walks_left <= 0:
             return group
-        route = await agent.route(task.address, source_address(task))
-        if route.gateway is None:
-            return group  # on the same network there is no router to find
-        await agent.quiet()
         agent.walks_left -= 1
+        route = await agent.route(task.address, source_address(task))
+        if route.gateway is None:  # on the same network there is no router to find
+            agent.walks_left += 1
+            return group
+        await agent.quiet()
         port = seen.ports[0][0] if seen.ports else 0
         walked = await agent.walk(
             task.protocol, task.address, port, source_address(task), MAX_TTL, seen.part.template

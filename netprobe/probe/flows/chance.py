@@ -7,8 +7,6 @@ chance p^k. Looks end when the flows of the run, which may all be silent, times 
 
 from __future__ import annotations
 
-import math
-
 # How much of what was sent is thought lost at least, as long as the run has not shown more.
 LEAST_LOSS = 0.1
 # A run tells its loss only after so many looks.
@@ -41,5 +39,7 @@ class Chance:
 
     def count_looks(self) -> int:
         """Tell how many looks make an error unlikely over all flows of the run."""
-        wanted = math.log(MOST_ERRORS / max(1, self._flows)) / math.log(self.loss)
-        return min(MOST_LOOKS, max(LEAST_LOOKS, math.ceil(wanted)))
+        looks = LEAST_LOOKS
+        while looks < MOST_LOOKS and self._flows * self.loss**looks >= MOST_ERRORS:
+            looks += 1
+        return looks

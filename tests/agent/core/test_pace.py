@@ -72,19 +72,20 @@ def test_orders_to_one_destination_share_a_pacer() -> None:
     assert answers.pacer("a", None, Pace(6, 1020)) is not answers.pacer("b", None, Pace(6, 1020))
 
 
-def test_first_look_is_long_until_something_answered() -> None:
-    """An unknown destination gets the whole look: a dead neighbour shows after 3.06 s."""
-    assert Answers().first_look_s("a", None, 4000) == 4.0
+@pytest.mark.parametrize(("look_ms", "first_s"), [(4000, 3.4), (2000, 2.0)])
+def test_first_look_is_long_until_something_answered(look_ms: int, first_s: float) -> None:
+    """An unknown destination gets the time in which a dead neighbour shows: 3.06 s."""
+    assert Answers().first_look_s("a", None, look_ms) == first_s
 
 
-def test_first_look_leaves_room_for_two_syns() -> None:
-    """A known destination gets a second for the second SYN, and four round trips or 300 ms."""
+def test_first_look_leaves_room_for_late_answers() -> None:
+    """A known destination gets four round trips or 300 ms: silence is asked again anyway."""
     answers = Answers()
     answers.learn("fast", 0.001)
     answers.learn("slow", 0.2)
 
-    assert answers.first_look_s("fast", None, 4000) == pytest.approx(1.3)
-    assert answers.first_look_s("slow", None, 4000) == pytest.approx(1.8)
+    assert answers.first_look_s("fast", None, 4000) == pytest.approx(0.3)
+    assert answers.first_look_s("slow", None, 4000) == pytest.approx(0.8)
 
 
 def test_an_explicit_first_look_is_kept() -> None:
@@ -101,7 +102,7 @@ def test_an_answer_to_the_second_syn_does_not_undo_a_round_trip() -> None:
     answers.learn("a", 0.001)
     answers.learn("a", 1.002)
 
-    assert answers.first_look_s("a", None, 4000) == pytest.approx(1.3)
+    assert answers.first_look_s("a", None, 4000) == pytest.approx(0.3)
 
 
 def test_an_error_is_about_the_packet_that_it_follows_at_once() -> None:

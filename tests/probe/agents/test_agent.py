@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.answers import (
-    Captured,
-    Capturing,
     Closed,
     Listening,
     Seen,
+    StoryTold,
     Walked,
 )
 from netprobe.agent.wire.host_messages import (
@@ -26,18 +25,15 @@ from netprobe.agent.wire.host_messages import (
     ReturnPath,
     ReturnPathOrder,
     RouteOrder,
-    TxCounted,
-    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
-    CaptureOrder,
     CloseOrder,
     EchoOrder,
     HeldOrder,
     ListenOrder,
     ProbeOrder,
     SeenOrder,
-    StopCaptureOrder,
+    StoryOrder,
     TemplatesOrder,
     WalkOrder,
 )
@@ -210,7 +206,7 @@ async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch
     assert [one.dsts for one in bench.link.orders(EchoOrder)] == [["10.0.0.2", "10.0.0.3"]]
 
 
-CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
+STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [])
 
 
 @pytest.mark.parametrize(
@@ -232,11 +228,6 @@ CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
             Egress(1, None, None, None, None),
         ),
         (
-            lambda agent: agent.count_sent("10.0.0.2", None, 5, 64),
-            TxCountOrder(0, "10.0.0.2", None, 5, 64),
-            TxCounted(1, 64, 64, "eth0"),
-        ),
-        (
             lambda agent: agent.resolve("x.example.com"),
             ResolveOrder(0, "x.example.com"),
             Resolved(1, [], None, ""),
@@ -246,18 +237,17 @@ CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
         (lambda agent: agent.held(9, []), HeldOrder(9, []), Listening(9, [])),
         (lambda agent: agent.seen(9, [1]), SeenOrder(0, 9, [1]), Seen(1, [], [], [])),
         (lambda agent: agent.close_round(9), CloseOrder(9), Closed(9)),
-        (lambda agent: agent.capture(CAPTURE), CAPTURE, Capturing(8, None)),
         (
-            lambda agent: agent.stop_capture(8),
-            StopCaptureOrder(8),
-            Captured(8, None, [], truncated=False),
+            lambda agent: agent.tell_story(STORY),
+            STORY,
+            StoryTold(1, True, None, [], [], [], heard=True, lost=0, full=False),
         ),
     ],
 )
 async def test_every_method_sends_its_order(
     ask: Callable[[Agent], Awaitable[Any]], sent: Any, answer: Any
 ) -> None:
-    """The answer is that of the order; rounds and captures bring their own numbers."""
+    """The answer is that of the order; rounds bring their own numbers."""
     bench = Bench({type(sent): lambda _: answer})
 
     assert await ask(bench.agent) is answer
@@ -388,7 +378,7 @@ async def test_without_an_agent_every_method_says_so(state: str) -> None:
             await ask
         assert caught.value.reason == reasons[state]
     assert not bench.agent.alive
-    assert not bench.agent.may_capture
+    assert not bench.agent.records
 
 
 async def test_an_agent_that_is_there_is_ready() -> None:
@@ -402,10 +392,16 @@ async def test_an_agent_that_is_there_is_ready() -> None:
     assert Agent(SOURCE, 0, Templates()).hello is None
 
 
-@pytest.mark.parametrize("net_raw", [True, False])
-async def test_captures_need_raw_sockets(net_raw: bool) -> None:
-    """Without the right to them there is no packet socket."""
-    assert Bench(net_raw=net_raw).agent.may_capture is net_raw
+@pytest.mark.parametrize(
+    ("net_raw", "wanted", "records"),
+    [(True, True, True), (False, True, False), (True, False, False)],
+)
+async def test_a_recorder_needs_raw_sockets(net_raw: bool, wanted: bool, records: bool) -> None:
+    """Without the right to them there is no packet socket, and --no-recorder wants none."""
+    agent = Bench(net_raw=net_raw).agent
+    agent.recorder = wanted
+
+    assert agent.records is records
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ from netprobe.agent.wire.answers import (
 )
 from netprobe.agent.wire.host_messages import (
     RouteOrder,
-    TxCounted,
-    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
     EchoOrder,
@@ -24,7 +22,9 @@ from netprobe.agent.wire.parts import OutcomeKind, WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.forged_resets import ForgedResets, genuine_ttl, is_genuine
+from netprobe.model.story import Sight, Story, StoryPlace
+from netprobe.probe.checks.forged_resets import ForgedResets, is_genuine
+from netprobe.probe.checks.genuine import genuine_ttl
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
@@ -39,18 +39,19 @@ class World:
     """What stands between source and destination: the TTLs of resets and answers on arrival.
 
     ``resets`` by port, ``else_ttl`` of all other ports (None: they stay silent); ``echo_ttl`` and
-    ``udp_ttl`` of the destination's answers; ``packets``: what the interface counts of 64 connects.
-    ``lost``: how many resets get lost.
+    ``udp_ttl`` of the destination's answers; ``lost``: how many resets get lost. ``path``: what a
+    walk with echo meets; ``nearer``: ports that are reset before the destination's distance.
     """
 
     resets: dict[int, int] = field(default_factory=dict)
     else_ttl: int | None = None
     echo_ttl: int | None = None
     udp_ttl: int | None = None
-    packets: int | None = 64
     gateway: str | None = ROUTER
     first_hop: str | None = ROUTER
     lost: int = 0
+    path: tuple[str, ...] = (ROUTER, ROUTER, "10.0.0.2")
+    nearer: frozenset[int] = frozenset()
 
     def agent(self) -> FakeAgent:
         """The source's agent."""
@@ -60,14 +61,14 @@ class World:
                 ProbeOrder: self._probe,
                 EchoOrder: self._echo,
                 RouteOrder: routed(gateway=self.gateway),
-                TxCountOrder: lambda order: TxCounted(
-                    order.id, order.connects, self.packets, "eth0"
-                ),
-                WalkOrder: lambda order: Walked(
-                    order.id, [WalkHop(1, self.first_hop)], False, None
-                ),
+                WalkOrder: self._walk,
             },
         )
+
+    def _walk(self, order: WalkOrder) -> Walked:
+        path = (self.first_hop,) if order.proto == "tcp" else self.path
+        hops = [WalkHop(ttl, address) for ttl, address in enumerate(path, 1)]
+        return Walked(order.id, hops, False, None)
 
     def _echo(self, order: EchoOrder) -> object:
         answer = kind(op="answer", answer="echo", ttl=self.echo_ttl)
@@ -79,6 +80,9 @@ class World:
                 op="answer", failure="refused", icmp=icmp(3, 3, "10.0.0.2", self.udp_ttl)
             )
             return reply(order, SILENCE if self.udp_ttl is None else refusal)
+        if order.ttl is not None:
+            refused, silent = kind(failure="refused"), kind(failure="no-answer")
+            return reply(order, lambda port: refused if port in self.nearer else silent)
         return reply(order, lambda port: self._connect(port, order.min_ttl))
 
     def _connect(self, port: int, min_ttl: int | None) -> OutcomeKind:
@@ -91,10 +95,12 @@ class World:
         return kind(failure="refused")
 
 
-def reset(*ports: int) -> Observation:
-    """A reset at these ports."""
+def reset(*ports: int, ttl: int | None = None, left: Sight = "unknown") -> Observation:
+    """A reset at these ports; ``ttl`` and ``left`` are what the source's recorder saw."""
     ranges = port_sets.normalise((port, port) for port in ports or (443,))
-    return make_observation(RESET, make_task("tcp", ranges))
+    arrived = StoryPlace() if ttl is None else StoryPlace("yes", 1, ttl=ttl)
+    story = Story(source_out=StoryPlace(left), source_in=arrived)
+    return make_observation(RESET, make_task("tcp", ranges), story=story)
 
 
 def answered(ttl: int) -> Observation:
@@ -104,9 +110,9 @@ def answered(ttl: int) -> Observation:
 
 
 def words(found: list[Observation]) -> list[tuple[Ports, Any]]:
-    """What became of each reset: ports, and (forged, whether packets left, full TTL)."""
+    """What became of each reset: ports, and (forged, full TTL)."""
     return [
-        (one.ports, (one.outcome.forged, one.outcome.left_host, one.outcome.full_ttl))
+        (one.ports, (one.outcome.forged, one.outcome.full_ttl))
         for one in found
         if one.outcome is not None and one.outcome.failure == "refused"
     ]
@@ -118,7 +124,7 @@ async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
 
     found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
 
-    assert words(found) == [(((443, 443),), (False, None, None))]
+    assert words(found) == [(((443, 443),), (False, None))]
     assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61]
     assert len(agent.asked) == 1
     assert dict(found[0].trail[0].facts) == {
@@ -133,8 +139,8 @@ async def test_a_reset_that_has_crossed_fewer_routers_is_forged() -> None:
     found = await look(ForgedResets(), make_scene(world.agent()), answered(60), reset(443, 444))
 
     assert words(found) == [
-        (((443, 443),), (True, True, None)),
-        (((444, 444),), (False, None, None)),
+        (((443, 443),), (True, None)),
+        (((444, 444),), (False, None)),
     ]
     answers = [one for one in found if one.task.protocol == "udp"]
     assert [one.trail for one in answers] == [()]
@@ -150,24 +156,95 @@ async def test_resets_that_start_with_a_higher_ttl_tell_nothing(ttl: int) -> Non
     higher = agent.orders(ProbeOrder)[-1]
     assert (higher.min_ttl, higher.blocks[0].ports) == (65, [(443, 443)])
 
-    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert words(found) == [(((443, 443),), (None, None))]
     assert found[0].trail[0].facts["higher"] == {"min_ttl": 65, "refused": True}
 
 
-@pytest.mark.parametrize(
-    ("packets", "said"), [(64, (False, None)), (63, (True, False)), (None, (False, None))]
-)
+@pytest.mark.parametrize(("left", "forged"), [("yes", False), ("no", True), ("unknown", False)])
+@pytest.mark.parametrize("ttl", [64, None])
 async def test_a_neighbours_resets_may_be_the_own_firewalls(
-    packets: int | None, said: tuple[bool, bool | None]
+    left: Sight, ttl: int | None, forged: bool
 ) -> None:
-    """Both arrive with a full TTL; only the interface's counter tells whether anything was sent."""
-    world = World({443: 64}, packets=packets)
+    """Both arrive with a full TTL; only the recorder tells whether the SYN was sent."""
+    world = World({443: 64})
+    scene = make_scene(world.agent())
 
-    ((ports, (forged, left, _)),) = words(
-        await look(ForgedResets(), make_scene(world.agent()), answered(64), reset())
+    found = await look(ForgedResets(), scene, answered(64), reset(ttl=ttl, left=left))
+
+    assert words(found) == [(((443, 443),), (forged, None))]
+
+
+async def test_what_never_left_is_told_port_by_port() -> None:
+    """One rule of the own OUTPUT chain says nothing of the neighbour's other ports."""
+    agent = World({443: 64, 444: 64}).agent()
+    mine, theirs = reset(443, left="no"), reset(444, ttl=64, left="yes")
+
+    found = await look(ForgedResets(), make_scene(agent), answered(64), mine, theirs)
+
+    assert words(found) == [(((443, 443),), (True, None)), (((444, 444),), (False, None))]
+
+
+async def test_recorded_resets_with_the_ttl_of_answers_are_not_asked_about() -> None:
+    """The recorder saw the TTL of every reset: of 1,000 closed ports none is asked again."""
+    agent = World().agent()
+    many = reset(*range(1000, 2000), ttl=60)
+
+    (found,) = [one for one in await look(ForgedResets(), make_scene(agent), answered(60), many)
+                if one.outcome is not None and one.outcome.failure]  # fmt: skip
+
+    assert words([found]) == [(many.ports, (False, None))]
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize(
+    ("world", "forged"),
+    [
+        # Something at two of three hops resets a SYN that cannot reach the destination.
+        (World(nearer=frozenset({1000})), True),
+        # A host may start its resets with a higher TTL than its echo replies.
+        (World(), False),
+        # Nobody told the distance: then it is not known.
+        (World(path=(ROUTER,)), None),
+        # A neighbour has nobody before it.
+        (World(path=("10.0.0.2",)), False),
+    ],
+)
+async def test_recorded_resets_with_a_higher_ttl_are_tried_with_a_small_one(
+    world: World, forged: bool | None
+) -> None:
+    """A few ports stand for all whose resets arrived with one TTL."""
+    agent = world.agent()
+    many = reset(*range(1000, 2000), ttl=63)
+
+    found = await look(ForgedResets(), make_scene(agent), answered(60), many)
+
+    assert words(found) == [(many.ports, (forged, None))]
+    asked = [order for order in agent.orders(ProbeOrder) if order.ttl is not None]
+    assert all(order.ttl == 2 and order.min_ttl is None for order in asked)
+    assert sum(port_sets.count(tuple(order.blocks[0].ports)) for order in asked) <= 3
+
+
+async def test_recorded_resets_are_split_by_their_ttl() -> None:
+    """A forger's ports beside closed ones of the host."""
+    agent = World(nearer=frozenset({80})).agent()
+
+    found = await look(
+        ForgedResets(), make_scene(agent), answered(60), reset(80, ttl=63), reset(81, ttl=60)
     )
 
-    assert (ports, (forged, left)) == (((443, 443),), said)
+    assert words(found) == [(((80, 80),), (True, None)), (((81, 81),), (False, None))]
+
+
+@pytest.mark.parametrize("ttl", [64, 63])
+async def test_without_a_genuine_ttl_the_recorders_is_taken(ttl: int) -> None:
+    """Nobody asks with a floor for what the recorder saw."""
+    agent = World({443: ttl}).agent()
+
+    found = await look(ForgedResets(), make_scene(agent), reset(ttl=ttl))
+
+    assert words(found) == [(((443, 443),), (True if ttl == 64 else None, ttl == 64))]
+    floors = [order for order in agent.orders(ProbeOrder) if order.min_ttl is not None]
+    assert all(order.blocks[0].ports == [(CONTROL_PORTS[0],) * 2] for order in floors)
 
 
 @pytest.mark.parametrize("world", [World({443: 63}, echo_ttl=60), World({443: 63}, udp_ttl=60)])
@@ -189,7 +266,7 @@ async def test_without_ttl_and_gateway_nobody_knows(gateway: str | None) -> None
 
     found = await look(ForgedResets(), make_scene(agent), reset())
 
-    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert words(found) == [(((443, 443),), (None, None))]
     assert all(order.min_ttl is None for order in agent.orders(ProbeOrder))
 
 
@@ -197,24 +274,21 @@ async def test_without_ttl_and_gateway_nobody_knows(gateway: str | None) -> None
     ("world", "said"),
     [
         # The first hop's: a SYN dies there, and a port that nobody needs is silent.
-        (World({443: 64}), (True, True, True)),
-        (World({443: 128}), (True, True, True)),
-        (World({443: 255}), (True, True, True)),
+        (World({443: 64}), (True, True)),
+        (World({443: 128}), (True, True)),
+        (World({443: 255}), (True, True)),
         # A router has lowered it.
-        (World({443: 62}), (None, None, False)),
-        (World({443: 65}), (None, None, False)),
-        (World({443: 100}), (None, None, False)),
-        (World({443: 254}), (None, None, False)),
+        (World({443: 62}), (None, False)),
+        (World({443: 65}), (None, False)),
+        (World({443: 100}), (None, False)),
+        (World({443: 254}), (None, False)),
         # That hop resets everything: it may only set the TTL of all that it forwards.
-        (World({443: 64}, else_ttl=64), (None, True, True)),
+        (World({443: 64}, else_ttl=64), (None, True)),
         # The first hop is the destination, or says nothing.
-        (World({443: 64}, first_hop="10.0.0.2"), (None, True, True)),
-        (World({443: 64}, first_hop=None), (None, True, True)),
-        # Nothing left the host: its own firewall, whatever the first hop says.
-        (World({443: 64}, packets=0, first_hop=None), (True, False, True)),
-        (World({443: 64}, packets=None), (True, None, True)),
+        (World({443: 64}, first_hop="10.0.0.2"), (None, True)),
+        (World({443: 64}, first_hop=None), (None, True)),
         # One reset was lost: the TTL must not look full.
-        (World({443: 100}, lost=1), (None, None, False)),
+        (World({443: 100}, lost=1), (None, False)),
     ],
 )
 async def test_a_full_ttl_can_only_be_the_first_hops(world: World, said: Any) -> None:
@@ -222,6 +296,17 @@ async def test_a_full_ttl_can_only_be_the_first_hops(world: World, said: Any) ->
     found = await look(ForgedResets(), make_scene(world.agent()), reset())
 
     assert words(found) == [(((443, 443),), said)]
+
+
+@pytest.mark.parametrize("gateway", [ROUTER, None])
+async def test_what_never_left_is_the_own_firewalls(gateway: str | None) -> None:
+    """Whatever the first hop says, and where there is none."""
+    agent = World({443: 64}, first_hop=None, gateway=gateway).agent()
+
+    (found,) = await look(ForgedResets(), make_scene(agent), reset(left="no"))
+
+    assert found.outcome is not None
+    assert found.outcome.forged is True
 
 
 async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
@@ -232,13 +317,11 @@ async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
     found = await look(ForgedResets(), make_scene(agent), reset(443, 444))
 
     assert words(found) == [
-        (((443, 443),), (True, True, True)),
-        (((444, 444),), (None, None, False)),
+        (((443, 443),), (True, True)),
+        (((444, 444),), (None, False)),
     ]
     walks = [(order.proto, order.port, order.max_ttl) for order in agent.orders(WalkOrder)]
     assert walks == [("tcp", 443, 1)]
-    (counted,) = agent.orders(TxCountOrder)
-    assert (counted.port, counted.connects) == (443, 64)
     assert agent.orders(ProbeOrder)[-1].blocks[0].ports == [(CONTROL_PORTS[0],) * 2]
     assert found[0].trail[0].facts["dies_at_first_hop"] is True
 
@@ -251,7 +334,7 @@ async def test_a_lowered_ttl_is_seen_at_the_first_question() -> None:
 
     tcp = [order for order in agent.orders(ProbeOrder) if order.proto == "tcp"]
     assert [order.min_ttl for order in tcp] == [64]
-    assert [*agent.orders(TxCountOrder), *agent.orders(WalkOrder)] == []
+    assert agent.orders(WalkOrder) == []
 
 
 async def test_a_host_that_probes_itself_is_not_doubted() -> None:
@@ -330,5 +413,5 @@ async def test_where_the_source_is_lost_its_resets_stand() -> None:
 
     found = await look(ForgedResets(), make_scene(agent), *seen)
 
-    assert words(found) == [(((443, 443),), (None, None, None))]
+    assert words(found) == [(((443, 443),), (None, None))]
     assert all(one.trail == () for one in found)

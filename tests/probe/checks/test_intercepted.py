@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.orders import ProbeOrder, WalkOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.intercepted import EVERYBODY, NEARER, Intercepted, _find_distance
+from netprobe.model.story import Story, StoryPlace
+from netprobe.probe.checks.intercepted import EVERYBODY, NEARER, Intercepted
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
@@ -23,16 +25,33 @@ TARGET = "10.0.0.2"
 HOPS = {"icmp": [ROUTER, ROUTER, TARGET]}
 
 
+def connects(source: FakeAgent) -> list[ProbeOrder]:
+    """The orders for TCP."""
+    return [order for order in source.orders(ProbeOrder) if order.proto == "tcp"]
+
+
+def recorded(ports: Ports, ttl: int) -> Observation:
+    """Connections whose SYN-ACKs the source's recorder saw arrive with this TTL."""
+    return replace(opened(ports), story=Story(source_in=StoryPlace("yes", 1, ttl=ttl)))
+
+
 def hops(*addresses: str | None) -> list[WalkHop]:
     return [WalkHop(ttl, address) for ttl, address in enumerate(addresses, 1)]
 
 
 def agent(
-    opening: dict[int, int], walks: dict[str, list[str]] | None = None, control: int = 0
+    opening: dict[int, int],
+    walks: dict[str, list[str]] | None = None,
+    control: int = 0,
+    echo_ttl: int | None = None,
 ) -> FakeAgent:
     """A source whose connects open at these ports with at least this TTL; ``control``: how many of
-    the control ports open. ``walks`` are the hops by protocol."""
+    the control ports open. ``walks`` are the hops by protocol; ``echo_ttl``: of echo replies."""
     needs = opening | dict.fromkeys(CONTROL_PORTS[:control], 1)
+
+    def echo(order: EchoOrder) -> Any:
+        silent, answer = kind(failure="no-answer"), kind(op="answer", answer="echo", ttl=echo_ttl)
+        return reply(order, silent if echo_ttl is None else answer)
 
     def connect(order: ProbeOrder) -> Any:
         ttl = order.ttl or 64
@@ -44,7 +63,7 @@ def agent(
         found = hops(*(HOPS if walks is None else walks).get(order.proto, []))
         return Walked(order.id, found, True, None)
 
-    return FakeAgent(SOURCE, {ProbeOrder: connect, WalkOrder: walk})
+    return FakeAgent(SOURCE, {ProbeOrder: connect, EchoOrder: echo, WalkOrder: walk})
 
 
 def opened(ports: Ports = ((443, 444),), **more: Any) -> Observation:
@@ -83,7 +102,7 @@ async def test_what_opens_with_a_ttl_that_does_not_reach_is_opened_nearer() -> N
     found = await look(Intercepted(), make_scene(source), opened())
 
     assert conclusions(found) == [(((443, 443),), NEARER.said), (((444, 444),), None)]
-    assert [order.ttl for order in source.orders(ProbeOrder)] == [None, 2]
+    assert [order.ttl for order in connects(source)] == [None, 2]
     facts = found[0].trail[0].facts
     assert (facts["control_opened"], facts["ttl"], facts["opened"]) == (False, 2, True)
     assert [order.max_ttl for order in source.orders(WalkOrder)] == [MAX_TTL]
@@ -97,7 +116,7 @@ async def test_without_a_distance_nothing_is_sent_short(walks: dict[str, list[st
     found = await look(Intercepted(), make_scene(source), opened())
 
     assert conclusions(found) == [(((443, 444),), None)]
-    assert len(source.orders(ProbeOrder)) == 1
+    assert len(connects(source)) == 1
     assert found[0].trail[0].facts["control_opened"] is False
 
 
@@ -112,24 +131,38 @@ async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:
     assert walked == [("icmp", 0), ("udp", CONTROL_PORTS[0])]
 
 
-@pytest.mark.parametrize(
-    ("walked", "distance"),
-    [
-        (hops(ROUTER, TARGET), 2),
-        (hops(None, ROUTER, None, TARGET), 3),
-        (hops(TARGET), 1),
-        # A lost probe or answer would make it look farther than it is.
-        (hops(None, TARGET), None),
-        (hops(ROUTER, None), None),
-        (hops(ROUTER, TARGET, ROUTER), 2),
-        ([], None),
-    ],
-)
-def test_the_last_router_vouches_for_the_distance(
-    walked: list[WalkHop], distance: int | None
-) -> None:
-    """Its answer proves that one hop less does not reach the destination."""
-    assert _find_distance(TARGET, walked) == distance
+async def test_recorded_answers_with_the_ttl_of_others_are_not_asked_about() -> None:
+    """All answers of one host arrive with one TTL."""
+    source = agent({}, echo_ttl=61)
+    seen = recorded(((1000, 1999),), 61)
+
+    (found,) = await look(Intercepted(), make_scene(source), seen)
+
+    assert conclusions([found]) == [(seen.ports, None)]
+    assert source.orders(WalkOrder) == []
+    assert [order.ttl for order in connects(source)] == [None]
+
+
+async def test_a_few_ports_stand_for_all_with_one_ttl() -> None:
+    """A proxy's ports beside the host's own."""
+    source = agent(dict.fromkeys(range(1000, 2000), 1), echo_ttl=61)
+    proxied, own = recorded(((1000, 1999),), 63), recorded(((22, 22),), 61)
+
+    found = await look(Intercepted(), make_scene(source), proxied, own)
+
+    assert conclusions(found) == [(((22, 22),), None), (((1000, 1999),), NEARER.said)]
+    _, short = connects(source)
+    assert short.ttl == 2
+    assert short.blocks[0].ports == [(1000, 1000), (1500, 1500), (1999, 1999)]
+
+
+async def test_a_proxied_port_is_found_behind_the_sample() -> None:
+    """Recorded with one TTL, but only some of the sample open: these are no one kind."""
+    source = agent({1000: 1, 1500: 3, 1999: 3}, echo_ttl=61)
+
+    found = await look(Intercepted(), make_scene(source), recorded(((1000, 1999),), 63))
+
+    assert (((1000, 1999),), NEARER.said) in conclusions(found)
 
 
 @pytest.mark.parametrize(

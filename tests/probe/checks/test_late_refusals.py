@@ -17,12 +17,11 @@ from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.probe.checks import late_refusals
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.flows.prober import Observation
-from tests.probe.builders import SOURCE, look, make_scene
-from tests.probe.checks.test_captures import silent
+from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
 
 PROHIBITED = Outcome("connect", "host-unreachable", Icmp(3, 13, "10.0.9.1", "router", 64))
-SILENT = silent("tcp", None, "unknown")
+SILENT = make_observation(Outcome("answer", "no-answer"), make_task("tcp", ((53, 53),)))
 
 
 REFUSAL = kind(failure="host-unreachable", icmp=icmp(3, 13, "10.0.9.1"))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.answers import (
-    Capturing,
     Seen,
     Walked,
 )
@@ -17,11 +16,8 @@ from netprobe.agent.wire.host_messages import (
     ReturnPath,
     ReturnPathOrder,
     RouteOrder,
-    TxCounted,
-    TxCountOrder,
 )
 from netprobe.agent.wire.orders import (
-    CaptureOrder,
     EchoOrder,
     ProbeOrder,
     SeenOrder,
@@ -37,7 +33,7 @@ from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_
 from tests.probe.fakes import FakeAgent, FakePipe, kind, reply, routed
 
 # These send the flow's own probes again; the later measurement takes the place of the earlier one.
-ASKS_AGAIN = ("one-way", "late-refusals", "rate-limit", "captures")
+ASKS_AGAIN = ("silence", "one-way", "late-refusals", "story", "rate-limit")
 
 REFUSED = Outcome("connect", "refused", rtt_ms=1.0)
 SILENT = Outcome("connect", "no-answer", left_host=True, packets=6)
@@ -93,7 +89,7 @@ def test_checks_that_probe_our_listeners_say_so() -> None:
     """The loss of the destination's agent spoils these, and only these."""
     said = [check.name for check in CHECKS if check.probes_listeners]
 
-    assert said == ["one-way", "rate-limit", "captures", "half-open"]
+    assert said == ["silence", "one-way", "rate-limit"]
 
 
 def flows(listener: str) -> list[Observation]:
@@ -126,9 +122,7 @@ def scene(with_agent: bool) -> Scene:
             EchoOrder: lambda order: reply(order, kind(op="answer", answer="echo", ttl=60)),
             RouteOrder: routed(gateway=ROUTER),
             WalkOrder: lambda order: Walked(order.id, hops, True, None),
-            TxCountOrder: lambda order: TxCounted(order.id, 64, 64, "eth0"),
             EgressOrder: lambda order: Egress(order.id, "eth0", ROUTER, None, "no-buffers"),
-            CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
         },
     )
     source.pipes = lambda _: FakePipe(lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -139,7 +133,6 @@ def scene(with_agent: bool) -> Scene:
         TARGET,
         {
             SeenOrder: lambda order: Seen(order.id, [], [], []),
-            CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
             ReturnPathOrder: lambda order: back._replace(id=order.id),
         },
     )

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome, Trace, Witness
 from netprobe.model.ports import Ports
+from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.traceroute import Traceroute
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import MAX_TTL
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent
+from tests.probe.fakes import FakeAgent, routed
 
 SILENT = Outcome("connect", "no-answer")
 FAR = "10.0.9.2"
@@ -25,10 +27,21 @@ def silent(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> 
     return make_observation(SILENT, make_task(protocol, ports), **more)
 
 
-def agent(*addresses: str | None, reached: bool = False, failure: str | None = None) -> FakeAgent:
+def agent(
+    *addresses: str | None,
+    reached: bool = False,
+    failure: str | None = None,
+    gateway: str | None = ROUTER,
+) -> FakeAgent:
     """A source whose walks meet these."""
     hops = [WalkHop(ttl, address) for ttl, address in enumerate(addresses, 1)]
-    return FakeAgent(SOURCE, {WalkOrder: lambda order: Walked(order.id, hops, reached, failure)})
+    return FakeAgent(
+        SOURCE,
+        {
+            WalkOrder: lambda order: Walked(order.id, hops, reached, failure),
+            RouteOrder: routed(gateway=gateway),
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,23 +87,20 @@ async def test_walks_are_counted() -> None:
     found = await look(Traceroute(), make_scene(source), *flows)
 
     assert source.walks_left == 0
-    assert len(source.asked) == 1
+    assert len(source.orders(WalkOrder)) == 1
     assert [one.trace for one in found].count(None) == 1
     assert [one.trail for one in found].count(()) == 1
 
 
-async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Routers answer a prober about once a second."""
-    source = agent(ROUTER)
-    asked_before: list[int] = []
+async def test_a_neighbour_has_no_router_before_it() -> None:
+    """Nothing is walked, and the walk is left for another flow."""
+    source = agent(gateway=None)
+    before = source.walks_left
+    seen = silent()
 
-    async def quiet() -> None:
-        asked_before.append(len(source.asked))
-
-    monkeypatch.setattr(source, "quiet", quiet)
-    await look(Traceroute(), make_scene(source), silent())
-
-    assert asked_before == [0]
+    assert await look(Traceroute(), make_scene(source), seen) == [seen]
+    assert source.orders(WalkOrder) == []
+    assert source.walks_left == before
 
 
 @pytest.mark.parametrize(
@@ -100,7 +110,7 @@ async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.Mon
         (silent("icmp", ()), True),
         (make_observation(Outcome("send", None), make_task("udp"), mode="send"), True),
         (silent("ipproto/4", ()), False),
-        (silent(witness=Witness(capture=True)), True),
+        (silent(story=Story(destination_in=StoryPlace("yes"))), True),
         (silent(witness=Witness(socket=True)), False),
         (make_observation(Outcome("connect", "no-answer", left_host=False)), False),
         (make_observation(Outcome("connect", "refused")), False),

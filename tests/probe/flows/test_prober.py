@@ -26,7 +26,13 @@ from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation, Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings
+from netprobe.probe.settings import (
+    ONE_WAY_MS,
+    PACED_LOOKS,
+    UDP_SOURCES_AT_ONCE,
+    ProbeSettings,
+    Timing,
+)
 from netprobe.protocols import Reading, protocol_for
 from netprobe.protocols.plain import Plain
 from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
@@ -103,7 +109,7 @@ async def test_an_order_asks_for_the_destinations_own_answer() -> None:
 
 
 async def test_the_port_that_datagrams_were_sent_from_is_kept() -> None:
-    """Captures tell by it whose an answer is."""
+    """The story tells by it whose an answer is."""
     bench = Bench()
     bench.source.scripts[ProbeOrder] = lambda order: ProbeReply(reply(order, OPEN).rows, 40000)
 
@@ -132,23 +138,28 @@ async def test_one_way_packets_get_one_short_look(timeout_s: float | None) -> No
     short_ms = 200 if timeout_s == 0.2 else ONE_WAY_MS
     assert bench.order[6:9] == (short_ms, short_ms, 1)
 
-    await bench.prober.unhurried(seen)
-    look_ms = bench.prober._settings.look_ms
-    assert bench.order[6:9] == (None if timeout_s is None else look_ms, look_ms, 3)
+    await bench.prober.again(seen, Timing(500, 500, 2))
+    assert bench.order[6:9] == (500, 500, 2)
 
 
 @pytest.mark.parametrize(
-    ("probe", "listener"), [(None, OURS), ("vxlan", Listener("live")), (None, Listener("closed"))]
+    ("probe", "listener", "looks"),
+    [
+        (None, OURS, 1),
+        # Rationed: silence is not asked again at once.
+        ("vxlan", Listener("live"), PACED_LOOKS),
+        (None, Listener("closed"), PACED_LOOKS),
+    ],
 )
-async def test_other_packets_get_the_looks_of_the_settings(
-    probe: str | None, listener: Listener
+async def test_other_packets_get_one_look_or_what_a_pace_allows(
+    probe: str | None, listener: Listener, looks: int
 ) -> None:
     """Without --timeout the agent learns how long the first look must wait."""
     bench = Bench()
 
     await bench.probe(make_task("udp", ((5, 5),), probe=probe), (((5, 5),), listener))
 
-    assert bench.order[6:9] == (None, 4000, 2)
+    assert bench.order[6:9] == (None, 4000, looks)
 
 
 async def test_asking_again_keeps_what_is_known() -> None:
@@ -414,3 +425,41 @@ def test_a_cut_leaves_out_empty_pieces(ports: Ports, pieces: list[tuple[bool, Po
     seen = make_observation(Outcome("connect", None), make_task("tcp", ((1, 9),)))
 
     assert [(among, piece.ports) for among, piece in seen.cut(ports)] == pieces
+
+
+async def test_ports_that_ended_alike_are_seen_together() -> None:
+    """Whatever lies between them; their round trip is the median."""
+    bench = Bench()
+    refused = kind(failure="refused")
+    rows = [
+        PortOutcome(port, port, refused if port == 3 else OPEN, rtt_us, 1)
+        for port, rtt_us in ((1, 1000), (3, 700), (5, 9000), (7, 2000))
+    ]
+    bench.source.scripts[ProbeOrder] = lambda order: ProbeReply(rows)
+
+    found = await bench.probe(make_task("tcp", ((1, 7),)))
+
+    assert [(one.ports, one.outcome and one.outcome.rtt_ms) for one in found] == [
+        (((1, 1), (5, 5), (7, 7)), 2.0),
+        (((3, 3),), 0.7),
+    ]
+
+
+async def test_what_answered_at_once_tells_of_loss() -> None:
+    """Looks that were answered or refused count, silent ones may be no loss at all."""
+    bench = Bench(lambda port: OPEN if port < 31 else kind(failure="no-answer"))
+
+    await bench.probe(make_task("tcp", ((1, 90),)))
+    bench.prober.chance.note_answered(0, 30)
+
+    assert bench.prober.chance.loss == 0.5
+
+
+async def test_the_slowest_answer_of_a_pair_is_known() -> None:
+    """By it a look knows how long to wait."""
+    bench = Bench()
+    task = make_task("tcp", ((1, 2),))
+    assert bench.prober.slowest_ms(task) is None
+
+    await bench.probe(task)
+    assert bench.prober.slowest_ms(task) == 1.0

@@ -1,0 +1,73 @@
+"""The six places of a flow's story."""
+
+from __future__ import annotations
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from netprobe.model.story import Sight, Story, StoryError, StoryPlace
+
+NAMES = ("source-out", "destination-in", "socket", "destination-out", "source-in", "prober")
+WORDS = {"y": "yes", "n": "no", "?": "unknown"}
+
+
+def story(letters: str) -> Story:
+    """The story of these sights, one letter a place: y, n, or ?."""
+    return Story(*(StoryPlace(WORDS[one], 7, interface="eth0") for one in letters))  # type: ignore[arg-type]
+
+
+def letters(some: Story) -> str:
+    """The sights of a story."""
+    return "".join({word: one for one, word in WORDS.items()}[at.seen] for _, at in some.places())
+
+
+def test_the_places_have_their_order_and_names() -> None:
+    """As a request and its answer pass them; the names are those of JSON."""
+    assert tuple(name for name, _ in Story().places()) == NAMES
+    assert {place.seen for _, place in Story().places()} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("told", "settled"),
+    [
+        ("yynnnn", "yynnnn"),
+        ("nnnnnn", "nnnnnn"),
+        ("??????", "??????"),
+        # What came later was there before, whoever missed it.
+        ("nyyyyy", "?yyyyy"),
+        ("ynnnyn", "y???yn"),
+        ("nnnnny", "?????y"),
+        ("y?nyn?", "y??yn?"),
+    ],
+)
+def test_a_later_yes_makes_an_earlier_no_unknown(told: str, settled: str) -> None:
+    """A recorder that did not see a packet which went on has missed it."""
+    assert letters(story(told).settled()) == settled
+
+
+def test_settled_stories_are_consistent_and_lose_nothing_else() -> None:
+    """Every combination: no "no" stands before a "yes", and no other sight changes."""
+    for some in itertools.product("yn?", repeat=6):
+        told = "".join(some)
+        settled = letters(story(told).settled())
+        assert "n" not in settled[: settled.rfind("y") + 1]
+        assert all(a == b or (a, b) == ("n", "?") for a, b in zip(told, settled, strict=True)), told
+        assert story(told).settled().settled() == story(told).settled()
+
+
+def test_settling_keeps_counts_and_errors() -> None:
+    """Only the word changes."""
+    errors = (StoryError("10.0.0.9", 3, 13, 63, 2),)
+    told = Story(StoryPlace("no"), StoryPlace("yes", 3, 5, "eth0", 62), errors=errors)
+
+    settled = told.settled()
+    assert settled.errors == errors
+    assert settled.destination_in == told.destination_in
+    assert settled.source_out == StoryPlace("unknown")
+
+
+def test_the_sights_are_three() -> None:
+    """The judge's tables know these words."""
+    assert set(get_args(Sight)) == set(WORDS.values())

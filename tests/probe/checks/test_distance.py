@@ -1,0 +1,53 @@
+"""How many hops away a destination is."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.orders import WalkOrder
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.probe.checks.distance import count_hops
+from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
+from tests.probe.builders import ROUTER, SOURCE, make_scene, make_task
+from tests.probe.fakes import FakeAgent
+
+TARGET = "10.0.0.2"
+Path = tuple[str | None, ...]
+
+
+def agent(**paths: Path) -> FakeAgent:
+    """A source whose walks meet these, by protocol."""
+
+    def walk(order: WalkOrder) -> Walked:
+        hops = enumerate(paths.get(order.proto, ()), 1)
+        return Walked(order.id, [WalkHop(ttl, address) for ttl, address in hops], True, None)
+
+    return FakeAgent(SOURCE, {WalkOrder: walk})
+
+
+@pytest.mark.parametrize(
+    ("path", "distance"),
+    [
+        ((ROUTER, TARGET), 2),
+        ((None, ROUTER, None, TARGET), 3),
+        ((TARGET,), 1),
+        # A lost probe or answer would make it look farther than it is.
+        ((None, TARGET), None),
+        ((ROUTER, None), None),
+        ((ROUTER, TARGET, ROUTER), 2),
+        ((), None),
+    ],
+)
+async def test_the_last_router_vouches_for_the_distance(path: Path, distance: int | None) -> None:
+    """Its answer proves that one hop less does not reach the destination."""
+    assert await count_hops(make_task(), make_scene(agent(icmp=path))) == distance
+
+
+async def test_where_echo_tells_nothing_a_closed_udp_port_is_asked() -> None:
+    """Many firewalls drop echo."""
+    source = agent(icmp=(ROUTER, None), udp=(ROUTER, ROUTER, TARGET))
+
+    assert await count_hops(make_task(), make_scene(source)) == 3
+    asked = [(order.proto, order.port, order.max_ttl) for order in source.orders(WalkOrder)]
+    assert asked == [("icmp", 0, MAX_TTL), ("udp", CONTROL_PORTS[0], MAX_TTL)]

@@ -1,0 +1,89 @@
+"""How often silence is asked before it is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.probe.flows.chance import (
+    LEAST_LOSS,
+    LEAST_SAMPLE,
+    MOST_ERRORS,
+    MOST_LOOKS,
+    MOST_LOSS,
+    Chance,
+)
+
+
+def lossy(flows: int, loss: float) -> Chance:
+    """A run of so many flows that has shown this loss, on 1,000 looks."""
+    chance = Chance(flows)
+    lost = round(1000 * loss)
+    chance.note_answered(1000 - lost, lost)
+    return chance
+
+
+@pytest.mark.parametrize(
+    ("flows", "loss", "looks"),
+    [
+        # One silent flow at 10 % needs three or four looks, and gets five.
+        (1, 0.0, 5),
+        (1, 0.1, 5),
+        (10, 0.1, 5),
+        (1000, 0.1, 7),
+        (100_000, 0.1, 9),
+        # 20 % each way.
+        (1, 0.36, 7),
+        (1000, 0.36, 14),
+        (100_000, 0.36, 19),
+    ],
+)
+def test_the_looks_follow_from_flows_and_loss(flows: int, loss: float, looks: int) -> None:
+    """Loss alone must explain the silence of one flow of the run in less than 1 of 1,000 runs."""
+    chance = lossy(flows, loss)
+
+    assert chance.count_looks() == looks
+    assert flows * chance.loss**looks < MOST_ERRORS
+
+
+@pytest.mark.parametrize("flows", [0, 1, 50, 800_000])
+@pytest.mark.parametrize("loss", [0.0, 0.2, 0.36, 0.6, 0.99, 1.0])
+def test_looks_have_an_end(flows: int, loss: float) -> None:
+    """However bad the network is, a run ends; and a look more never makes it worse."""
+    looks = lossy(flows, loss).count_looks()
+
+    assert 5 <= looks <= MOST_LOOKS
+    assert looks <= lossy(flows * 10, loss).count_looks()
+
+
+@pytest.mark.parametrize(
+    ("answered", "lost", "loss"),
+    [
+        (0, 0, LEAST_LOSS),
+        # Too few to tell.
+        (5, 10, LEAST_LOSS),
+        (LEAST_SAMPLE // 2, LEAST_SAMPLE // 2 - 1, LEAST_LOSS),
+        (LEAST_SAMPLE // 2, LEAST_SAMPLE // 2, 0.5),
+        # A run that lost nothing may lose something yet.
+        (10_000, 0, LEAST_LOSS),
+        (64, 36, 0.36),
+        (1, 999, MOST_LOSS),
+    ],
+)
+def test_loss_is_learned_and_has_bounds(answered: int, lost: int, loss: float) -> None:
+    """Of the looks at flows that did answer, so many were not answered."""
+    chance = Chance(1)
+    chance.note_answered(answered, lost)
+
+    assert chance.loss == pytest.approx(loss)
+
+
+def test_the_run_adds_up() -> None:
+    """Every destination tells of its answers."""
+    chance = Chance(1)
+    for _ in range(40):
+        chance.note_answered(2)
+    assert chance.loss == LEAST_LOSS
+    for _ in range(10):
+        chance.note_answered(1, 6)
+
+    assert chance.loss == pytest.approx(60 / 150)
