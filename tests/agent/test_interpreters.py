@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from netprobe.agent.wire.answers import (
-    Captured,
-    Capturing,
     Closed,
     Listening,
     Seen,
+    StoryTold,
 )
 from netprobe.agent.wire.host_messages import (
     Resolved,
@@ -20,12 +19,12 @@ from netprobe.agent.wire.host_messages import (
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
-    CaptureOrder,
     CloseOrder,
     HeldOrder,
     ListenOrder,
+    RecordOrder,
     SeenOrder,
-    StopCaptureOrder,
+    StoryOrder,
 )
 from netprobe.vantage.launch import Launcher, start_agent
 from tests.agent.interpreters import INTERPRETERS, PLACES
@@ -48,15 +47,36 @@ def test_the_oldest_python_is_here() -> None:
     assert next(iter(INTERPRETERS)) == "3.6"
 
 
+def story(proto: str, port: int, number: int) -> StoryOrder:
+    """What was seen of the probes of this host's own port."""
+    return StoryOrder(
+        0, proto, None, "127.0.0.1", "127.0.0.1", [(port, port)], sent=True,
+        numbers=[number] if proto == "udp" else [], own_ports=[],
+    )  # fmt: skip
+
+
+def assert_told(told: StoryTold, permitted: bool) -> None:
+    """A request went out and an answer came; without the right to look nothing is known."""
+    assert told.running is permitted
+    if not permitted:
+        assert (told.failure, told.runs, told.heard) == ("no-permission", [], False)
+        return
+    (run,) = told.runs
+    assert run.requests is not None
+    assert run.answers is not None
+    assert (run.requests.device, run.answers.device, told.heard) == ("lo", "lo", True)
+
+
 @pytest.mark.parametrize("version", INTERPRETERS)
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
-    """Hello, listen, nonces over TCP and UDP, witness, holders, route, names, close, stop."""
+    """Hello, listen, nonces over TCP and UDP, witness, story, route, names, close, stop."""
     host = with_python(tmp_path / "bin", INTERPRETERS[version])
     port = free_port()
     async with Launcher() as launcher:
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
         assert link.hello.python.startswith(version + ".")
         link.send(TEMPLATES)
+        link.send(RecordOrder([(port, port)], []))
         ports = [(port, port)]
         blocks = [block("tcp", "127.0.0.1", ports), block("udp", "127.0.0.1", ports)]
         for item in (await link.request(ListenOrder(900, blocks), Listening)).blocks:
@@ -75,10 +95,9 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
         assert (routed.dev, routed.failure) == ("lo", None)
         resolved = await link.request(ResolveOrder(0, "localhost"), Resolved)
         assert "127.0.0.1" in resolved.addresses
-        capture = CaptureOrder(901, "tcp", ports, None, [], answers=False, outgoing=False)
-        capturing = await link.request(capture, Capturing)
-        captured = await link.request(StopCaptureOrder(901), Captured)
-        assert captured.failure == capturing.failure
+        for number, proto in ((1, "tcp"), (2, "udp")):
+            told = await link.request(story(proto, port, number), StoryTold)
+            assert_told(told, link.hello.net_raw)
         assert await link.request(CloseOrder(900), Closed) == Closed(900)
         assert await outcomes(link, probe(3, "tcp", "127.0.0.1", ports)) == [
             (port, port, "refused", None)

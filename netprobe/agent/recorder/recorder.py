@@ -41,6 +41,7 @@ _IP4 = struct.Struct("!B7xBB2x4s4sHHIIxB")
 _IP6 = struct.Struct("!B5xBB16s16sHHIIxB")
 _TCP = struct.Struct("!HHIIxB")
 _PORT = struct.Struct("!H")
+_PORTS = struct.Struct("!HH")
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
 MOST_PAYLOADS = 100000
@@ -123,9 +124,9 @@ class Recorder:
             if is_6:  # the next header comes before the hop limit
                 proto, ttl, header = ttl, proto, 40
             if proto != TCP:
-                self._note_other(frame, (ttl, proto, *fields[3:7]), header)
+                self._note_other(frame, (ttl, proto, source, target), header)
                 continue
-            if header not in (20, 40):  # IPv4 with options
+            if header != 20 and not is_6:  # IPv4 with options
                 sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
             kind = SYN
             if flags & ACK:
@@ -142,13 +143,15 @@ class Recorder:
         assert self._ring is not None
         memory = self._ring.memory
         time_ns, device, about, _, at = frame
-        ttl, proto, source, target, sport, dport = fields
+        ttl, proto, source, target = fields
         out = about == PACKET_OUTGOING
         at += header
         if proto not in (ICMP, ICMP6):
-            if proto != UDP:
-                sport = dport = 0
-            payload = memory[at + (8 if proto == UDP else 0) : frame[4] + PACKET_BYTES]
+            sport = dport = 0
+            if proto == UDP:
+                sport, dport = _PORTS.unpack_from(memory, at)
+                at += 8
+            payload = memory[at : frame[4] + PACKET_BYTES]
             # What begins as no request and no answer of the run is other traffic.
             if payload.startswith(self._list_beginnings()) and len(self.payloads) < MOST_PAYLOADS:
                 row = ROW.pack(

@@ -166,9 +166,12 @@ class StoryReader:
         found: Dict[Any, List[Tuple[int, int]]] = {}
         number = self._order.number
         wanted = NUMBERS[self._order.proto] if number is None else (number,)
+        loopback = find_loopback()
         for row in ERROR.iter_unpack(self._recorder.errors.get(pair, b"")):
             first_ns, kind, code, ttl, out, device, proto, port, sender = row
-            if proto in wanted and port in self._ports:
+            # The own firewall's error goes out at the loopback device, and comes in there.
+            twice = out and device == loopback
+            if proto in wanted and port in self._ports and not twice:
                 key = (sender[: len(pair) // 2], kind, code, ttl, out, device)
                 found.setdefault(key, []).append((port, first_ns))
         return [
@@ -179,7 +182,7 @@ class StoryReader:
                 code,
                 ttl,
                 out,
-                device == find_loopback(),
+                device == loopback,
                 len(packets),
                 packets[0][1],
             )

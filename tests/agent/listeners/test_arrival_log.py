@@ -12,9 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from netprobe.agent.wire.answers import (
-    Captured,
-    Capturing,
-    EchoOutcomes,
     Listening,
     Seen,
 )
@@ -23,15 +20,12 @@ from netprobe.agent.wire.host_messages import (
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
-    CaptureOrder,
     ListenOrder,
     SeenOrder,
-    StopCaptureOrder,
 )
-from netprobe.agent.wire.parts import HalfOpen, ProbeBlock
+from netprobe.agent.wire.parts import HalfOpen
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
-from tests.agent.rig import echo_order
 from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
 
 # Of this process: two suites may run on one machine.
@@ -121,17 +115,6 @@ async def seen(pair: Pair) -> Seen:
     return await pair.destination.request(SeenOrder(0, 500, [1]), Seen)
 
 
-def capture(identity: int, proto: str, **more: Any) -> CaptureOrder:
-    """An order to capture received requests."""
-    usual = CaptureOrder(identity, proto, [], None, [], answers=False, outgoing=False)
-    return usual._replace(**more)
-
-
-async def captured(link: AgentLink, number: int) -> Captured:
-    """What a capture saw."""
-    return await link.request(StopCaptureOrder(number), Captured)
-
-
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("proto", ["tcp", "udp"])
 async def test_an_open_way_is_proved(pair: Pair, family: int, proto: str) -> None:
@@ -165,56 +148,6 @@ async def test_the_errno_of_the_answer_is_told(pair: Pair) -> None:
     firewall("output", f"oifname wire udp sport {PORT} drop")
     assert await ask(pair, "udp", destination) == "no-answer"
     assert (await seen(pair)).orders[0].reply == "not-permitted"
-
-
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("proto", ["tcp", "udp"])
-async def test_a_capture_sees_what_the_firewall_drops(pair: Pair, family: int, proto: str) -> None:
-    """On the wire and not at the socket: the destination's own INPUT firewall."""
-    source, destination = ADDRESSES[family]
-    await listen(pair, proto, destination)
-    firewall("input", f"iifname wire {proto} dport {PORT} drop")
-    ports = [*ONE_PORT, (PORT + 2, PORT + 2)]
-    order = capture(501, proto, ports=ports, addresses=[destination])
-    assert (await pair.destination.request(order, Capturing)).failure is None
-    assert await ask(pair, proto, destination) == "no-answer"
-    found = await captured(pair.destination, 501)
-    assert {(item.asker, item.port, item.order) for item in found.items} == {
-        (source, PORT, 1 if proto == "udp" else None)
-    }
-    assert found.truncated is False
-    assert (await seen(pair)).orders == []
-
-
-async def test_a_capture_takes_only_what_it_was_asked_for(pair: Pair) -> None:
-    """Other ports, other addresses, answers and outgoing packets are not its business."""
-    source, destination = ADDRESSES[4]
-    for order in (
-        capture(601, "tcp", ports=ONE_PORT, addresses=["10.78.0.9"]),
-        capture(602, "tcp", ports=[(1, 9)]),
-        capture(603, "tcp", ports=ONE_PORT),
-    ):
-        await pair.destination.request(order, Capturing)
-    await outcomes(pair.source, probe(1, "tcp", destination, ONE_PORT))
-    await outcomes(pair.destination, probe(2, "tcp", source, ONE_PORT))
-    counts = [len((await captured(pair.destination, number)).items) for number in (601, 602, 603)]
-    assert counts == [0, 0, 1]
-
-
-async def test_a_capture_of_icmp_and_of_a_protocol(pair: Pair) -> None:
-    """Echo requests and raw protocols have no ports."""
-    destination = ADDRESSES[4][1]
-    for number, proto in ((701, "icmp"), (702, "ipproto")):
-        await pair.destination.request(capture(number, proto, number=253), Capturing)
-    async for _ in pair.source.stream(echo_order(1, destination), EchoOutcomes):
-        pass
-    probing = probe(2, "ipproto", destination, [])
-    one_way = [ProbeBlock([], "send", 2)]
-    await outcomes(pair.source, probing._replace(number=253, blocks=one_way))
-    icmp = (await captured(pair.destination, 701)).items
-    raw = (await captured(pair.destination, 702)).items
-    assert {(item.asker, item.order) for item in icmp} == {(ADDRESSES[4][0], None)}
-    assert {(item.asker, item.order) for item in raw} == {(ADDRESSES[4][0], 2)}
 
 
 async def test_the_kernels_own_sockets_have_an_owner(pair: Pair) -> None:

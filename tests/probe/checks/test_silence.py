@@ -1,0 +1,238 @@
+"""How often silent flows are asked again, how long each look waits, and what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Outcome
+from netprobe.model.ports import Ports
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, SPREAD_MS, UNKNOWN_MS, Silence
+from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import ProbeSettings
+from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
+from tests.probe.fakes import FakeAgent, kind, reply
+
+SILENT = Outcome("connect", "no-answer", left_host=True, attempts=1, packets=1)
+NOTHING = kind(failure="no-answer", left=True, packets=1)
+OPEN = kind(op="answer", answer="nonce", by=1)
+
+
+def silent(ports: Ports = ((443, 443),), **change: Any) -> Observation:
+    """Flows to our listeners that one look found silent."""
+    outcome = replace(SILENT, **change)
+    return make_observation(outcome, make_task("tcp", ports), listener="ours", mode="nonce")
+
+
+class World:
+    """A source that answers from its n-th look on, by port; 0: never."""
+
+    def __init__(
+        self, answers: dict[int, int] | None = None, *, settings: ProbeSettings | None = None
+    ) -> None:
+        self.answers = answers or {}
+        self.looks: dict[int, int] = {}
+        self.source = FakeAgent(SOURCE, {ProbeOrder: self._probe})
+        self.source.recorder = True
+        self.scene: Scene = make_scene(self.source, FakeAgent(TARGET), settings=settings)
+
+    def _probe(self, order: ProbeOrder) -> Any:
+        def tell(port: int) -> OutcomeKind:
+            self.looks[port] = self.looks.get(port, 1) + order.looks
+            wanted = self.answers.get(port, 0)
+            return OPEN if wanted and self.looks[port] >= wanted else NOTHING
+
+        return reply(order, tell)
+
+    def heard(self, rtt_ms: float) -> None:
+        """The destination answered something else after so long."""
+        outcome = Outcome("connect", None, answer="unasked", rtt_ms=rtt_ms)
+        self.scene.prober._answered.note_answer("a", "10.0.0.2", outcome)
+
+    async def look(self, *seen: Observation) -> list[Observation]:
+        return await look(Silence(), self.scene, *seen)
+
+    @property
+    def timings(self) -> list[tuple[int | None, int, int]]:
+        """How long the first look and each other waits, and how many there are, by order."""
+        return [(one.first_ms, one.look_ms, one.looks) for one in self.source.orders(ProbeOrder)]
+
+
+async def test_silence_is_asked_as_often_as_the_chance_of_error_demands() -> None:
+    """The look of before counts."""
+    world = World()
+
+    (found,) = await world.look(silent())
+
+    assert [looks for _, _, looks in world.timings] == [LEAST_LOOKS - 1]
+    assert found.outcome is not None
+    assert found.silent
+    assert found.outcome.attempts == 2  # each reply of the fake counts as one look
+    assert dict(found.trail[-1].facts) == {"looks": LEAST_LOOKS, "loss": LEAST_LOSS}
+    assert [entry.name for entry in found.trail] == ["probe", "silence"]
+
+
+async def test_loss_makes_more_looks() -> None:
+    """What the run has shown so far decides, and what the looks themselves show."""
+    world = World()
+    world.scene.prober.chance.note_answered(64, 36)
+
+    (found,) = await world.look(silent())
+
+    assert sum(looks for _, _, looks in world.timings) == 7 - 1
+    assert found.trail[-1].facts["looks"] == 7
+
+
+async def test_what_answers_late_is_answered_and_tells_of_loss() -> None:
+    """The others are asked on, until their number of looks is enough for the loss that showed."""
+    world = World(dict.fromkeys(range(1, 41), 4))
+    chance = world.scene.prober.chance
+
+    found = await world.look(silent(((1, 50),)))
+
+    answered = port_sets.union(one.ports for one in found if not one.silent)
+    assert answered == ((1, 40),)
+    assert port_sets.union(one.ports for one in found) == ((1, 50),)
+    assert chance.loss > LEAST_LOSS
+    assert all(world.looks[port] >= chance.count_looks() for port in range(41, 51))
+    assert all(one.trail[-1].name == "silence" for one in found)
+
+
+async def test_who_answered_is_not_asked_again() -> None:
+    """Only what stayed silent is."""
+    world = World({1: 2})
+    # As many answers got lost that one round of looks is not enough.
+    await world.look(silent(((1, 2),)))
+    first, *others = world.source.orders(ProbeOrder)
+
+    assert first.blocks[0].ports == [(1, 2)]
+    assert all((1, 1) not in order.blocks[0].ports for order in others)
+
+
+async def test_looks_and_packets_add_up() -> None:
+    """The report counts what was sent in all."""
+    world = World({443: 2})
+
+    (found,) = await world.look(silent(attempts=2, packets=3))
+
+    assert found.outcome is not None
+    assert found.outcome.answer == "nonce"
+    assert found.outcome.attempts == 3
+    assert found.outcome.packets == 3
+
+
+async def test_many_packets_were_many_looks() -> None:
+    """The kernel repeats SYNs by itself: a look of three seconds had two or three."""
+    world = World()
+
+    await world.look(silent(packets=3))
+    assert [looks for _, _, looks in world.timings] == [LEAST_LOOKS - 3]
+    again = World()
+    seen = silent(packets=LEAST_LOOKS)
+    (found,) = await again.look(seen)
+    assert again.timings == []
+    assert (found.ports, found.outcome) == (seen.ports, seen.outcome)
+
+
+@pytest.mark.parametrize(("looks", "more"), [(1, []), (2, [1]), (9, [8])])
+async def test_a_number_of_the_users_own_counts_as_it_is(looks: int, more: list[int]) -> None:
+    """--retries."""
+    world = World(settings=ProbeSettings(looks=looks))
+
+    await world.look(silent())
+
+    assert [count for _, _, count in world.timings] == more
+
+
+async def test_a_time_of_the_users_own_counts_as_it_is() -> None:
+    """--timeout."""
+    world = World(settings=ProbeSettings(timeout_s=0.7))
+    world.heard(2.0)
+
+    await world.look(silent())
+
+    assert {timing[:2] for timing in world.timings} == {(700, 700)}
+
+
+async def test_a_host_that_never_answered_gets_more_time() -> None:
+    """It may be far away, and the kernel's second SYN tells whether packets leave this host."""
+    world = World()
+
+    await world.look(silent())
+
+    assert {timing[:2] for timing in world.timings} == {(UNKNOWN_MS, UNKNOWN_MS)}
+    assert UNKNOWN_MS > 1000
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "look_ms"),
+    [(0.2, max(LEAST_LOOK_MS, SPREAD_MS // 4)), (30.0, 150), (100.0, 400), (500.0, 2000)],
+)
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_a_look_waits_for_several_round_trips(
+    rtt_ms: float, look_ms: int, recorded: bool
+) -> None:
+    """Where no recorder sees whether packets leave, the first one waits for the second SYN."""
+    world = World()
+    world.source.recorder = recorded
+    world.heard(rtt_ms)
+
+    await world.look(silent())
+
+    first_ms = look_ms if recorded else max(look_ms, UNKNOWN_MS)
+    assert world.timings == [(first_ms, look_ms, LEAST_LOOKS - 1)]
+
+
+async def test_few_looks_are_spread_too() -> None:
+    """One burst of loss is not taken for a rule: 0.6 s at least."""
+    world = World()
+    world.heard(0.2)
+
+    await world.look(silent(packets=4))
+
+    ((first_ms, look_ms, looks),) = world.timings
+    assert looks == 1
+    assert first_ms == look_ms >= SPREAD_MS
+
+
+@pytest.mark.parametrize(
+    ("seen", "concerned"),
+    [
+        (silent(), True),
+        (silent(left_host=None), True),
+        # Nothing left: the own firewall, or no room.
+        (silent(left_host=False), False),
+        (make_observation(Outcome("connect", "refused")), False),
+        (make_observation(Outcome("send", None), make_task("udp"), mode="send"), False),
+        (make_observation(None), False),
+    ],
+)
+def test_silence_concerns_the_check(seen: Observation, concerned: bool) -> None:
+    """Refusals are never asked again."""
+    assert Silence().concerns(seen) is concerned
+
+
+def test_rationed_and_proxied_flows_are_left_alone() -> None:
+    """Their answers come at a pace of their own, or from the proxy."""
+    seen = silent()
+
+    assert not Silence().concerns(replace(seen, part=replace(seen.part, paced=True)))
+    assert not Silence().concerns(replace(seen, task=replace(seen.task, via=object())))  # type: ignore[arg-type]
+
+
+async def test_where_the_source_is_lost_what_it_saw_stands() -> None:
+    """An order that fails says nothing."""
+    world = World()
+    seen = silent()
+    world.source.lost = True
+
+    (found,) = await world.look(seen)
+
+    assert (found.ports, found.outcome) == (seen.ports, seen.outcome)
