@@ -1,0 +1,462 @@
+"""What both recorders saw becomes the story of a flow, port by port, and never more than is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.host_messages import RouteOrder
+from netprobe.agent.wire.orders import ProbeOrder, StoryOrder
+from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
+from netprobe.errors import AgentError
+from netprobe.model.evidence import Outcome, Witness
+from netprobe.model.ports import Ports
+from netprobe.model.story import Story
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import (
+    ROUTER,
+    SOURCE,
+    TARGET,
+    look,
+    make_observation,
+    make_scene,
+    make_task,
+)
+from tests.probe.fakes import HELLO, FakeAgent, kind, reply, routed
+
+A, B = "10.0.0.1", "10.0.0.2"
+SILENT = Outcome("connect", "no-answer", left_host=True)
+PORTS: Ports = ((443, 443),)
+
+Answer = Callable[[StoryOrder], StoryTold]
+
+
+def packets(count: int = 1, ttl: int = 64, device: str = "eth0") -> SeenPackets:
+    """So many packets of one port."""
+    return SeenPackets(1, count, 1000, ttl, device)
+
+
+def run(
+    requests: int = 0, answers: int = 0, resets: int = 0, ports: Ports = PORTS, ttl: int = 64
+) -> SeenRun:
+    """What was seen of some ports; the numbers are those of packets."""
+    seen = (packets(some, ttl) if some else None for some in (requests, answers, resets))
+    return SeenRun(list(ports), *seen, numbers=[4711])
+
+
+def told(*runs: SeenRun, **facts: Any) -> StoryTold:
+    """A recorder that works, lost nothing and heard the source."""
+    usual = StoryTold(1, True, None, list(runs), [], [], heard=True, lost=0, full=False)
+    return usual._replace(**facts)
+
+
+def error(port: int = 443, **facts: Any) -> SeenError:
+    """An ICMP error about a port, as it came in."""
+    usual = SeenError(
+        [(port, port)], ROUTER, 3, 13, 63, outgoing=False, local=False, packets=2, first_ns=1
+    )
+    return usual._replace(**facts)
+
+
+@dataclass
+class World:
+    """Both ends' recorders tell these; a list is told one after the other."""
+
+    at_source: StoryTold | list[StoryTold] = field(default_factory=told)
+    at_destination: StoryTold | list[StoryTold] | Answer = field(default_factory=told)
+    again: OutcomeKind = field(default_factory=lambda: kind(failure="no-answer"))
+    records: tuple[bool, bool] = (True, True)
+    agent: bool = True
+
+    def __post_init__(self) -> None:
+        self.source = FakeAgent(
+            SOURCE,
+            {
+                StoryOrder: self._teller(self.at_source),
+                ProbeOrder: lambda order: reply(order, self.again),
+                RouteOrder: routed(source=A),
+            },
+        )
+        self.target = FakeAgent(TARGET, {StoryOrder: self._teller(self.at_destination)})
+        self.source.recorder, self.target.recorder = self.records
+        self.scene: Scene = make_scene(self.source, self.target if self.agent else None)
+
+    def _teller(self, what: Any) -> Answer:
+        if callable(what):
+            return what
+        if isinstance(what, list):
+            rest = list(what)
+            return lambda order: rest.pop(0) if len(rest) > 1 else rest[0]
+        return lambda order: what
+
+    async def look(self, *seen: Observation) -> list[Observation]:
+        return await look(Stories(), self.scene, *seen)
+
+    async def story(self, seen: Observation | None = None) -> Story:
+        """The story of a single flow."""
+        (found,) = await self.look(seen or silent())
+        assert found.story is not None
+        return found.story
+
+
+def silent(
+    protocol: str = "tcp", ports: Ports = PORTS, outcome: Outcome = SILENT, **facts: Any
+) -> Observation:
+    """A flow to our listener that got no answer, and that the listener did not see."""
+    usual = {"listener": "ours", "witness": Witness(), "mode": "nonce", **facts}
+    return make_observation(outcome, make_task(protocol, ports), **usual)
+
+
+def sights(story: Story) -> str:
+    """One letter a place: y, n, or ?."""
+    letters = {"yes": "y", "no": "n", "unknown": "?"}
+    return "".join(letters[place.seen] for _, place in story.places())
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "places"),
+    [
+        # Where a silent flow ends, place by place.
+        (told(), told(), "nnnnnn"),
+        (told(run(5)), told(), "ynnnnn"),
+        (told(run(5)), told(run(5)), "yynnnn"),
+        (told(run(5)), told(run(5, answers=5)), "yyyynn"),
+        (told(run(5)), told(run(5, resets=5)), "yy?ynn"),
+        (told(run(5, answers=5)), told(run(5, answers=5)), "yyyyyn"),
+        # Some of them got lost: what arrived once, arrives.
+        (told(run(9)), told(run(2)), "yynnnn"),
+        # Whoever lost packets, stopped, or heard nothing of the source cannot say "no".
+        (told(lost=1), told(run(5)), "?ynn?n"),
+        (told(run(5), lost=1), told(run(5)), "yynn?n"),
+        (told(full=True), told(), "?nnn?n"),
+        (told(heard=False), told(), "?nnn?n"),
+        (told(run(5)), told(lost=3), "y?n?nn"),
+        (told(run(5)), told(full=True), "y?n?nn"),
+        (told(run(5)), told(heard=False), "y?n?nn"),
+        # What was seen counts, whatever got lost.
+        (told(run(5, answers=1), lost=9), told(run(5, answers=1), lost=9), "yyyyyn"),
+        # Without the right to packet sockets nothing is known.
+        (told(running=False), told(run(5)), "?ynn?n"),
+        (told(run(5)), told(running=False), "y?n?nn"),
+        # The destination saw what the source's recorder did not: that one missed it.
+        (told(), told(run(5)), "?ynnnn"),
+        (told(run(0, answers=1)), told(run(0)), "????yn"),
+    ],
+)
+async def test_each_place_is_yes_no_or_unknown(
+    source: StoryTold, destination: StoryTold, places: str
+) -> None:
+    """A silent flow to our listener, which saw nothing."""
+    world = World(source, destination)
+
+    assert sights(await world.story()) == places
+
+
+@pytest.mark.parametrize(
+    ("records", "agent", "places"),
+    [
+        ((True, False), True, "y?n?nn"),
+        ((False, True), True, "?ynn?n"),
+        ((True, True), False, "y???nn"),
+    ],
+)
+async def test_without_a_recorder_its_places_are_unknown(
+    records: tuple[bool, bool], agent: bool, places: str
+) -> None:
+    """An agent without the right to packet sockets says less, and never something false."""
+    world = World(told(run(5)), told(run(5)), records=records, agent=agent)
+    seen = silent() if agent else silent(listener="unknown", witness=None)
+
+    assert sights(await world.story(seen)) == places
+
+
+async def test_without_any_recorder_there_is_no_story() -> None:
+    """And nothing is asked."""
+    world = World(records=(False, False))
+    seen = silent()
+
+    assert await world.look(seen) == [seen]
+    assert [*world.source.asked, *world.target.asked] == []
+
+
+async def test_a_recorder_needs_the_right_to_packet_sockets() -> None:
+    """Its hello says so."""
+    world = World(told(run(5)), told(run(5)))
+    world.target._hello = HELLO._replace(net_raw=False)
+
+    assert sights(await world.story()) == "y?n?nn"
+    assert world.target.orders(StoryOrder) == []
+
+
+async def test_places_tell_what_was_seen() -> None:
+    """Packets, the first one's time and TTL, and the interface."""
+    left, came = SeenPackets(3, 5, 111, 64, "eth7"), SeenPackets(2, 4, 222, 61, "ens3")
+    world = World(
+        told(SeenRun([(443, 443)], left, None, None, [1])),
+        told(SeenRun([(443, 443)], came, None, None, [1])),
+    )
+
+    story = await world.story()
+
+    assert story.source_out == ("yes", 5, 111, "eth7", 64)
+    assert story.destination_in == ("yes", 4, 222, "ens3", 61)
+
+
+@pytest.mark.parametrize(
+    ("seen", "socket"),
+    [
+        (silent(), "no"),
+        (silent(witness=Witness(socket=True)), "yes"),
+        # Nobody asked the listener, or there is none.
+        (silent(witness=None), "unknown"),
+        (silent(listener="live"), "unknown"),
+        (silent(listener="unknown", witness=None), "unknown"),
+    ],
+)
+async def test_the_listeners_word_tells_of_the_socket(seen: Observation, socket: str) -> None:
+    """A handshake tells, too: the kernel answers only for a socket."""
+    assert (await World(told(run(5)), told(run(5))).story(seen)).socket.seen == socket
+    answered = World(told(run(5)), told(run(5, answers=5)))
+    assert (await answered.story(seen)).socket.seen == "yes"
+    # A reset is the kernel's own.
+    refused = World(told(run(5)), told(run(5, resets=5)))
+    assert (await refused.story(seen)).socket.seen == ("unknown" if socket == "no" else socket)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "prober"),
+    [
+        (SILENT, "no"),
+        (Outcome("connect", None, answer="unasked"), "yes"),
+        (Outcome("connect", "refused"), "unknown"),
+        (Outcome("send", None), "unknown"),
+    ],
+)
+async def test_the_prober_knows_what_came(outcome: Outcome, prober: str) -> None:
+    """A refusal may be this host's own."""
+    assert (await World().story(silent(outcome=outcome))).prober.seen == prober
+
+
+async def test_ports_are_cut_where_their_stories_differ() -> None:
+    """One question tells of all ports of a pair and protocol."""
+    world = World(
+        told(run(5, ports=((1, 6),))),
+        told(run(5, ports=((1, 2),)), run(5, answers=5, ports=((4, 4),))),
+    )
+
+    found = await world.look(silent(ports=((1, 8),)))
+
+    assert [(one.ports, sights(one.story)) for one in found if one.story] == [
+        (((1, 2),), "yynnnn"),
+        (((3, 3), (5, 6)), "ynnnnn"),
+        (((4, 4),), "yyyynn"),
+        (((7, 8),), "nnnnnn"),
+    ]
+    assert len(world.source.orders(StoryOrder)) == len(world.target.orders(StoryOrder)) == 1
+    assert all(one.trail[-1].name == "story" for one in found)
+
+
+async def test_one_question_stands_for_a_pair_and_protocol() -> None:
+    """With the ports of all of them."""
+    world = World()
+    flows = [silent(), silent(ports=((80, 81),)), silent("udp"), silent("icmp", ())]
+
+    found = await world.look(*flows)
+
+    assert len(found) == 4
+    asked = {order.proto: order for order in world.source.orders(StoryOrder)}
+    assert asked["tcp"].ports == [(80, 81), (443, 443)]
+    assert (asked["udp"].ports, asked["icmp"].ports) == ([(443, 443)], [])
+    assert len(asked) == len(world.source.orders(StoryOrder)) == 3
+
+
+async def test_what_is_asked_names_the_packets() -> None:
+    """TCP by the sequence numbers that the source saw leave, datagrams by their orders."""
+    world = World(told(run(5)), told(run(5)))
+
+    await world.look(silent(), silent("udp", sport=40000, order=9), silent("ipproto/4", ()))
+
+    asked = {order.proto: order for order in world.source.orders(StoryOrder)}
+    there = {order.proto: order for order in world.target.orders(StoryOrder)}
+    assert all((one.asker, one.target, one.sent) == (A, B, True) for one in asked.values())
+    assert all((one.asker, one.target, one.sent) == (A, B, False) for one in there.values())
+    assert (asked["tcp"].numbers, there["tcp"].numbers) == ([], [4711])
+    assert asked["udp"].numbers == there["udp"].numbers == [9]
+    assert asked["udp"].own_ports == [40000]
+    assert asked["ipproto"].number == 4
+
+
+async def test_flows_without_a_nonce_are_told_by_the_own_port() -> None:
+    """Other datagrams to the same service are of other programs; ports may be translated."""
+    world = World(told(), told())
+
+    known = await world.story(
+        silent("udp", listener="live", mode="bytes", sport=40000, witness=None)
+    )
+    unknown = await world.story(silent("udp", listener="live", mode="bytes", witness=None))
+
+    assert sights(known) == "n???nn"
+    assert sights(unknown) == "?????n"
+
+
+@pytest.mark.parametrize("seen_from", [None, "192.0.2.8"])
+async def test_a_translated_source_has_its_story(seen_from: str | None) -> None:
+    """What came under another address is asked for, with its answers."""
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            other = TranslatedRun("192.0.2.9", B, [(443, 443)], 5)
+            return told(heard=False, translated=[other])
+        return told(run(5, answers=5), heard=False)
+
+    world = World(told(run(5)), tell)
+    (found,) = await world.look(silent(witness=Witness(seen_from=seen_from)))
+
+    assert found.story is not None
+    assert sights(found.story) == "yyyynn"
+    assert found.witness is not None
+    # The listener's word comes first.
+    assert found.witness.seen_from == (seen_from or "192.0.2.9")
+    moved = world.target.orders(StoryOrder)[1]
+    assert (moved.asker, moved.target, moved.sent, moved.numbers) == ("192.0.2.9", B, False, [])
+
+
+async def test_a_translated_destination_is_no_translated_source() -> None:
+    """The packets come from whom they say."""
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.target == B:
+            return told(translated=[TranslatedRun(A, "10.9.9.9", [(443, 443)], 5)])
+        return told(run(5))
+
+    (found,) = await World(told(run(5)), tell).look(silent())
+
+    assert found.story is not None
+    assert sights(found.story) == "yynnnn"
+    assert found.witness == Witness()
+
+
+async def test_of_many_translated_addresses_some_are_asked_about() -> None:
+    """A pool of addresses is large."""
+    many = [TranslatedRun(f"192.0.2.{n}", B, [(443, 443)], 1) for n in range(1, 30)]
+    world = World(told(run(5)), lambda order: told(translated=many if order.asker == A else []))
+
+    await world.look(silent())
+
+    assert len(world.target.orders(StoryOrder)) == 1 + MOST_TRANSLATED
+
+
+async def test_errors_tell_who_saw_them_leave() -> None:
+    """The destination's recorder, the source's own firewall, or nobody."""
+    world = World(
+        told(
+            run(5),
+            errors=[error(), error(sender=A, local=True), error(sender=A, outgoing=True)],
+        ),
+        told(run(5), errors=[error(sender=B, outgoing=True), error(sender="10.0.9.9")]),
+    )
+
+    story = await world.story()
+
+    assert [(one.sender, one.left) for one in story.errors] == [(B, "b"), (ROUTER, None), (A, "a")]
+    assert story.errors[1] == (ROUTER, 3, 13, 63, 2, None)
+
+
+async def test_errors_belong_to_their_ports() -> None:
+    """Those of another port of the pair say nothing."""
+    world = World(told(run(5), errors=[error(443), error(80)]), told())
+
+    (first, second) = await world.look(silent(), silent(ports=((81, 81),)))
+
+    assert first.story is not None
+    assert second.story is not None
+    errors = {one.ports: one.story.errors for one in (first, second) if one.story}
+    assert len(errors[PORTS]) == 1
+    assert errors[((81, 81),)] == ()
+
+
+@pytest.mark.parametrize(
+    ("errors", "source_in"),
+    [([error()], "unknown"), ([error(sender=A, local=True)], "no"), ([], "no")],
+)
+async def test_an_error_that_came_is_an_answer_too(errors: list[SeenError], source_in: str) -> None:
+    """Whatever the own firewall did with it."""
+    world = World(told(run(5), errors=errors), told())
+
+    assert (await world.story()).source_in.seen == source_in
+
+
+OPEN = kind(op="answer", answer="nonce", by=1)
+
+
+@pytest.mark.parametrize(("again", "answer"), [(OPEN, "nonce"), (kind(failure="no-answer"), None)])
+async def test_late_answers_are_asked_for_again_without_hurry(
+    again: OutcomeKind, answer: str | None
+) -> None:
+    """They came to the interface when nobody waited any more: only who waits sees them."""
+    world = World(told(run(5, answers=5)), told(run(5, answers=5)), again=again)
+
+    (found,) = await world.look(silent())
+
+    (order,) = world.source.orders(ProbeOrder)
+    assert (order.first_ms, order.look_ms, order.looks) == (4000, 4000, 1)
+    assert order.blocks[0].mode == "nonce"
+    assert found.outcome is not None
+    assert found.outcome.answer == answer
+    assert found.story is not None
+    assert sights(found.story) == ("yyyyyy" if answer else "yyyyyn")
+    assert len(world.source.orders(StoryOrder)) == 2
+
+
+async def test_only_what_came_late_is_asked_again() -> None:
+    """Other ports of the same flow keep what was seen."""
+    world = World(
+        told(run(5, answers=5, ports=((1, 2),)), run(5, ports=((3, 4),))), told(), again=OPEN
+    )
+
+    found = await world.look(silent(ports=((1, 4),)))
+
+    (order,) = world.source.orders(ProbeOrder)
+    assert order.blocks[0].ports == [(1, 2)]
+    assert [(one.ports, one.silent) for one in found] == [(((1, 2),), False), (((3, 4),), True)]
+
+
+@pytest.mark.parametrize("lost", ["source", "destination"])
+async def test_a_lost_agent_tells_nothing(lost: str) -> None:
+    """What was seen before stands."""
+    world = World(told(run(5)), told(run(5)))
+
+    def lose(order: StoryOrder) -> StoryTold:
+        raise AgentError("agent-lost", "gone")
+
+    (world.source if lost == "source" else world.target).scripts[StoryOrder] = lose
+    story = await world.story()
+
+    assert sights(story) == ("?ynn?n" if lost == "source" else "y?n?nn")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "concerned"),
+    [
+        (SILENT, True),
+        (Outcome("connect", "refused"), True),
+        (Outcome("connect", None, answer="unasked"), True),
+        (Outcome("send", None), True),
+        (Outcome("answer", None, answer="nonce"), False),
+        (None, False),
+    ],
+)
+def test_whatever_our_listener_did_not_answer_concerns_the_check(
+    outcome: Outcome | None, concerned: bool
+) -> None:
+    """A nonce answered by our listener passes whatever recorders say."""
+    seen = make_observation(outcome)
+
+    assert Stories().concerns(seen) is concerned
+    assert not Stories().concerns(replace(seen, task=replace(seen.task, via=object())))  # type: ignore[arg-type]
