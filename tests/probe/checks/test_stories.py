@@ -1,4 +1,4 @@
-"""What both recorders saw becomes the story of a flow, port by port, and never more than is sure."""
+"""What both recorders saw becomes the story of a flow, port by port: what is sure, and no more."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def run(
     requests: int = 0, answers: int = 0, resets: int = 0, ports: Ports = PORTS, ttl: int = 64
 ) -> SeenRun:
     """What was seen of some ports; the numbers are those of packets."""
-    seen = (packets(some, ttl) if some else None for some in (requests, answers, resets))
-    return SeenRun(list(ports), *seen, numbers=[4711])
+    seen = [packets(some, ttl) if some else None for some in (requests, answers, resets)]
+    return SeenRun(list(ports), *seen, [4711])
 
 
 def told(*runs: SeenRun, **facts: Any) -> StoryTold:
@@ -66,10 +66,10 @@ def error(port: int = 443, **facts: Any) -> SeenError:
 
 @dataclass
 class World:
-    """Both ends' recorders tell these; a list is told one after the other."""
+    """Both ends' recorders tell these; ``again``: the answer of every further probe."""
 
-    at_source: StoryTold | list[StoryTold] = field(default_factory=told)
-    at_destination: StoryTold | list[StoryTold] | Answer = field(default_factory=told)
+    at_source: StoryTold = field(default_factory=told)
+    at_destination: StoryTold | Answer = field(default_factory=told)
     again: OutcomeKind = field(default_factory=lambda: kind(failure="no-answer"))
     records: tuple[bool, bool] = (True, True)
     agent: bool = True
@@ -87,13 +87,8 @@ class World:
         self.source.recorder, self.target.recorder = self.records
         self.scene: Scene = make_scene(self.source, self.target if self.agent else None)
 
-    def _teller(self, what: Any) -> Answer:
-        if callable(what):
-            return what
-        if isinstance(what, list):
-            rest = list(what)
-            return lambda order: rest.pop(0) if len(rest) > 1 else rest[0]
-        return lambda order: what
+    def _teller(self, what: StoryTold | Answer) -> Answer:
+        return (lambda order: what) if isinstance(what, StoryTold) else what
 
     async def look(self, *seen: Observation) -> list[Observation]:
         return await look(Stories(), self.scene, *seen)
