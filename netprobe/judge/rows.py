@@ -287,6 +287,8 @@ ALLOWED: Final = _read_table(
      "destination",
      "{look}; {destination}'s packet recorder saw it arrive, but no socket there got it: its own "
      "firewall drops it"),
+    ("silence-maybe-stuck | tcp | * | not-captured", "blocked filtered no-response none",
+     "path source", "{look}; {destination}'s packet recorder never saw it"),
     ("silence silence-maybe-stuck sent | tcp udp ipproto | * | not-captured",
      "blocked filtered no-response none", "path",
      "{look}; {destination}'s packet recorder never saw it"),

@@ -197,7 +197,8 @@ def _narrow_by_story(
         return _exclude_places(places, "destination", "path", "host", "service")
     arrived = "yes" in (story.socket.seen, story.destination_in.seen) or witness.socket
     if answered == "no" and arrived:
-        return _exclude_places(places, "return-path", "source")
+        at_destination = tuple(place for place in places if place in ("destination", "service"))
+        return at_destination or ("destination",)
     return places
 
 

@@ -45,7 +45,7 @@ async def collect(
     """
     work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
-    fleet = Fleet(tuple(hosts.values()), launcher, tell, plan.flow_count())
+    fleet = Fleet(tuple(hosts.values()), launcher, tell)
     emitted = Emitted(work)
     try:
         record = record_order(plan) if settings.record else None
@@ -104,7 +104,7 @@ async def _work_through(
     work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, emitted: Emitted
 ) -> None:
     now_s = asyncio.get_running_loop().time
-    answered = Answered()
+    answered = Answered(work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
 

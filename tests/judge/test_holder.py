@@ -9,10 +9,10 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.judge.holder import say_held
-from netprobe.model.evidence import Evidence, Listener, Outcome, ServiceFinding, Witness
+from netprobe.model.evidence import Evidence, Listener, Outcome, ServiceFinding
 from netprobe.model.matrix import Waiver
 
-from .test_verdict import RESET, evidence, one
+from .test_verdict import RESET, evidence, one, story
 
 OPENED = Outcome("connect", None, answer="unasked")
 ANSWERED = Outcome("answer", None, answer="unasked")
@@ -104,7 +104,7 @@ def test_where_the_platform_runs_or_everything_must_run_nothing_is_taken() -> No
 def test_a_failing_path_is_told_before_its_port() -> None:
     """A firewall in front of the holder needs mending, too, and its owner is another."""
     silent = Outcome("connect", "no-answer", left_host=True, packets=6)
-    lost = evidence(QUIET, "udp", listener=PYTHON, witness=Witness(capture=False))
+    lost = evidence(QUIET, "udp", listener=PYTHON, story=story(destination_in="no"))
 
     assert said(evidence(silent, listener=PYTHON))[:2] == ("blocked", "no-response")
     assert said(lost) == ("blocked", "no-response", ("path",))

@@ -85,8 +85,8 @@ def test_udp_silence_without_an_agent_is_never_blocked() -> None:
         assert (row.verdict, row.state) == ("inconclusive", "open|filtered")
 
 
-def test_a_capture_alone_never_makes_a_pass_of_silence() -> None:
-    """A capture sees packets before the firewall: it only narrows the places."""
+def test_a_recorder_alone_never_makes_a_pass_of_silence() -> None:
+    """A recorder sees packets before the firewall: it only narrows the places."""
     silent = ("silence", "silence-maybe-stuck", "sent")
     for key in itertools.product(silent, PROTOCOLS, LISTENERS, ("captured", "not-captured")):
         index = first(ALLOWED, key)

@@ -133,8 +133,15 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "unreachable", "no-route", ("source",)),
         (evidence(RESET), "pass", "closed", "reset", ()),
         (evidence(RESET, listener=Listener("closed")), "pass", "closed", "reset", ()),
-        (evidence(replace(RESET, forged=True)), "blocked", "filtered", "reset", ("path",)),
+        # The own OUTPUT chain may have made it, too, unless the SYN was seen to leave.
+        (evidence(replace(RESET, forged=True)), "blocked", "filtered", "reset", ("path", "source")),
+        (evidence(replace(RESET, forged=True), story=story(source_out="yes")),
+         "blocked", "filtered", "reset", ("path",)),
+        (evidence(replace(RESET, forged=True), story=story(source_out="no")),
+         "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(replace(RESET, forged=False), listener=OURS),
+         "blocked", "filtered", "reset", ("destination", "source")),
+        (evidence(replace(RESET, forged=False), listener=OURS, story=story(source_out="yes")),
          "blocked", "filtered", "reset", ("destination",)),
         (evidence(replace(RESET, forged=True, left_host=False)),
          "blocked", "filtered", "local-firewall", ("source",)),
@@ -218,7 +225,7 @@ def test_because_counts_the_evidence() -> None:
     )
 
     assert one(some).because == (
-        "6 SYNs, no answer; b's packet capture never saw it; last hop that answered: 10.0.0.254"
+        "6 SYNs, no answer; b's packet recorder never saw it; last hop that answered: 10.0.0.254"
     )
 
 
@@ -233,7 +240,7 @@ def test_an_address_that_the_host_lacks_has_two_explanations() -> None:
 
 
 def test_what_drops_an_answer_at_the_source_is_left_open() -> None:
-    """A capture sees it before rp_filter, conntrack and the firewall."""
+    """A recorder sees it before rp_filter, conntrack and the firewall."""
     result = one(evidence(SILENT, listener=OURS, story=story(source_in="yes")))
 
     assert result.because == (

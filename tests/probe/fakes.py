@@ -28,7 +28,6 @@ from netprobe.probe.agents.agent import AgentMethods, Heard
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.flows.chance import Chance
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
@@ -200,7 +199,6 @@ class FakeFleet(Fleet):
     def __init__(self, agents: Iterable[FakeAgent]) -> None:
         self.templates = Templates()
         self.slowly = asyncio.Lock()
-        self.chance = Chance(1)
         self.key = bytes(32)
         self.order_ids = itertools.count(1)
         self.fakes = {agent.host.name: agent for agent in agents}

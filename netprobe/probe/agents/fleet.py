@@ -16,7 +16,6 @@ from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import Agent, AgentMethods
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.flows.chance import Chance
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 
@@ -27,22 +26,16 @@ FEW_FILES = 256
 class Fleet:
     """Starts an agent on every host that has a way in, and ends all of them.
 
-    ``tell`` is called with every host's report, once it is known. ``flows``: how many the run asks.
+    ``tell`` is called with every host's report, once it is known.
     """
 
     def __init__(
-        self,
-        hosts: Sequence[Host],
-        launcher: Launcher,
-        tell: Callable[[HostReport], None],
-        flows: int = 1,
+        self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
     ) -> None:
         self.templates = Templates()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit
         # to all destinations.
         self.slowly = asyncio.Lock()
-        # What the run has shown of loss so far.
-        self.chance = Chance(flows)
         self.key = b""
         self.order_ids = itertools.count(1)
         self._launcher = launcher

@@ -172,7 +172,7 @@ def _with_story(
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
-        socket=_socket_place(seen, at_destination),
+        socket=_socket_place(seen, at_destination, sure_destination),
         destination_out=_place_of(_answer_of(at_destination), sure_destination),
         source_in=_place_of(_answer_of(at_source), sure_answer),
         prober=_prober_place(seen),
@@ -207,15 +207,20 @@ def _answer_of(run: SeenRun | None) -> SeenPackets | None:
     return run and (run.answers or run.resets)
 
 
-def _socket_place(seen: Observation, at_destination: SeenRun | None) -> StoryPlace:
-    """Tell whether the request reached a socket: the listener's word, or a SYN-ACK that left."""
+def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool) -> StoryPlace:
+    """Tell whether the request reached a socket: the listener's word, or a SYN-ACK that left.
+
+    A connection whose SYN-ACK gets lost is never accepted: the listener does not know of it.
+    """
     witness = seen.witness
     accepted = seen.task.protocol == "tcp" and at_destination is not None
     if accepted and at_destination is not None and at_destination.answers is not None:
         return StoryPlace("yes", at_destination.answers.most)
     if witness is None or seen.listener.state != "ours":
         return UNKNOWN
-    return StoryPlace("yes") if witness.socket else NO
+    if witness.socket:
+        return StoryPlace("yes")
+    return NO if sure or seen.task.protocol != "tcp" else UNKNOWN
 
 
 def _list_errors(seen: Observation, told: Told) -> Iterator[StoryError]:

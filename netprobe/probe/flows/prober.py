@@ -104,7 +104,7 @@ class Prober:
         self._fleet = fleet
         self._settings = settings
         self._answered = answered
-        self.chance = fleet.chance
+        self.chance = answered.chance
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
         self.proven: list[Observation] = []
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the

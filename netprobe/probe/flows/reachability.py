@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netprobe.model.evidence import Outcome
+from netprobe.probe.flows.chance import Chance
 
 # The kernel gives up a dead neighbour after 3.06 s; a packet that joins its queue late waits less.
 # A refusal arrives within a round trip.
@@ -12,9 +13,13 @@ HOST_UNREACHABLE = ((3, 1), (1, 3))
 
 
 class Answered:
-    """Pairs of (source name, address): those that answered, and those that are known to be down."""
+    """Pairs of (source name, address): those that answered, and those that are known to be down.
 
-    def __init__(self) -> None:
+    ``flows``: how many the run asks. ``chance``: what it has shown of loss so far.
+    """
+
+    def __init__(self, flows: int = 1) -> None:
+        self.chance = Chance(flows)
         self._answered: set[tuple[str, str]] = set()
         self._down: set[tuple[str, str]] = set()
         self._refused: set[tuple[str, str]] = set()

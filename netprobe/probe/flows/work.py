@@ -124,9 +124,13 @@ class Task:
 
 
 class Work:
-    """The plan, seen from its destinations; holds references to blocks, never a list of flows."""
+    """The plan, seen from its destinations; holds references to blocks, never a list of flows.
+
+    ``flow_count``: how many flows the plan has.
+    """
 
     def __init__(self, plan: Plan, done: Mapping[Key, Ports] | None = None) -> None:
+        self.flow_count = plan.flow_count()
         self._kept: dict[tuple[str, ...], dict[str, Ports]] = {}
         for key, ports in (done or {}).items():
             self._kept.setdefault((*key[:4], key[5]), {})[key[4]] = ports

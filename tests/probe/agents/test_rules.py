@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.agent.wire.answers import (
-    Captured,
     EchoOutcomes,
     Listening,
     ProbeOutcomes,
     Seen,
+    StoryTold,
     Walked,
 )
 from netprobe.agent.wire.host_messages import (
@@ -27,11 +27,10 @@ from netprobe.agent.wire.orders import (
     ListenOrder,
     ProbeOrder,
     SeenOrder,
-    StopCaptureOrder,
+    StoryOrder,
     WalkOrder,
 )
 from netprobe.agent.wire.parts import (
-    CapturedProbe,
     EchoRun,
     FailedPorts,
     HalfOpen,
@@ -40,7 +39,10 @@ from netprobe.agent.wire.parts import (
     OrderArrivals,
     OutcomeRun,
     ProbeBlock,
+    SeenError,
+    SeenRun,
     Stranger,
+    TranslatedRun,
     WalkHop,
 )
 from netprobe.model import ports as port_sets
@@ -49,6 +51,22 @@ from tests.probe.fakes import icmp, kind, listening_block, routed
 
 OPEN = kind(answer="unasked")
 ECHO = kind(op="answer", answer="echo")
+
+
+STORY = StoryOrder(7, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 9)], True, [], [])
+
+
+def told(**facts: Any) -> StoryTold:
+    usual = StoryTold(7, True, None, [], [], [], heard=True, lost=0, full=False)
+    return usual._replace(**facts)
+
+
+def seen_run(*ports: tuple[int, int]) -> SeenRun:
+    return SeenRun(list(ports), None, None, None, [])
+
+
+def seen_error(ports: tuple[int, int], sender: str = "10.0.9.1") -> SeenError:
+    return SeenError([ports], sender, 3, 13, 63, False, False, 1, 1)
 
 
 def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
@@ -209,12 +227,12 @@ def test_rounds_that_keep_the_rules(order: ListenOrder | HeldOrder, blocks: Any)
         (LISTEN, [UP, UP], "2 blocks of 1"),
         (LISTEN, [listening_block()], "nothing of ports 5-9, 20"),
         (LISTEN, [listening_block(up=[(5, 9)])], "nothing of ports 20"),
-        (LISTEN, [UP._replace(up=[(5, 10), (20, 20)])], "ports that were not asked"),
+        (LISTEN, [UP._replace(up=[(5, 10), (20, 20)])], "not asked"),
         (LISTEN, [UP._replace(up=[(9, 5), (20, 20)])], "a range 9-5"),
-        (LISTEN, [UP._replace(undialled=[(20, 21)])], "ports that were not asked"),
-        (LISTEN, [UP._replace(beside=[held(1, 1)])], "ports that were not asked"),
-        (HeldOrder(7, [BLOCK]), [listening_block(held=[held(1, 1)])], "ports that were not asked"),
-        (HeldOrder(7, [RAW]), [listening_block(held=[held(5, 5)])], "ports that were not asked"),
+        (LISTEN, [UP._replace(undialled=[(20, 21)])], "not asked"),
+        (LISTEN, [UP._replace(beside=[held(1, 1)])], "not asked"),
+        (HeldOrder(7, [BLOCK]), [listening_block(held=[held(1, 1)])], "not asked"),
+        (HeldOrder(7, [RAW]), [listening_block(held=[held(5, 5)])], "not asked"),
     ],
 )
 def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
@@ -271,20 +289,25 @@ HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
             routed(gateway="eth0")(RouteOrder(7, "", None)),
             "an address 'eth0'",
         ),
+        (STORY, told(), None),
+        (STORY, told(runs=[seen_run((5, 6)), seen_run((8, 8))]), None),
+        # Ports without a number have one run at most.
+        (STORY._replace(proto="icmp", ports=[]), told(runs=[seen_run((0, 0))]), None),
+        (STORY._replace(proto="icmp", ports=[]), told(runs=[seen_run((0, 0))] * 2), "not asked"),
+        (STORY, told(runs=[seen_run((5, 6)), seen_run((6, 7))]), "not asked"),
+        (STORY, told(runs=[seen_run((4, 5))]), "not asked"),
+        (STORY, told(runs=[seen_run((6, 5))]), "6-5"),
+        (STORY, told(errors=[seen_error((5, 9)), seen_error((7, 7))]), None),
+        (STORY, told(errors=[seen_error((9, 10))]), "not asked"),
+        (STORY, told(errors=[seen_error((5, 5), "?")]), r"an address '\?'"),
+        (STORY, told(translated=[TranslatedRun("192.0.2.1", "10.0.0.9", [(9, 9)], 1)]), None),
+        (STORY, told(translated=[TranslatedRun("?", "10.0.0.9", [], 1)]), r"an address '\?'"),
+        (STORY, told(translated=[TranslatedRun("10.0.0.9", "", [], 1)]), "an address ''"),
+        (STORY, told(translated=[TranslatedRun("10.0.0.8", "10.0.0.9", [], 1)] * 4096), None),
         (
-            StopCaptureOrder(7),
-            Captured(7, None, [CapturedProbe("10.0.0.1", 1, 2, 3, None, [])] * 4096, False),
-            None,
-        ),
-        (
-            StopCaptureOrder(7),
-            Captured(7, None, [CapturedProbe("10.0.0.1", 1, 2, 3, None, [])] * 4097, False),
+            STORY,
+            told(translated=[TranslatedRun("10.0.0.8", "10.0.0.9", [], 1)] * 4097),
             "4097 items",
-        ),
-        (
-            StopCaptureOrder(7),
-            Captured(7, None, [CapturedProbe("?", 1, 2, 3, None, [])], False),
-            r"an address '\?'",
         ),
     ],
 )  # fmt: skip

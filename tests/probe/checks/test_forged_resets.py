@@ -39,8 +39,7 @@ class World:
     """What stands between source and destination: the TTLs of resets and answers on arrival.
 
     ``resets`` by port, ``else_ttl`` of all other ports (None: they stay silent); ``echo_ttl`` and
-    ``udp_ttl`` of the destination's answers; ``lost``: how many resets get lost. ``path``: what a
-    walk with echo meets; ``nearer``: ports that are reset before the destination's distance.
+    ``udp_ttl`` of the destination's answers; ``lost``: how many resets get lost.
     """
 
     resets: dict[int, int] = field(default_factory=dict)
@@ -50,8 +49,6 @@ class World:
     gateway: str | None = ROUTER
     first_hop: str | None = ROUTER
     lost: int = 0
-    path: tuple[str, ...] = (ROUTER, ROUTER, "10.0.0.2")
-    nearer: frozenset[int] = frozenset()
 
     def agent(self) -> FakeAgent:
         """The source's agent."""
@@ -66,9 +63,7 @@ class World:
         )
 
     def _walk(self, order: WalkOrder) -> Walked:
-        path = (self.first_hop,) if order.proto == "tcp" else self.path
-        hops = [WalkHop(ttl, address) for ttl, address in enumerate(path, 1)]
-        return Walked(order.id, hops, False, None)
+        return Walked(order.id, [WalkHop(1, self.first_hop)], False, None)
 
     def _echo(self, order: EchoOrder) -> object:
         answer = kind(op="answer", answer="echo", ttl=self.echo_ttl)
@@ -80,9 +75,6 @@ class World:
                 op="answer", failure="refused", icmp=icmp(3, 3, "10.0.0.2", self.udp_ttl)
             )
             return reply(order, SILENCE if self.udp_ttl is None else refusal)
-        if order.ttl is not None:
-            refused, silent = kind(failure="refused"), kind(failure="no-answer")
-            return reply(order, lambda port: refused if port in self.nearer else silent)
         return reply(order, lambda port: self._connect(port, order.min_ttl))
 
     def _connect(self, port: int, min_ttl: int | None) -> OutcomeKind:
@@ -197,36 +189,38 @@ async def test_recorded_resets_with_the_ttl_of_answers_are_not_asked_about() -> 
 
 
 @pytest.mark.parametrize(
-    ("world", "forged"),
+    ("answer_ttl", "ttl", "forged"),
     [
-        # Something at two of three hops resets a SYN that cannot reach the destination.
-        (World(nearer=frozenset({1000})), True),
-        # A host may start its resets with a higher TTL than its echo replies.
-        (World(), False),
-        # Nobody told the distance: then it is not known.
-        (World(path=(ROUTER,)), None),
-        # A neighbour has nobody before it.
-        (World(path=("10.0.0.2",)), False),
+        (60, 60, False),
+        (60, 63, True),
+        (60, 64, True),
+        # Made farther away than the answers, behind a forwarded port.
+        (60, 58, False),
+        # Stacks start with another TTL for resets, or forgers do: the lost hops are held together.
+        (60, 251, False),
+        (60, 254, True),
+        (60, 124, False),
+        (125, 61, False),
+        (125, 62, True),
+        (251, 60, False),
+        (251, 255, True),
     ],
 )
-async def test_recorded_resets_with_a_higher_ttl_are_tried_with_a_small_one(
-    world: World, forged: bool | None
+async def test_recorded_resets_that_lost_fewer_hops_are_forged(
+    answer_ttl: int, ttl: int, forged: bool
 ) -> None:
-    """A few ports stand for all whose resets arrived with one TTL."""
-    agent = world.agent()
-    many = reset(*range(1000, 2000), ttl=63)
+    """The recorder saw the TTL of every reset: nothing is asked."""
+    agent = World().agent()
 
-    found = await look(ForgedResets(), make_scene(agent), answered(60), many)
+    found = await look(ForgedResets(), make_scene(agent), answered(answer_ttl), reset(ttl=ttl))
 
-    assert words(found) == [(many.ports, (forged, None))]
-    asked = [order for order in agent.orders(ProbeOrder) if order.ttl is not None]
-    assert all(order.ttl == 2 and order.min_ttl is None for order in asked)
-    assert sum(port_sets.count(tuple(order.blocks[0].ports)) for order in asked) <= 3
+    assert words(found) == [(((443, 443),), (forged, None))]
+    assert agent.asked == []
 
 
 async def test_recorded_resets_are_split_by_their_ttl() -> None:
     """A forger's ports beside closed ones of the host."""
-    agent = World(nearer=frozenset({80})).agent()
+    agent = World().agent()
 
     found = await look(
         ForgedResets(), make_scene(agent), answered(60), reset(80, ttl=63), reset(81, ttl=60)

@@ -12,6 +12,7 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
+from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.silence import LEAST_LOOK_MS, SPREAD_MS, UNKNOWN_MS, Silence
 from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
@@ -47,9 +48,11 @@ class World:
         def tell(port: int) -> OutcomeKind:
             self.looks[port] = self.looks.get(port, 1) + order.looks
             wanted = self.answers.get(port, 0)
-            return OPEN if wanted and self.looks[port] >= wanted else NOTHING
+            return OPEN if wanted and self.looks[port] >= wanted else nothing
 
-        return reply(order, tell)
+        # A look of TCP is one packet, of anything else three.
+        nothing = NOTHING._replace(packets=order.looks * (1 if order.proto == "tcp" else 3))
+        return ProbeReply([row._replace(looks=order.looks) for row in reply(order, tell).rows])
 
     def heard(self, rtt_ms: float) -> None:
         """The destination answered something else after so long."""
@@ -74,7 +77,7 @@ async def test_silence_is_asked_as_often_as_the_chance_of_error_demands() -> Non
     assert [looks for _, _, looks in world.timings] == [LEAST_LOOKS - 1]
     assert found.outcome is not None
     assert found.silent
-    assert found.outcome.attempts == 2  # each reply of the fake counts as one look
+    assert (found.outcome.attempts, found.outcome.packets) == (LEAST_LOOKS, LEAST_LOOKS)
     assert dict(found.trail[-1].facts) == {"looks": LEAST_LOOKS, "loss": LEAST_LOSS}
     assert [entry.name for entry in found.trail] == ["probe", "silence"]
 
@@ -124,8 +127,40 @@ async def test_looks_and_packets_add_up() -> None:
 
     assert found.outcome is not None
     assert found.outcome.answer == "nonce"
-    assert found.outcome.attempts == 3
+    assert found.outcome.attempts == 4
     assert found.outcome.packets == 3
+
+
+@pytest.mark.parametrize(
+    ("protocol", "packets", "looks"), [("udp", 3, [1]), ("udp", 1, [2]), ("ipproto/4", 3, [1])]
+)
+async def test_a_look_at_datagrams_is_three_packets(
+    protocol: str, packets: int, looks: list[int]
+) -> None:
+    """The chance of error is that of packets."""
+    world = World()
+    outcome = replace(SILENT, operation="answer", packets=packets)
+    ports: Ports = () if "/" in protocol else ((53, 53),)
+    task = make_task(protocol, ports)
+
+    (found,) = await world.look(make_observation(outcome, task, listener="ours", mode="nonce"))
+
+    assert [count for _, _, count in world.timings] == looks
+    assert found.outcome is not None
+    assert (found.outcome.packets or 0) >= LEAST_LOOKS
+
+
+async def test_protocols_are_asked_by_themselves() -> None:
+    """Their looks count differently."""
+    world = World()
+    datagram = make_observation(
+        replace(SILENT, packets=3), make_task("udp", ((53, 53),)), listener="ours", mode="nonce"
+    )
+
+    await world.look(silent(), datagram)
+
+    orders = {order.proto: order.looks for order in world.source.orders(ProbeOrder)}
+    assert orders == {"tcp": 4, "udp": 1}
 
 
 async def test_many_packets_were_many_looks() -> None:

@@ -47,7 +47,7 @@ def run(
 ) -> SeenRun:
     """What was seen of some ports; the numbers are those of packets."""
     seen = [packets(some, ttl) if some else None for some in (requests, answers, resets)]
-    return SeenRun(list(ports), *seen, [4711])
+    return SeenRun(list(ports), seen[0], seen[1], seen[2], [4711])
 
 
 def told(*runs: SeenRun, **facts: Any) -> StoryTold:
@@ -131,14 +131,14 @@ def sights(story: Story) -> str:
         (told(run(5), lost=1), told(run(5)), "yynn?n"),
         (told(full=True), told(), "?nnn?n"),
         (told(heard=False), told(), "?nnn?n"),
-        (told(run(5)), told(lost=3), "y?n?nn"),
-        (told(run(5)), told(full=True), "y?n?nn"),
-        (told(run(5)), told(heard=False), "y?n?nn"),
+        (told(run(5)), told(lost=3), "y???nn"),
+        (told(run(5)), told(full=True), "y???nn"),
+        (told(run(5)), told(heard=False), "y???nn"),
         # What was seen counts, whatever got lost.
         (told(run(5, answers=1), lost=9), told(run(5, answers=1), lost=9), "yyyyyn"),
         # Without the right to packet sockets nothing is known.
         (told(running=False), told(run(5)), "?ynn?n"),
-        (told(run(5)), told(running=False), "y?n?nn"),
+        (told(run(5)), told(running=False), "y???nn"),
         # The destination saw what the source's recorder did not: that one missed it.
         (told(), told(run(5)), "?ynnnn"),
         (told(run(0, answers=1)), told(run(0)), "????yn"),
@@ -156,7 +156,7 @@ async def test_each_place_is_yes_no_or_unknown(
 @pytest.mark.parametrize(
     ("records", "agent", "places"),
     [
-        ((True, False), True, "y?n?nn"),
+        ((True, False), True, "y???nn"),
         ((False, True), True, "?ynn?n"),
         ((True, True), False, "y???nn"),
     ],
@@ -169,6 +169,16 @@ async def test_without_a_recorder_its_places_are_unknown(
     seen = silent() if agent else silent(listener="unknown", witness=None)
 
     assert sights(await world.story(seen)) == places
+
+
+@pytest.mark.parametrize(("protocol", "socket"), [("tcp", "unknown"), ("udp", "no")])
+async def test_a_listener_knows_no_connection_whose_syn_ack_got_lost(
+    protocol: str, socket: str
+) -> None:
+    """Only the recorder sees a SYN-ACK leave; a datagram comes to its socket or does not."""
+    world = World(told(run(5)), records=(True, False))
+
+    assert (await world.story(silent(protocol))).socket.seen == socket
 
 
 async def test_without_any_recorder_there_is_no_story() -> None:
@@ -185,7 +195,7 @@ async def test_a_recorder_needs_the_right_to_packet_sockets() -> None:
     world = World(told(run(5)), told(run(5)))
     world.target._hello = HELLO._replace(net_raw=False)
 
-    assert sights(await world.story()) == "y?n?nn"
+    assert sights(await world.story()) == "y???nn"
     assert world.target.orders(StoryOrder) == []
 
 
@@ -433,7 +443,7 @@ async def test_a_lost_agent_tells_nothing(lost: str) -> None:
     (world.source if lost == "source" else world.target).scripts[StoryOrder] = lose
     story = await world.story()
 
-    assert sights(story) == ("?ynn?n" if lost == "source" else "y?n?nn")
+    assert sights(story) == ("?ynn?n" if lost == "source" else "y???nn")
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,20 @@ async def test_walks_are_counted() -> None:
     assert [one.trail for one in found].count(()) == 1
 
 
+async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routers answer a prober about once a second."""
+    source = agent(ROUTER)
+    asked_before: list[int] = []
+
+    async def quiet() -> None:
+        asked_before.append(len(source.orders(WalkOrder)))
+
+    monkeypatch.setattr(source, "quiet", quiet)
+    await look(Traceroute(), make_scene(source), silent())
+
+    assert asked_before == [0]
+
+
 async def test_a_neighbour_has_no_router_before_it() -> None:
     """Nothing is walked, and the walk is left for another flow."""
     source = agent(gateway=None)

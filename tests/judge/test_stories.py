@@ -1,0 +1,130 @@
+"""What the story of a silent flow leaves of the places, and that it never names a wrong one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from netprobe.model.evidence import Listener, Outcome, Witness
+from netprobe.model.result import Place, Result
+from netprobe.model.story import Sight, Story, StoryPlace
+
+from .test_verdict import evidence, one
+
+SIGHTS: dict[str, Sight] = {"y": "yes", "n": "no", "?": "unknown"}
+# Where a packet is stopped, and what a recorder at each place sees then.
+ENDS: tuple[tuple[str, Place], ...] = (
+    ("nnnnnn", "source"),
+    ("ynnnnn", "path"),
+    ("yynnnn", "destination"),
+    ("yyynnn", "destination"),
+    ("yyyynn", "return-path"),
+    ("yyyyyn", "source"),
+)
+OUTCOMES = {
+    "tcp": Outcome("connect", "no-answer", attempts=5, packets=5),
+    "udp": Outcome("answer", "no-answer", attempts=5, packets=5),
+    "icmp": Outcome("answer", "no-answer", attempts=5, packets=5),
+}
+
+
+def tell(letters: str) -> Story:
+    """The story with these sights, one letter a place."""
+    places = [StoryPlace(SIGHTS[one]) for one in letters]
+    return Story(places[0], places[1], places[2], places[3], places[4], places[5])
+
+
+def judged(protocol: str, letters: str, *, left: bool | None = None) -> Result:
+    """The result of a silent flow with this story; ``left``: what the source's kernel says."""
+    story = tell(letters)
+    outcome = replace(OUTCOMES[protocol], left_host=left)
+    ours = protocol != "icmp"
+    witness = Witness(socket=letters[2] == "y") if ours else None
+    listener = Listener("ours" if ours else "unknown")
+    return one(evidence(outcome, protocol, listener=listener, witness=witness, story=story))
+
+
+@pytest.mark.parametrize("protocol", OUTCOMES)
+@pytest.mark.parametrize(("letters", "place"), ENDS)
+def test_the_first_no_after_a_yes_is_the_place(protocol: str, letters: str, place: Place) -> None:
+    """Two recorders split a path into six places; echo has no socket of ours."""
+    if protocol == "icmp":
+        letters = f"{letters[:2]}?{letters[3:]}"
+    result = judged(protocol, letters)
+
+    assert (result.verdict, result.where) == ("blocked", (place,))
+
+
+def list_views(letters: str) -> Iterator[str]:
+    """Every story that recorders with less to see tell of the same packets."""
+    for hidden in itertools.product((False, True), repeat=5):
+        yield "".join(
+            "?" if hide else seen for hide, seen in zip((*hidden, False), letters, strict=True)
+        )
+
+
+def is_possible(protocol: str, letters: str, view: str) -> bool:
+    """Whether recorders can miss so much and the flow still be silent."""
+    if protocol == "tcp":
+        return True
+    # Where the own firewall drops a datagram or an echo request, the send fails: the source then
+    # tells no silence, and our listener tells the errno of its answer.
+    if (letters[0], view[0]) == ("n", "?") or (protocol, letters[3], view[3]) == ("udp", "n", "?"):
+        return False
+    # Our listener always has a word on datagrams.
+    return protocol == "icmp" or view[2] != "?"
+
+
+@pytest.mark.parametrize("protocol", OUTCOMES)
+@pytest.mark.parametrize(("letters", "place"), ENDS)
+def test_who_saw_less_never_names_a_wrong_place(protocol: str, letters: str, place: Place) -> None:
+    """Without packet sockets answers may be vaguer, never wrong."""
+    for view in list_views(letters):
+        if not is_possible(protocol, letters, view):
+            continue
+        result = judged(protocol, view)
+        assert place in result.where, view
+        assert result.verdict == "blocked", view
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "icmp"])
+@pytest.mark.parametrize(("letters", "place"), ENDS)
+def test_more_to_see_never_leaves_more_places(protocol: str, letters: str, place: Place) -> None:
+    """A recorder only helps."""
+    if protocol == "icmp":
+        letters = f"{letters[:2]}?{letters[3:]}"
+    least = set(judged(protocol, letters).where)
+    most = set(judged(protocol, "?????n").where)
+
+    for view in list_views(letters):
+        if not is_possible(protocol, letters, view):
+            continue
+        assert least <= set(judged(protocol, view).where) <= most | {"source"}, view
+
+
+@pytest.mark.parametrize(
+    ("letters", "left", "where"),
+    [
+        # The recorder's word counts more than the kernel's counters.
+        ("y?????", False, ("destination", "path", "return-path", "source")),
+        ("n?????", True, ("source",)),
+        # Where there is none, the kernel's.
+        ("??????", False, ("source",)),
+    ],
+)
+def test_whether_a_packet_left_is_the_recorders_word(
+    letters: str, left: bool, where: tuple[Place, ...]
+) -> None:
+    """Else the kernel's, which says of TCP how many SYNs were sent."""
+    assert judged("tcp", letters, left=left).where == where
+
+
+def test_an_answer_by_our_listener_passes_whatever_recorders_say() -> None:
+    """A nonce is proof."""
+    nonce = Outcome("answer", None, answer="nonce")
+    for letters in ("nnnnny", "ynnnny", "??????"):
+        result = one(evidence(nonce, listener=Listener("ours"), story=tell(letters)))
+        assert (result.verdict, result.where) == ("pass", ())
