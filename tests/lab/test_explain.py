@@ -181,7 +181,7 @@ def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None
 
 
 def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
-    """Silence, both routers answer the walk, and a capture at the destination saw nothing."""
+    """Silence, both routers answer the walk, and the recorder at the destination saw nothing."""
     forward(chain.router_2, f"tcp dport {PORT} drop")
     seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
 
@@ -192,8 +192,8 @@ def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
     assert all(look["failure"] == "no-answer" and look["left_host"] for look in looks)
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_2]
     assert seen.facts("hops")["icmp echo"]["reached"] is True
-    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["capture"]) == (False, False)
-    assert {"captures", "traceroute"} <= set(seen.facts("checks"))
+    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["interface"]) == (False, "no")
+    assert {"story", "traceroute"} <= set(seen.facts("checks"))
     assert seen.flow["remarks"] == [
         f"tcp/{PORT} is lost between {ROUTER_2} (itself included) and {DESTINATION}, the next hop "
         "that icmp echo shows"
@@ -228,25 +228,25 @@ def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:
 
 
 def test_a_dropped_answer_is_seen_to_leave_and_not_to_come(chain: Chain) -> None:
-    """The request arrived at the listener; captures at both ends place the loss on the way back."""
+    """The request arrived at the listener; recorders at both ends place the loss on the way back."""
     forward(chain.router_1, f"tcp sport {PORT} drop")
     seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
 
     assert seen.result["where"] == ["return-path"]
     assert seen.facts("arrival")["socket"] is True
     back = seen.facts("way-back")
-    assert (back["answer_left"], back["answer_arrived"]) == (True, False)
+    assert (back["answer_left"], back["answer_arrived"]) == ("yes", "no")
     assert seen.step("way-back")["status"] == "bad"
     assert seen.step("arrival")["status"] == "ok"
 
 
 def test_the_destinations_own_drop_is_seen_on_the_wire_only(chain: Chain) -> None:
-    """The capture there saw the requests, the listener behind the firewall did not."""
+    """The recorder there saw the requests, the listener behind the firewall did not."""
     wall(chain.destination, "input", 'iifname "lo" accept', f"tcp dport {PORT} drop")
     seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
 
     assert seen.result["where"] == ["destination"]
-    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["capture"]) == (False, True)
+    assert (seen.facts("arrival")["socket"], seen.facts("arrival")["interface"]) == (False, "yes")
     assert seen.step("arrival")["status"] == "bad"
 
 
