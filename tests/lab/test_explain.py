@@ -181,7 +181,7 @@ def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None
 
 
 def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
-    """Silence, both routers answer the walk, and the recorder at the destination saw nothing."""
+    """Silence, both routers answer the walk, and the destination's recorder saw nothing."""
     forward(chain.router_2, f"tcp dport {PORT} drop")
     seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
 
@@ -228,7 +228,7 @@ def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:
 
 
 def test_a_dropped_answer_is_seen_to_leave_and_not_to_come(chain: Chain) -> None:
-    """The request arrived at the listener; recorders at both ends place the loss on the way back."""
+    """The request arrived at the listener; both recorders place the loss on the way back."""
     forward(chain.router_1, f"tcp sport {PORT} drop")
     seen = Explained(chain, chain.inventory(DESTINATION, agent=True))
 
