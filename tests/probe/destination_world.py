@@ -135,7 +135,7 @@ class World:
             RouteOrder: routed(),
             WalkOrder: lambda order: Walked(order.id, [], False, None),
             TxCountOrder: lambda order: TxCounted(order.id, 64, 64, "eth0"),
-            EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None),
+            EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
             CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
         }
 

@@ -18,7 +18,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.translated_sources import Origins, holds, own_addresses
+from netprobe.probe.flows.translated_sources import Origins, holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Capture:
         if captured is None:
             return NOTHING
         unsure = captured.truncated or self._may_overlook(seen)
-        own = own_addresses(seen.task.source)
+        own = self._origins.own(seen.task.source)
         stranger = None
         for asker, sport, port, _, order, devices in captured.items:
             if seen.ports and not holds(seen.ports, port):
@@ -187,9 +187,14 @@ class Captures(Check):
 
 
 def is_lost(seen: Observation) -> bool:
-    """Tell whether the source got no word, and the packet is not known to have stayed at home."""
+    """Tell whether the source got no word, and nobody knows yet where the packet stayed."""
     outcome = seen.outcome
-    if outcome is None or outcome.left_host is False or _is_proven(seen):
+    if (
+        outcome is None
+        or seen.conclusion is not None
+        or outcome.left_host is False
+        or _is_proven(seen)
+    ):
         return False
     return seen.silent or (outcome.failure is None and outcome.answer is None)
 

@@ -13,6 +13,7 @@ from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
+from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
@@ -22,7 +23,6 @@ from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import ONE_WAY_MS, UDP_SOURCES_AT_ONCE, ProbeSettings, Timing
 from netprobe.protocols import Protocol, protocol_for
@@ -109,7 +109,9 @@ class Prober:
 
         def hear(rows: list[PortOutcome]) -> None:
             # An answer that proves itself has no ICMP error whose sender would need a route.
-            reader = self._make_reader(agent, part.protocol, part.task, own_addresses(agent.host))
+            reader = self._make_reader(
+                agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
+            )
             answers = ProbeReply([row for row in rows if row.kind.answer in PROVEN])
             fresh = [one for one in read_reply(part, number, reader, answers) if one.proven]
             proven.extend(fresh)
@@ -128,6 +130,10 @@ class Prober:
             if one.outcome is not None:
                 self._answered.note_answer(part.task.source.name, part.task.address, one.outcome)
         return found
+
+    def has_answer(self, source: Host, address: str) -> bool:
+        """Tell whether the address ever answered the source in this run."""
+        return self._answered.has(source.name, address)
 
     def _choose_timing(self, part: Part, looks: int | None) -> Timing:
         timing = self._settings.timing
@@ -178,7 +184,7 @@ class Prober:
 
     async def _find_own(self, agent: AgentMethods, task: Task, reply: ProbeReply) -> set[str]:
         """Find the source's own addresses, as far as the reply's ICMP errors need them."""
-        own = own_addresses(agent.host)
+        own = self._fleet.own_addresses(agent.host)
         if not own | {task.address} >= set(reply.offenders()):
             route = await agent.route(task.address, source_address(task))
             own |= {route.source} if route.source else set()

@@ -229,7 +229,7 @@ CAPTURE = CaptureOrder(8, "tcp", [], None, [], answers=False, outgoing=False)
         (
             lambda agent: agent.egress("10.0.0.2", None, 5),
             EgressOrder(0, "10.0.0.2", None, 5),
-            Egress(1, None, None, None, None),
+            Egress(1, None, None, None, None, None, None),
         ),
         (
             lambda agent: agent.count_sent("10.0.0.2", None, 5, 64),

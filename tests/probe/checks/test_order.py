@@ -127,7 +127,9 @@ def scene(with_agent: bool) -> Scene:
             RouteOrder: routed(gateway=ROUTER),
             WalkOrder: lambda order: Walked(order.id, hops, True, None),
             TxCountOrder: lambda order: TxCounted(order.id, 64, 64, "eth0"),
-            EgressOrder: lambda order: Egress(order.id, "eth0", ROUTER, None, "no-buffers"),
+            EgressOrder: lambda order: Egress(
+                order.id, "eth0", ROUTER, None, None, True, "no-buffers"
+            ),
             CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
         },
     )
