@@ -103,10 +103,10 @@ class Destination:
         Where they are gone nothing is final: their flows are probed again.
         """
         fresh = list(self._prober.proven)
-        looked = fresh
+        looked = [one for one in fresh if one.order not in self._prober.asked_again]
         if self._round is not None:
             with contextlib.suppress(AgentError):
-                looked = await with_witnesses(fresh, self._round)
+                looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
         ready = self._find_known_machines(heard)
         for seen in _cut_known(ready, self._emitted):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from ipaddress import ip_address
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.probe.agents.agent import AgentMethods
@@ -74,7 +75,8 @@ async def _find_machine(
         return CheckConclusion("other-machine", foreign[0] or "another host")
     if hello is None or not hello.addresses:
         return None  # its kernel did not say
-    if task.address not in hello.addresses:
+    # Every address of 127.0.0.0/8 is this host's own; its device lists one of them.
+    if task.address not in hello.addresses and not ip_address(task.address).is_loopback:
         for other in others:
             if _has_address(other, task.address, here):
                 return CheckConclusion("other-machine", other.host.name)

@@ -87,6 +87,8 @@ class Prober:
         self._answered = answered
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
         self.proven: list[Observation] = []
+        # Orders of checks: what their answers mean is the check's to say.
+        self.asked_again: set[int] = set()
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
@@ -101,6 +103,8 @@ class Prober:
         """Run one order; ``looks`` says how often silence is asked, None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
+        if looks is not None:
+            self.asked_again.add(number)
         # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = self._choose_timing(part, looks)

@@ -264,8 +264,8 @@ def make_certificates(folder: Path) -> None:
     pki.issue(folder, "wildcard.pem", company, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "mitm.pem", company, (NAME, EDGE4, EDGE6), CN=NAME)
     # An application that signed its own certificate, for its own name or for that of the tunnel.
-    app = {"O": "Shop", "CN": "shop.internal"}
-    pki.issue(folder, "app.pem", pki.authority(**app), ("shop.internal",), **app)
+    shop = pki.authority(CN="shop.internal")
+    pki.issue(folder, "app.pem", shop, ("shop.internal",), CN="shop.internal")
     pki.issue(folder, "appname.pem", pki.authority(CN=NAME), (NAME, EDGE4, EDGE6), CN=NAME)
     pki.issue(folder, "kas.pem", root, ("kubernetes", "kubernetes.default.svc"), CN="kubernetes")
     pki.issue(
