@@ -66,7 +66,7 @@ class Health(http.server.BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def base() -> Iterator[int]:
     """The first of 16 ports; the last is held by a service (tcp) and by a mute socket (udp)."""
     first = free_ports("0.0.0.0", socket.SOCK_STREAM, 16)
