@@ -14,6 +14,9 @@ import pytest
 from tests.cli.command import netprobe
 from tests.ports import free_ports
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 GOOD = free_ports("127.0.0.1", socket.SOCK_STREAM, 3)
 MENDED, BROKEN = GOOD + 1, GOOD + 2
 
@@ -102,7 +105,6 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ["a.json", "r"])
 def test_retry_asks_what_failed(
     before: Path, good: CountingServer, mended: list[CountingServer], file: str
@@ -127,7 +129,6 @@ def test_retry_asks_what_failed(
     assert mended[0].accepted
 
 
-@pytest.mark.slow
 def test_retry_until_all_is_done(
     before: Path, good: CountingServer, mended: list[CountingServer]
 ) -> None:
@@ -146,7 +147,6 @@ def test_retry_until_all_is_done(
     assert again.stdout.splitlines()[0] == line
 
 
-@pytest.mark.slow
 def test_retry_of_what_is_not_planned(before: Path) -> None:
     """A failure that the plan has no more is said to be so: it is not done."""
     done = netprobe("run", *LIVE, "--only", "good", "--retry", "r", cwd=before)
@@ -155,7 +155,6 @@ def test_retry_of_what_is_not_planned(before: Path) -> None:
     assert done.stdout.splitlines()[0].endswith("2 failed before: 2 not in this plan")
 
 
-@pytest.mark.slow
 def test_resume_says_what_it_keeps(before: Path, mended: list[CountingServer]) -> None:
     """Who resumes after a fix reads first that blocked results were kept, and how to ask again."""
     mended.append(CountingServer(MENDED))
