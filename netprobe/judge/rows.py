@@ -98,6 +98,16 @@ _OTHER_RUN = (
     "has ended"
 )
 
+# Nothing was sent, for a reason that says nothing of the network.
+_UNABLE: Final = (
+    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
+     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
+    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
+     "{source} does not have the source address that the inventory gives"),
+    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
+     "{source}'s kernel answered {failure}, which says nothing of the network"),
+)  # fmt: skip
+
 ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
     ("nonce | * | * | *", "pass open nonce-answer nonce", "",
@@ -277,12 +287,7 @@ ALLOWED: Final = _read_table(
      "no packet left {source}: its kernel has no room for it (ENOBUFS): {said}"),
     ("name-not-resolved | * | * | *", "blocked unknown name-not-resolved none", "source",
      "{source} cannot resolve {address}: {said}"),
-    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-     "{source} does not have the source address that the inventory gives"),
-    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-     "{source}'s kernel answered {failure}, which says nothing of the network"),
+    *_UNABLE,
     # --- silence -----------------------------------------------------------------------------
     *(("next-hop-silent | " + key, "blocked filtered next-hop-silent none", "path source",
        "{look}; the next hop of {source} to {address} is {next_hop}, and nothing at or behind it "
@@ -410,10 +415,5 @@ DENIED: Final = _read_table(
     ("silence silence-maybe-stuck sent stuck | * | * | *",
      "inconclusive open|filtered no-response none", "destination host path return-path source",
      "{look}; {address} answered nothing else either, so silence says nothing"),
-    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-     "{source} does not have the source address that the inventory gives"),
-    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-     "{source}'s kernel answered {failure}, which says nothing of the network"),
+    *_UNABLE,
 )  # fmt: skip
