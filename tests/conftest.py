@@ -22,8 +22,6 @@ settings.register_profile("explore", deadline=None, derandomize=False, max_examp
 settings.load_profile("same")
 
 ROOT = Path(__file__).parents[1]
-# Tests in here listen on fixed ports of 127.0.0.1.
-LOOPBACK = "tests/cli/"
 # `make lab` sets it.
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -45,7 +43,7 @@ def heeds_interrupts() -> Iterator[None]:
 
 
 class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
-    """Hand out single tests, but the tests of one lab and of fixed ports to one worker."""
+    """Hand out single tests, but the tests of one lab to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _unit_of(nodeid)
@@ -59,10 +57,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabSch
 
 @functools.cache
 def _unit_of(nodeid: str) -> str:
-    """The name of what one worker runs: a test, a module with a lab, or the folder ``cli``."""
+    """The name of what one worker runs: a test, or a module with a lab."""
     module = nodeid.partition("::")[0]
-    if module.startswith(LOOPBACK):
-        return LOOPBACK
     return module if 'scope="module"' in (ROOT / module).read_text(encoding="utf-8") else nodeid
 
 

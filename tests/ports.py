@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import socket
-import time
 
 # Below the ports that Linux gives to clients (32768 and up), so that no client is in the way.
 FIRST, SIZE, BLOCKS = 20_000, 1_000, 12
@@ -30,15 +29,6 @@ def free_ports(address: str, kind: int, count: int) -> int:
             for sock in socks:
                 sock.close()
     raise AssertionError("no free ports")
-
-
-def wait_for_lock(name: str, most_s: float = 600.0) -> socket.socket:
-    """Wait until no other process has the lock, and take it until the socket is closed."""
-    end = time.monotonic() + most_s
-    while (lock := _try_lock(name)) is None:
-        assert time.monotonic() < end, f"another test process keeps {name} for {most_s:.0f} s"
-        time.sleep(0.05)
-    return lock
 
 
 @functools.cache

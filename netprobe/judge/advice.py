@@ -8,6 +8,7 @@ from netprobe.judge import mtu
 from netprobe.judge.naming import FULL, SHORT, addressed, sides, unique
 from netprobe.model.result import Place, Result
 
+_NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
 # Kind and title of a finding by its reason, where the reason says it all.
 _TITLES = {
     # The network lets it through, and the two ends will not understand each other.
@@ -16,10 +17,22 @@ _TITLES = {
     "name-not-resolved": ("name", "{sources} cannot resolve {address}"),
     "port-taken": ("taken", "port taken: {holder} holds {what} of {ends}"),
     "other-run": ("other-run", "another netprobe run is active on {ends}: it holds {what}"),
+    "host-down": ("host", "{hosts} is down or not reachable at all"),
+    "address-here": ("machine", "{sources} has the address of {hosts} itself"),
+    "other-machine": ("machine", "another machine answers for {hosts}"),
+    "foreign-answer": ("machine", "another machine answers for {hosts}"),
+    "unproved-machine": ("machine", "another machine seems to answer for {hosts}"),
+    "next-hop-down": ("next-hop", _NEXT_HOP),
+    "next-hop-silent": ("next-hop", _NEXT_HOP),
     "nothing-listens": ("missing", "nothing listens on {what} of {ends}"),
 }
 # Findings though neither blocked nor exposed.
 TELLING_REASONS = frozenset(("tls-not-expected", "plaintext-not-tls", "other-run"))
+
+# Who has the address, or that nobody has: one cause for all ports and sources.
+OF_ADDRESS = frozenset(
+    ("host-down", "address-here", "other-machine", "foreign-answer", "unproved-machine")
+)
 
 
 def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
@@ -29,13 +42,12 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     what = SHORT.ports(members)
     if first.verdict == "exposed":
         return "exposed", f"{what} of {SHORT.names(destinations)} must not answer, and does"
-    if first.where == ("host",):
-        return "host", f"{addressed(members)} is down or not reachable at all"
     if first.reason in _TITLES:
         kind, title = _TITLES[first.reason]
         return kind, title.format(
             what=what, ends=SHORT.names(destinations), sources=SHORT.names(sources),
-            address=first.address, holder=first.holder,
+            address=first.address, holder=first.holder, hosts=addressed(members),
+            next_hop=first.next_hop, sent=SHORT.sent(members),
         )  # fmt: skip
     if first.where == ("source",):
         return "source", f"{SHORT.names(sources)} itself stops {SHORT.sent(members)}"
@@ -91,6 +103,7 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> Mapping[st
         "alive": "runs" if itself else f"runs and has the address {first.address}",
         "router": first.rejected_by or "the firewall on the way",
         "holder": first.holder or "the process that holds the port",
+        "next_hop": first.next_hop or "its next hop",
     }
 
 
@@ -104,6 +117,14 @@ def _choose_templates(first: Result) -> list[str]:
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
+_OTHER_MACHINE = (
+    "Find out who has {address} beside {destination} and give one of them another address, or "
+    "correct the inventory."
+)
+_UNPROVED_MACHINE = (
+    "Find out what answers for {address}: correct the inventory's address of {destination} or the "
+    "way onto it, or take the address off another machine."
+)
 _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     ("name-not-resolved", ("source",)): "Create the DNS record of {address}, or correct the "
     "resolver of {source}.",
@@ -118,6 +139,17 @@ _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     ("net-unreach", ("path",)): "Give {router} a route to {ends}.",
     ("routing-loop", ("path",)): "Mend the routes to {ends} on {router} and its neighbours: they "
     "send these packets round in a loop.",
+    ("host-down", ("host", "path")): "Check that {destination} {alive}, and the routers before it.",
+    ("next-hop-down", ("path", "source")): "Check that {next_hop} runs, and on {source} the route "
+    "to {ends} and its cable.",
+    ("next-hop-silent", ("path", "source")): "On {source}, see the route to {ends}: {next_hop} "
+    "forwards nothing that anybody answers.",
+    ("address-here", ("source",)): "Take {address} off {source}, or give one of the two another "
+    "address.",
+    ("other-machine", ("path",)): _OTHER_MACHINE,
+    ("foreign-answer", ("path", "service")): _OTHER_MACHINE,
+    ("unproved-machine", ("destination", "path", "service")): _UNPROVED_MACHINE,
+    ("no-carrier", ("source",)): "Check the cable of {source} and the port at its other end.",
     ("no-buffers", ("source",)): "On {source}, raise net.ipv4.neigh.default.gc_thresh3 (ipv6 "
     "likewise), or see which queue drops (tc -s qdisc).",
     ("reverse-path-filter", ("destination",)): "On {destination}, route the answers to {source} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from netprobe.judge.advice import TELLING_REASONS, advice, kind_and_title
+from netprobe.judge.advice import OF_ADDRESS, TELLING_REASONS, advice, kind_and_title
 from netprobe.model.result import Finding, Result
 
 # One port, and one pair of hosts: a firewall does not know requirements.
@@ -58,8 +58,10 @@ def _order_of_finding(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
 def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share."""
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
-    if result.where == ("host",):
+    if result.reason in OF_ADDRESS:
         return (*common, result.address)
+    if result.next_hop is not None:
+        return (*common, result.source, result.next_hop)
     if result.reason == "name-not-resolved":
         return (*common, result.source, result.address)
     if result.where == ("source",):
@@ -71,7 +73,9 @@ def _cause_key(result: Result) -> tuple[object, ...]:
 
 def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
-    if members[0].where in (("host",), ("source",)) or members[0].holder is not None:
+    first = members[0]
+    one = first.reason in OF_ADDRESS or first.next_hop is not None or first.holder is not None
+    if one or first.where == ("source",):
         return [list(members)]
     pairs: dict[PortKey, set[SourcePair]] = {}
     for member in members:

@@ -19,6 +19,8 @@ Symptom = Literal[
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
+    "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
+    "address-here", "other-machine", "unproved-machine",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
@@ -96,6 +98,16 @@ _OTHER_RUN = (
     "has ended"
 )
 
+# Nothing was sent, for a reason that says nothing of the network.
+_UNABLE: Final = (
+    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
+     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
+    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
+     "{source} does not have the source address that the inventory gives"),
+    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
+     "{source}'s kernel answered {failure}, which says nothing of the network"),
+)  # fmt: skip
+
 ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
     ("nonce | * | * | *", "pass open nonce-answer nonce", "",
@@ -114,11 +126,22 @@ ALLOWED: Final = _read_table(
     (f"{_TOLD} {_ANSWERED} | * | other-run | *", "not-tested open other-run none", "service",
      _OTHER_RUN),
     # --- other answers -----------------------------------------------------------------------
-    ("foreign | * | * | *", "inconclusive open foreign-answer none", "path service",
+    ("foreign | * | * | *", "blocked open foreign-answer none", "path service",
      "{answered_by} answered instead of {destination}: an address translation or a shared address "
      "sends this flow elsewhere"),
     ("reflected | * | * | *", "inconclusive open reflected none", "path service",
      "our own bytes came back: something reflects what it gets, and it is not our listener"),
+    ("address-here | * | * | *", "blocked unreachable address-here none", "source",
+     "{source} has {address} itself, which is {destination}'s: nothing that it sends there leaves "
+     "it"),
+    ("other-machine | * | * | *", "blocked unreachable other-machine none", "path",
+     "{said} answers {source} for {address}, instead of {destination}"),
+    ("unproved-machine | * | ours | *", "blocked unreachable unproved-machine none",
+     "destination path service", "{said}, and what answers there is not our listener on "
+     "{destination}: another machine, or {destination}'s own firewall behind a translation"),
+    ("unproved-machine | * | * | *", "inconclusive unknown unproved-machine none",
+     "path service", "{said}, and nothing shows that what answers there is {destination}: it may "
+     "be another machine"),
     (f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
      "{destination}'s agent received the probe on its own socket"),
     (f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
@@ -234,10 +257,24 @@ ALLOWED: Final = _read_table(
      "{icmp} from {offender}: the packets to {address} used up their TTL there, so routers send "
      "them round in a loop"),
     ("host-down | * | * | *", "blocked unreachable host-down none", "host",
-     "nobody on its network answers for {address} ({icmp} from {offender} after {elapsed}): the "
-     "host is down, or the address is not on it"),
+     "nobody on its network answers for {address}: {asker} is there and gets no answer to its ARP "
+     "or neighbour requests; the host is down, or the address is not on it"),
     ("host-known-down | * | * | *", "blocked unreachable host-down none", "host",
-     "{look}; other probes of {source} were told that nobody on its network answers for {address}"),
+     "{look}; nobody on its network answers for {address}: {asker} is there and gets no answer to "
+     "its ARP or neighbour requests"),
+    ("router-gives-up | * | * | *", "blocked unreachable host-down none", "host path",
+     "{offender}, a router on the way, gave {address} up after {elapsed} ({icmp}): its next hop "
+     "there does not answer; that is the host, which is down, or another router"),
+    ("router-gave-up | * | * | *", "blocked unreachable host-down none", "host path",
+     "{look}; {router}, a router on the way, gave {address} up for other probes of {source}: its "
+     "next hop there does not answer; that is the host, which is down, or another router"),
+    ("next-hop-down | * | * | *", "blocked unreachable next-hop-down none", "path source",
+     "nothing got out of {source}: its next hop to {address} is {next_hop}, which does not answer "
+     "its ARP or neighbour requests; that router is down, or the route or the cable of {source} is "
+     "wrong"),
+    ("no-carrier | * | * | *", "blocked unreachable no-carrier none", "source",
+     "nothing got out of {source}: its {said}, by which it reaches {address}, has no link: the "
+     "cable, or the other end of it"),
     ("no-neighbour | * | * | *", "blocked unreachable host-unreach none", "destination path",
      "{destination} has {address} and is up, but {source} on the same network gets no answer to "
      "its ARP or neighbour requests: the network between them does not carry them (isolated ports, "
@@ -250,13 +287,16 @@ ALLOWED: Final = _read_table(
      "no packet left {source}: its kernel has no room for it (ENOBUFS): {said}"),
     ("name-not-resolved | * | * | *", "blocked unknown name-not-resolved none", "source",
      "{source} cannot resolve {address}: {said}"),
-    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-     "{source} does not have the source address that the inventory gives"),
-    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-     "{source}'s kernel answered {failure}, which says nothing of the network"),
+    *_UNABLE,
     # --- silence -----------------------------------------------------------------------------
+    *(("next-hop-silent | " + key, "blocked filtered next-hop-silent none", "path source",
+       "{look}; the next hop of {source} to {address} is {next_hop}, and nothing at or behind it "
+       "ever answered{neighbours}") for key in (
+           "tcp icmp | * | *", "* | ours | *", "* | * | not-captured")),
+    ("next-hop-silent | * | * | *", "inconclusive open|filtered next-hop-silent none",
+     "destination host path return-path service source",
+     "{look}; the next hop of {source} to {address} is {next_hop}, and nothing at or behind it "
+     "ever answered{neighbours}"),
     ("silence silence-maybe-stuck | * | * | answer-arrived", "blocked filtered no-response none",
      "source",
      "{look}; yet the answer came to {source}'s interface: its own firewall or kernel (rp_filter, "
@@ -364,19 +404,18 @@ DENIED: Final = _read_table(
      "{icmp} from {offender}: refused, as it must be"),
     ("rejected-by-somebody | * | * | *", "pass filtered {failure} refusal", "",
      "{failure}: refused, as it must be"),
-    ("router-no-route routing-loop host-down host-known-down no-neighbour no-route no-room "
+    ("router-no-route routing-loop router-gives-up router-gave-up host-down host-known-down "
+     "no-neighbour next-hop-down next-hop-silent no-carrier no-route no-room "
      "name-not-resolved proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
      "inconclusive unreachable {failure} none", "host path source",
      "{address} cannot be reached at all, which says nothing of the port"),
+    ("other-machine unproved-machine address-here | * | * | *",
+     "inconclusive unreachable other-machine none", "path source",
+     "another machine may answer for {address}, which says nothing of {destination}'s port"),
     ("silence silence-maybe-stuck sent stuck | * | * | answered",
      "pass filtered no-response none", "", "{look}; the same address answered on other ports"),
     ("silence silence-maybe-stuck sent stuck | * | * | *",
      "inconclusive open|filtered no-response none", "destination host path return-path source",
      "{look}; {address} answered nothing else either, so silence says nothing"),
-    ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
-    ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
-     "{source} does not have the source address that the inventory gives"),
-    ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
-     "{source}'s kernel answered {failure}, which says nothing of the network"),
+    *_UNABLE,
 )  # fmt: skip

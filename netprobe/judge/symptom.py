@@ -50,8 +50,7 @@ _ROUTER_SAYS: Final[dict[str, Symptom]] = {
     "time-exceeded": "routing-loop",
 }
 _REFUSED_BY: Final[dict[str, Symptom]] = {
-    # The source's kernel reports a rule at once, and a neighbour that does not answer after 3 s.
-    "source": "no-neighbour",
+    "source": "rejected-by-source",
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
@@ -74,17 +73,41 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     """Give one word for the outcome. Total: every outcome has one.
 
     What checks concluded says more than what was measured, and what a service told more than that
-    the connection opened. On a host that is known to be up, a late "host unreachable" is a refusal
-    that the router's rate limit delayed.
+    the connection opened.
     """
-    icmp, concluded = outcome.icmp, evidence.concluded
+    concluded = evidence.concluded
     word = _read_outcome(evidence, outcome)
+    if concluded == "refusing-host" and outcome.icmp is not None:
+        return _REFUSED_BY[outcome.icmp.origin]
     if concluded not in (None, "refusing-host"):
         word = cast(Symptom, concluded)
-    is_up = evidence.host_up and word == "host-down"
-    if icmp is not None and (concluded == "refusing-host" or is_up):
-        word = _REFUSED_BY[icmp.origin]
-    return "host-known-down" if evidence.host_down and word in _SILENT else word
+    elif word == "rejected-by-router" and _may_be_dead(evidence, outcome):
+        word = "router-gives-up"
+    if evidence.host_up:
+        return _read_of_living(word, outcome, concluded)
+    if evidence.host_down is not None:
+        word = "host-down" if word == "router-gives-up" else word
+        return "host-known-down" if word in _SILENT else word
+    return "router-gave-up" if evidence.given_up_by and word in _SILENT else word
+
+
+def _may_be_dead(evidence: Evidence, outcome: Outcome) -> bool:
+    """Tell whether an early "host unreachable", which no check looked at, is that of a host of
+    which others know more."""
+    unreachable = outcome.icmp is not None and icmp_word(outcome.icmp) == "host-unreach"
+    known = evidence.given_up_by or evidence.host_down
+    return unreachable and evidence.concluded is None and known is not None
+
+
+def _read_of_living(word: Symptom, outcome: Outcome, concluded: str | None) -> Symptom:
+    """Read "nobody answers for it" of a host that is up: of its neighbour, or of a router, whose
+    rate limit may have delayed a refusal."""
+    origin = outcome.icmp.origin if outcome.icmp is not None else "source"
+    if word not in ("host-down", "router-gives-up"):
+        return word
+    if origin == "source":
+        return "no-neighbour"
+    return _REFUSED_BY[origin] if concluded is None else "router-gives-up"
 
 
 def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
@@ -160,7 +183,7 @@ def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
             return "proto-unreach"
         return "host-down" if word == "host-unreach" and slow else "rejected-by-destination"
     if word == "host-unreach" and slow:
-        return "host-down"
+        return "host-down" if icmp.origin == "source" else "router-gives-up"
     if icmp.origin == "source":
         return "rejected-by-source"
     return _ROUTER_SAYS.get(word, "rejected-by-router")

@@ -8,7 +8,7 @@ from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import symptom
-from netprobe.judge.words import fill, fill_reason, warn_of_service
+from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
 from netprobe.model.result import Place, Result
@@ -106,6 +106,7 @@ def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
         because=fill(row.because, evidence, outcome),
         rejected_by=_rejected_by(row, outcome),
         last_hop=evidence.trace.last_hop if evidence.trace else None,
+        next_hop=next_hop(evidence),
         warnings=base.warnings + _collect_warnings(evidence, outcome),
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
@@ -151,7 +152,7 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     """Give the row's places, less those that further facts exclude."""
     places = row.where
-    if evidence.control_answered or evidence.has_address:
+    if evidence.control_answered or evidence.host_up:
         places = _exclude_places(places, "host")
     if _left_the_source(row, evidence):
         places = _exclude_places(places, "source")
@@ -216,8 +217,8 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
         return None
     if row.where == ("service",):
         return None  # no process holds the port there
-    if "host" in row.where or row.patterns[0] == ("no-neighbour",):
-        return None  # the offender reports a dead neighbour, it does not reject
+    if row.state == "unreachable" and row.reason not in ("net-unreach", "routing-loop"):
+        return None  # the offender reports a dead neighbour, or is not who should answer
     return outcome.icmp.offender
 
 

@@ -51,6 +51,10 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
         "said": next(filter(None, said), "no words"),
+        "neighbours": evidence.conclusion.said if evidence.conclusion else "",
+        "router": evidence.given_up_by or "a router",
+        "asker": evidence.host_down or evidence.flow.source.name,
+        "next_hop": next_hop(evidence) or "an unknown host",
         "icmp": icmp_word(icmp) if icmp else (name_failure(outcome) or "no ICMP"),
         "offender": icmp.offender if icmp else "an unknown host",
         "failure": name_failure(outcome) or "no failure",
@@ -63,6 +67,11 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "way_out": (evidence.witness and evidence.witness.way_out) or "another one",
         "note": f" ({listener.note})" if listener.note else "",
     }
+
+
+def next_hop(evidence: Evidence) -> str | None:
+    """Give the source's next hop, where it is at fault."""
+    return evidence.conclusion.next_hop if evidence.conclusion is not None else None
 
 
 def look(protocol: str, outcome: Outcome) -> str:

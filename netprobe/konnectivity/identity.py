@@ -27,6 +27,8 @@ NO_APPLICATION_PROTOCOL = 120
 AGENT_SIZE = 1700
 CONTROL_NAME = "netprobe-control.invalid"
 
+_WHO_WORDS = {"ignition": "the ignition server", "stranger": "something else that speaks TLS"}
+
 
 @dataclass(frozen=True, slots=True)
 class Who:
@@ -92,7 +94,26 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
         page = await _get_page(reach, seen.hello)
         if ROUTER_PAGE in page.body and control is not None and same_certificate(control, shown):
             who = "router"
+    if who == "foreign" and not _may_be_interception(certificate, reach, control):
+        who = "stranger"
     return Who(who, request, alpn[0], _read_reply(shown, call), certificate, shown, call, page)
+
+
+def _may_be_interception(
+    certificate: Certificate | None, reach: Reach, control: Attempt | None
+) -> bool:
+    """Tell whether a certificate that is not Konnectivity's may be made for the asked name.
+
+    Who intercepts signs a certificate for every name that is asked for. An application that was
+    meant by nobody shows its own, self-signed or for other names, whatever it is asked for.
+    """
+    if certificate is None:
+        return False
+    other = None if control is None else leaf(control)
+    made = other is not None and other.fingerprint != certificate.fingerprint
+    if made and other is not None and other.issuer == certificate.issuer:
+        return True
+    return certificate.subject != certificate.issuer and names_tunnel(certificate, reach)
 
 
 def request_word(authorities: Sequence[str] | None) -> str:
@@ -188,7 +209,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
     call = who.call
     return {
         "to": reach.to,
-        "who": {"ignition": "the ignition server"}.get(who.who, who.who),
+        "who": _WHO_WORDS.get(who.who, who.who),
         "subject": "no certificate" if certificate is None else certificate.subject,
         "issuer": "nobody" if certificate is None else certificate.issuer,
         "names": (certificate and ", ".join(certificate.names)) or "no name at all",

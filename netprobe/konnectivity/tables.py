@@ -91,8 +91,9 @@ HELLO = _read_table(
 
 # konnectivity  its certificate (names or signer)    trusted   leads to --ca, and says no more
 # router        a router's own default certificate   kas, ignition   by their certificates
-# foreign       anybody else's                       none      no certificate was shown
-WHO = ("konnectivity", "trusted", "router", "kas", "ignition", "foreign", "none")
+# foreign       of another signer, for the name that was asked: an interceptor makes such ones
+# stranger      anybody else's                       none      no certificate was shown
+WHO = ("konnectivity", "trusted", "router", "kas", "ignition", "foreign", "stranger", "none")
 # Names in the certificate request: Konnectivity's signer, others, none named; or no request.
 REQUEST = ("signer", "other", "unnamed", "none")
 # ``unknown``: the handshake did not get so far (TLS 1.2 without a client certificate).
@@ -124,16 +125,19 @@ IDENTITY = _read_table(
      "{alpn} instead of h2"),
     (f"{_OURS} | {_ASKS} | none refused | *", "ALPN_H2_REFUSED",
      "{subject} asks for a client certificate, and ALPN gives {alpn}"),
-    ("konnectivity trusted foreign | signer | h2 unknown | certificate-required",
+    ("konnectivity trusted foreign stranger | signer | h2 unknown | certificate-required",
      "KONN_REACHED_MTLS",
      "{subject}, issued by {issuer}, asks for a certificate of {authorities} and says that ours is "
      "missing (alert {alert})"),
     (f"{_OURS} | other unnamed | h2 unknown | certificate-required", "KONN_REACHED_MTLS",
      "{subject}, issued by {issuer}, asks for a client certificate and says that ours is missing "
      "(alert {alert})"),
-    ("foreign trusted konnectivity | none | h2 | agent-service", "KONN_REACHED_TOKEN",
+    ("foreign stranger trusted konnectivity | none | h2 | agent-service", "KONN_REACHED_TOKEN",
      "HTTP/2 opens, and the call of an unknown method is answered by AgentService itself: "
      "{grpc_message}"),
+    ("stranger | none | * | *", "WRONG_SERVICE",
+     "{subject}, issued by {issuer}, is valid for {names} and not made for {sni}; no client "
+     "certificate is asked for, and ALPN gives {alpn}{page}"),
     ("foreign | none | * | *", "TLS_INTERCEPTED",
      "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
      "certificate; ALPN gives {alpn}{page}"),

@@ -10,6 +10,7 @@ from netprobe.load.inventory.discover import read_inventories
 from netprobe.load.inventory.loopback import loopback_problems
 from netprobe.load.inventory.placeholders import placeholder_notes, placeholder_problems
 from netprobe.load.inventory.role_map import check_role_options
+from netprobe.load.inventory.shared import shared_problems
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import problem_at
@@ -43,12 +44,13 @@ def load_request(
     words = {word for matrix in read for word in matrix.role_words()}
     names = sorted({role for matrix in read for role in matrix.roles})
     problems.extend(check_role_options(role_options, words, names))
-    of_ansible = (
+    of_ansible = [
         host
         for host in inventory.hosts
         if not host.place and words.intersection(map(fold_role, host.roles))
-    )
+    ]
     problems.extend(loopback_problems(inventory.hosts, of_ansible))
+    problems.extend(shared_problems(inventory.hosts, of_ansible))
     if probing:
         problems.extend(placeholder_problems(inventory.hosts))
     if problems:

@@ -154,11 +154,14 @@ class CheckConclusion(NamedTuple):
 
     The judge has a symptom of the same ``name``, as ``host-down``, ``intercepted`` (something
     nearer than the destination opened the connection) or ``no-room`` (in the source's kernel).
-    ``refusing-host``: a router's "host unreachable" refuses the flow, as a firewall does.
+    ``refusing-host``: a "host unreachable" refuses the flow, as a firewall does. ``host-down``:
+    ``said`` is the host on that network that asked in vain. ``next_hop``: the source's own, where
+    that is at fault.
     """
 
     name: str
     said: str = ""
+    next_hop: str | None = None
 
 
 class ServiceFinding(NamedTuple):
@@ -218,8 +221,10 @@ class Evidence(FlowFacts):
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
     name resolved). ``control_answered``: the address answered this source something in this
-    run; ``host_down``: it never did, and other probes were told that nobody answers for it;
-    ``host_up``: it did, or its agent has the address, or "host unreachable" is a refusal there.
+    run; ``host_down``: a host on its network that got no answer to ARP requests for it, while
+    nobody in this run was answered; ``given_up_by``: a router that told this source that its next
+    hop there does not answer; ``host_up``: it answered somebody, or its agent has the
+    address, or "host unreachable" is a refusal there.
     ``has_address``: the destination's agent is up, and the address is one of its host.
     ``platform_runs``: that agent says that the platform (a kubelet) runs on its host already.
     """
@@ -228,7 +233,8 @@ class Evidence(FlowFacts):
     address: str
     ports: Ports
     control_answered: bool = False
-    host_down: bool = False
+    host_down: str | None = None
+    given_up_by: str | None = None
     host_up: bool = False
     has_address: bool = False
     platform_runs: bool = False

@@ -62,6 +62,12 @@ class Host:
     proxy: Proxy | None = None
     place: str = ""
 
+    @property
+    def listed_addresses(self) -> set[str]:
+        """The IP addresses that the inventory gives it, as text."""
+        known = (*self.addresses, *self.source_addresses)
+        return {address.text for address in known if address.family is not None}
+
 
 # The roles that a role of the inventory stands for, by its folded name.
 RolesMap = Mapping[str, tuple[str, ...]]

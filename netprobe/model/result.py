@@ -25,10 +25,11 @@ class Result:
 
     ``order`` is the place in the plan (block, source, destination, address): results are sorted by
     it and by port, so that the same input gives the same report. Fields stand in the order of the
-    JSON keys. ``rtt_ms`` is a median over the ports, ``attempts`` the maximum. ``path_mtu_bytes``
-    is the largest packet that the path carries, ``needed_mtu_bytes`` the size that the overlay
-    needs; None where no sizes were tried. ``holder`` is the process that has taken the port, with
-    the address that it is bound to.
+    JSON keys. ``rejected_by`` is the router that refused, ``last_hop`` the last that answered,
+    ``next_hop`` the source's own where that is at fault. ``rtt_ms`` is a median over the ports,
+    ``attempts`` the maximum. ``path_mtu_bytes`` is the largest packet that the path carries,
+    ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
+    is the process that has taken the port, with the address that it is bound to.
     """
 
     order: tuple[int, int, int]
@@ -52,6 +53,7 @@ class Result:
     where: tuple[Place, ...]
     rejected_by: str | None = None
     last_hop: str | None = None
+    next_hop: str | None = None
     because: str = field(kw_only=True)
     warnings: tuple[str, ...] = ()
     rtt_ms: float | None = None

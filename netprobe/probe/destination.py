@@ -15,7 +15,7 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks import CHECKS
+from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
@@ -58,7 +58,7 @@ class Destination:
         self._alone = alone
         self._emit = emit
         self._prober = Prober(fleet, settings, answered)
-        self._origins = Origins(fleet.hosts())
+        self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
@@ -81,9 +81,11 @@ class Destination:
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
                 observations = await self._prober.probe(denied, Listeners(UNKNOWN))
+                observations = await run_checks(DENIED_CHECKS, observations, self._make_scene(None))
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]
                 )
+                observations = await run_checks(FINAL_CHECKS, observations, self._make_scene(None))
                 await self._find_own(observations)
         except asyncio.CancelledError:
             finished = interrupted(tasks, self._prober.proven)
@@ -92,7 +94,7 @@ class Destination:
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
-                self._answered.note(source, address, seen.outcome, seen.concluded)
+                self._answered.note(source, address, seen.outcome, seen.conclusion)
         self._emit_all(wants, by_way, observations, on_final)
 
     async def emit_proven(self) -> None:
@@ -101,16 +103,23 @@ class Destination:
         Where they are gone nothing is final: their flows are probed again.
         """
         fresh = list(self._prober.proven)
-        looked = fresh
+        looked = [one for one in fresh if one.order not in self._prober.asked_again]
         if self._round is not None:
             with contextlib.suppress(AgentError):
-                looked = await with_witnesses(fresh, self._round)
-        ready = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
+                looked = await with_witnesses(looked, self._round)
+        heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
+        ready = self._find_known_machines(heard)
         for seen in _cut_known(ready, self._emitted):
             if self._fleet.agent(seen.task.source).refused is None:
                 self._emit_early(seen)
         # More may have come meanwhile.
         self._prober.proven[: len(fresh)] = _cut_known(fresh, self._emitted)
+
+    def _find_known_machines(self, heard: list[Observation]) -> list[Observation]:
+        """Give those of which the last checks will not find that another machine answered."""
+        nonces = {one.task.pair for one in heard if one.outcome and one.outcome.answer == "nonce"}
+        known = nonces | {task.pair for task in self._emitted}
+        return [one for one in heard if one.task.pair in known or not self._agent.alive]
 
     def list_left(self, wants: Iterable[Want]) -> Iterator[Want]:
         """Give the wants of which something is to be told yet, without what was told early."""
@@ -212,10 +221,12 @@ class Destination:
             self._prober.probe([task for task in flows if task.via is None], listeners),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
-        scene = Scene(self._fleet, self._agent, self._prober, self._origins, round_)
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
-        return await run_checks(CHECKS, seen, scene) + through
+        return await run_checks(CHECKS, seen, self._make_scene(round_)) + through
+
+    def _make_scene(self, round_: Round | None) -> Scene:
+        return Scene(self._fleet, self._agent, self._prober, self._origins, round_)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
         listeners = Listeners(CLOSED)
@@ -269,12 +280,18 @@ class Destination:
             seen.task.address,
             ports,
             control_answered=self._answered.has(*pair),
-            host_down=self._answered.is_down(*pair) and not has_address,
-            host_up=self._answered.refuses(*pair) or has_address or self._answered.has(*pair),
+            host_down=None if has_address else self._answered.asked_in_vain(seen.task.address),
+            given_up_by=self._answered.given_up_by(*pair),
+            host_up=has_address or self._is_up(*pair),
             has_address=has_address,
             platform_runs=runs_platform(self._agent),
             **facts,
         )
+
+    def _is_up(self, source: str, address: str) -> bool:
+        """Whether the address answered anybody, or somebody refuses the source in its name."""
+        known = self._answered
+        return known.refuses(source, address) or known.has(source, address) or known.is_up(address)
 
     def _has_address(self, seen: Observation) -> bool:
         """Whether the destination is up, by its agent's word, and has the probed address itself."""

@@ -52,9 +52,34 @@ async def check_hosts(
     try:
         fleet.start(secrets.token_bytes(32))
         await asyncio.gather(*(one(host) for host in hosts.values()))
+        for host in hosts.values():
+            reports[host.name] = _add_strange_addresses(reports[host.name], host, fleet)
     finally:
         await fleet.close()
     return tuple(reports[name] for name in hosts)
+
+
+def _add_strange_addresses(report: HostReport, host: Host, fleet: Fleet) -> HostReport:
+    """Give the report with ``strange``: a sentence for each address that is not as it should be."""
+    hello = fleet.agent(host).hello
+    if report.state != "agent" or hello is None or not hello.addresses:
+        return report
+    others = [one for one in fleet.hosts() if one.name != host.name]
+    hellos = {one.name: found for one in others if (found := fleet.agent(one).hello) is not None}
+    same = [name for name, one in hellos.items() if one.machine == hello.machine]
+    strange = []
+    for address in sorted(host.listed_addresses):
+        owners = ", ".join(
+            name for name, one in hellos.items() if address in one.addresses and name not in same
+        )
+        if address not in hello.addresses:
+            words = f"it does not have the address {address}"
+            strange.append(f"{words}, which is on {owners}" if owners else words)
+        elif owners:
+            strange.append(f"its address {address} is on {owners} too")
+    if same and strange:
+        strange.append(f"the way onto it leads to the same machine as that onto {', '.join(same)}")
+    return replace(report, facts={**report.facts, "strange": strange}) if strange else report
 
 
 async def _add_held_ports(

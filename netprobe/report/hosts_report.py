@@ -72,6 +72,8 @@ def _word_details(host: HostReport) -> Iterator[str]:
         yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"
+    for strange in host.facts.get("strange", ()):
+        yield f"{host.name}: {clean(strange)}"
     for held in host.facts.get("doubtful", ()):
         yield f"{host.name}: port held: {held}"
 

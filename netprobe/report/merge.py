@@ -22,7 +22,7 @@ Ranges = Mapping[tuple[str, str, str], Ports]
 
 # Neighbours that are equal in these are merged.
 _merge_key = attrgetter(
-    "verdict", "state", "reason", "where", "rejected_by", "last_hop", "holder",
+    "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
 )  # fmt: skip
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
 from pathlib import Path
 
 import pytest
 
-from tests.ports import wait_for_lock
+from tests.ports import free_ports
 
-MATRIX = """\
+# Ports of this test process: a single one, and a range of 21.
+WEB = free_ports("127.0.0.1", socket.SOCK_STREAM, 60)
+FIRST, LAST, DGRAM = WEB + 20, WEB + 40, WEB + 50
+
+MATRIX = f"""\
 schema: netprobe.matrix/1
 name: tiny
 title: A tiny matrix
 local: true
 roles:
-  node: {description: any node}
+  node: {{description: any node}}
 settings:
-  web-port: {type: port, default: 18080}
+  web-port: {{type: port, default: {WEB}}}
 requirements:
-  - {id: web, from: node, to: node, tcp: [{setting: web-port}, "18100-18120"], purpose: Web}
-  - {id: dgram, from: node, to: node, udp: [18053], purpose: Datagrams, row: Table 2}
+  - {{id: web, from: node, to: node, tcp: [{{setting: web-port}}, "{FIRST}-{LAST}"], purpose: Web}}
+  - {{id: dgram, from: node, to: node, udp: [{DGRAM}], purpose: Datagrams, row: Table 2}}
 """
 
 INVENTORY = """\
@@ -29,13 +33,6 @@ hosts:
   here: {address: 127.0.0.1, roles: [node], vantage: local}
   gone: {address: 127.0.0.9, roles: [node], vantage: {command: [/no/such/program]}}
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _ports_to_itself() -> Iterator[None]:
-    """Keep the matrix's ports from another run of the tests on this machine."""
-    with wait_for_lock("cli"):
-        yield
 
 
 @pytest.fixture

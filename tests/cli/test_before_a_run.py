@@ -10,6 +10,9 @@ import pytest
 
 from tests.cli.command import netprobe
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 
 
@@ -103,7 +106,6 @@ def test_a_lab_may_use_documentation_addresses(tmp_path: Path) -> None:
     assert "init" not in run.stdout + run.stderr
 
 
-@pytest.mark.slow
 def test_check_hosts_tells_how_long_it_took(folder: Path) -> None:
     """Each host's start has its time, also one that failed: a slow host is seen."""
     inventory = folder / "inventory.yaml"

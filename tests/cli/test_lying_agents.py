@@ -26,6 +26,9 @@ from tests.cli.command import COMMAND, environment
 from tests.cli.lying_agent import BENDS
 from tests.ports import free_ports
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 LIAR = Path(__file__).with_name("lying_agent.py")
 GOOD = ("good-0", "good-1")
 TIME_S = 240
@@ -66,7 +69,7 @@ class Health(http.server.BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def base() -> Iterator[int]:
     """The first of 16 ports; the last is held by a service (tcp) and by a mute socket (udp)."""
     first = free_ports("0.0.0.0", socket.SOCK_STREAM, 16)
@@ -222,7 +225,6 @@ def test_flows_that_nobody_measured_never_pass(
         ("HelloLine", "huge", "the agent sent no hello of this version"),
     ],
 )
-@pytest.mark.slow
 def test_a_lie_is_told_by_its_name(
     tmp_path: Path, base: int, kind: str, how: str, words: str
 ) -> None:
@@ -243,7 +245,6 @@ KINDS = (
 EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Resolved")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_message_bent_in_every_way(tmp_path: Path, base: int, kind: str) -> None:
     """All at once, a liar each: the healthy agents do not notice."""

@@ -12,18 +12,25 @@ from typing import Any
 import pytest
 
 from tests.cli.command import netprobe
+from tests.ports import free_ports
 
-MATRIX = """\
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
+GOOD = free_ports("127.0.0.1", socket.SOCK_STREAM, 3)
+MENDED, BROKEN = GOOD + 1, GOOD + 2
+
+MATRIX = f"""\
 schema: netprobe.matrix/1
 name: services
 title: Services
 local: true
 roles:
-  node: {description: any node}
+  node: {{description: any node}}
 requirements:
-  - {id: good, from: node, to: node, tcp: [18131], purpose: Runs}
-  - {id: mended, from: node, to: node, tcp: [18132], purpose: Runs later}
-  - {id: broken, from: node, to: node, tcp: [18133], purpose: Never runs}
+  - {{id: good, from: node, to: node, tcp: [{GOOD}], purpose: Runs}}
+  - {{id: mended, from: node, to: node, tcp: [{MENDED}], purpose: Runs later}}
+  - {{id: broken, from: node, to: node, tcp: [{BROKEN}], purpose: Never runs}}
 """
 
 INVENTORY = """\
@@ -63,7 +70,7 @@ class CountingServer:
 @pytest.fixture
 def good() -> Iterator[CountingServer]:
     """The service that runs all the time."""
-    server = CountingServer(18131)
+    server = CountingServer(GOOD)
     yield server
     server.close()
 
@@ -98,13 +105,12 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ["a.json", "r"])
 def test_retry_asks_what_failed(
     before: Path, good: CountingServer, mended: list[CountingServer], file: str
 ) -> None:
     """After a fix only what did not pass is probed; done, still blocked and the whole are told."""
-    mended.append(CountingServer(18132))
+    mended.append(CountingServer(MENDED))
     known = good.accepted
     words = ("--retry", file, "-o", "text", "-o", "json=b.json")
     done = netprobe("run", *LIVE, *words, cwd=before)
@@ -123,14 +129,13 @@ def test_retry_asks_what_failed(
     assert mended[0].accepted
 
 
-@pytest.mark.slow
 def test_retry_until_all_is_done(
     before: Path, good: CountingServer, mended: list[CountingServer]
 ) -> None:
     """A retry's own record is retried again, into the same file; the last one is exit 0."""
-    mended.append(CountingServer(18132))
+    mended.append(CountingServer(MENDED))
     first = netprobe("run", *LIVE, "--retry", "r", "--record", "r", cwd=before)
-    mended.append(CountingServer(18133))
+    mended.append(CountingServer(BROKEN))
     second = netprobe("run", *LIVE, "--retry", "r", "--record", "r", cwd=before)
     again = netprobe("report", "r", cwd=before)
 
@@ -142,7 +147,6 @@ def test_retry_until_all_is_done(
     assert again.stdout.splitlines()[0] == line
 
 
-@pytest.mark.slow
 def test_retry_of_what_is_not_planned(before: Path) -> None:
     """A failure that the plan has no more is said to be so: it is not done."""
     done = netprobe("run", *LIVE, "--only", "good", "--retry", "r", cwd=before)
@@ -151,10 +155,9 @@ def test_retry_of_what_is_not_planned(before: Path) -> None:
     assert done.stdout.splitlines()[0].endswith("2 failed before: 2 not in this plan")
 
 
-@pytest.mark.slow
 def test_resume_says_what_it_keeps(before: Path, mended: list[CountingServer]) -> None:
     """Who resumes after a fix reads first that blocked results were kept, and how to ask again."""
-    mended.append(CountingServer(18132))
+    mended.append(CountingServer(MENDED))
     done = netprobe("run", *LIVE, "--resume", "r", cwd=before)
     first, second = done.stdout.splitlines()[:2]
 

@@ -10,6 +10,9 @@ import pytest
 
 from tests.cli.command import netprobe
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 # As Kubespray's sample inventory: every name of its groups, and nothing of netprobe.
 KUBESPRAY = """\
 [kube_control_plane]
@@ -78,7 +81,6 @@ def expected_flows(folder: Path, matrix: str) -> set[tuple[str, ...]]:
     return flows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("matrix", PLATFORMS)
 @pytest.mark.parametrize(
     "inventory", [KUBESPRAY, OPENSHIFT_ANSIBLE, K0S], ids=["kubespray", "openshift-ansible", "k0s"]

@@ -18,6 +18,9 @@ from netprobe.cli import main as cli_main
 from netprobe.signals import run_until_signal
 from tests.cli.command import COMMAND, environment
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 
 

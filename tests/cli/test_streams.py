@@ -11,6 +11,9 @@ import pytest
 
 from tests.cli.command import COMMAND, environment, netprobe
 
+# They start whole commands.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 HERE = (*TINY, "--from", "here", "--to", "here")
 
@@ -24,7 +27,6 @@ def shell(words: tuple[str, ...], redirection: str, cwd: Path) -> int:
     return done.returncode
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
 @pytest.mark.parametrize(
     ("words", "status"),
@@ -42,7 +44,6 @@ def test_closed_standard_output(folder: Path) -> None:
     assert shell(("run", *HERE), ">&- 2>/dev/null", folder) == 0
 
 
-@pytest.mark.slow
 def test_reader_of_standard_error_that_goes_away(folder: Path) -> None:
     """Progress that nobody reads any more ends nothing."""
     reader, writer = os.pipe()
@@ -74,7 +75,6 @@ def tight(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.slow
 def test_disk_that_fills_up_under_the_record(folder: Path, tight: Path) -> None:
     """The run goes on, its report is whole, and the status says that netprobe failed."""
     done = netprobe("run", *TINY, "--record", str(tight / "r"), "-o", "text", cwd=folder)
@@ -97,7 +97,6 @@ def test_disk_without_room_for_a_report(folder: Path, tight: Path) -> None:
     assert os.listdir(tight) == ["fill"]
 
 
-@pytest.mark.slow
 def test_record_that_breaks_off_behind_its_header(folder: Path) -> None:
     """Nobody knows how far that run came: the first and the last line say what the record holds."""
     netprobe("run", *TINY, "--record", "r", cwd=folder)

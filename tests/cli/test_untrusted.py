@@ -14,6 +14,9 @@ from netprobe.agent.wire.answers import Fault
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.vantage.scripted import scripted
 
+# They start whole commands, some of them many.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 HERE = (*TINY, "--limit", "here", "--from", "here")
 TUNNEL = ("diagnose", "konnectivity", "--server", "a:1", "--publishing", "nodeport")
@@ -66,7 +69,6 @@ def test_a_device(folder: Path, words: tuple[str, ...]) -> None:
     assert "/dev/zero: this is a device, expected a" in refused(folder, *words)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("report", "fifo"), ("plan", *TINY, "-i", "fifo"), ("check", "fifo")]
 )
@@ -100,7 +102,6 @@ BOMBS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb(folder: Path, name: str) -> None:
     """A file that is small on disk and large in memory is refused before it is."""
@@ -146,7 +147,6 @@ def test_no_report(folder: Path, content: str, words: str) -> None:
     assert words in refused(folder, "diff", "f", "f")
 
 
-@pytest.mark.slow
 def test_pipes_are_files(folder: Path) -> None:
     """``<(command)`` and ``/dev/stdin`` serve as matrix, inventory, record and JSON report."""
     files = "-m <(cat tiny.yaml) -i <(cat inventory.yaml)"

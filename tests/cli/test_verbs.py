@@ -16,6 +16,7 @@ import pytest
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
 from tests.cli.command import COMMAND, environment, netprobe
+from tests.cli.conftest import FIRST, LAST, WEB
 
 TINY = ("-m", "./tiny.yaml")
 HERE = (*TINY, "--limit", "here", "--from", "here")
@@ -31,8 +32,8 @@ def test_run(folder: Path) -> None:
     assert run["summary"]["pass"] == 46
     assert {one["source"] for one in run["results"] if one["verdict"] == "not-tested"} == {"gone"}
     assert run["complete"] is True
-    ranged = [one for one in run["results"] if one["port"] == 18100 and one["source"] == "here"]
-    assert [one["end_port"] for one in ranged] == [18120, 18120]
+    ranged = [one for one in run["results"] if one["port"] == FIRST and one["source"] == "here"]
+    assert [one["end_port"] for one in ranged] == [LAST, LAST]
 
 
 def test_run_passes(folder: Path) -> None:
@@ -132,10 +133,10 @@ def test_record_resume_report_diff(folder: Path) -> None:
 def test_resume_with_other_settings(folder: Path) -> None:
     """A record of other settings is refused with both named."""
     netprobe("run", *HERE, "--record", "r", cwd=folder)
-    done = netprobe("run", *HERE, "--set", "web-port=18081", "--resume", "r", cwd=folder)
+    done = netprobe("run", *HERE, "--set", f"web-port={WEB + 1}", "--resume", "r", cwd=folder)
 
     assert done.returncode == 2
-    assert "that run is of tiny (web-port=18080), this one is of tiny (web-port=18081)" in (
+    assert f"that run is of tiny (web-port={WEB}), this one is of tiny (web-port={WEB + 1})" in (
         done.stderr
     )
 
@@ -255,12 +256,12 @@ def test_plan(folder: Path) -> None:
     assert plan[0].split() == [
         "SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT", "PURPOSE",
     ]  # fmt: skip
-    assert plan[1].split() == ["here", "here", "127.0.0.1", "tcp", "18080,", "18100-18120", "web",
-                               "Web"]  # fmt: skip
+    here = ["here", "here", "127.0.0.1", "tcp", f"{WEB},", f"{FIRST}-{LAST}", "web", "Web"]
+    assert plan[1].split() == here
     assert plan[-1] == count.strip()
     assert count.startswith("92 flows, about ")
     assert read["totals"]["flows"] == 92
-    assert [flow["ports"] for flow in read["flows"][:2]] == [[[18080, 18080], [18100, 18120]]] * 2
+    assert [flow["ports"] for flow in read["flows"][:2]] == [[[WEB, WEB], [FIRST, LAST]]] * 2
 
 
 def test_environment_sets_options(folder: Path) -> None:

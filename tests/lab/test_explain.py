@@ -315,7 +315,7 @@ def test_a_host_that_is_down_is_reported_by_the_last_router(chain: Chain) -> Non
     """Nobody answers for the address, and the steps that need an agent there say so."""
     seen = Explained(chain, chain.inventory("10.93.3.9", agent=False), timing=USUAL)
 
-    assert (seen.result["reason"], seen.result["where"]) == ("host-down", ["host"])
+    assert (seen.result["reason"], seen.result["where"]) == ("host-down", ["host", "path"])
     icmp = seen.facts("probe")["looks"][0]["icmp"]
     assert (icmp["word"], icmp["offender"]) == ("host-unreach", ROUTER_2)
     for name in ("listener", "arrival", "way-back"):

@@ -28,7 +28,7 @@ def test_notes(tmp_path: Path) -> None:
     path = tmp_path / "i.yaml"
     path.write_text(
         "schema: netprobe.inventory/1\nhosts:\n  a: {address: x, roles: [a]}\n"
-        "  b: {address: x, roles: [a]}\n"
+        "  b: {address: x, roles: [a], vantage: none}\n"
     )
 
     assert check_files([str(path)]).splitlines() == [

@@ -84,7 +84,7 @@ def make_scene(
     destination = target or FakeAgent(TARGET, hello=None)
     fleet = FakeFleet([source, destination, *others])
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
-    origins = Origins(fleet.hosts())
+    origins = Origins(fleet.hosts(), fleet.own_addresses)
     round_ = None if target is None else Round(target, ROUND, origins)
     return Scene(fleet, destination, prober, origins, round_)
 

@@ -130,7 +130,7 @@ class World:
             EchoOrder: lambda order: reply(order, echo),
             RouteOrder: routed(),
             WalkOrder: lambda order: Walked(order.id, [], False, None),
-            EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None),
+            EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
         }
 
     def _target_scripts(self) -> dict[type[Any], Script]:

@@ -11,6 +11,8 @@ import pytest
 
 from netprobe.agent.wire.answers import Closed, Listening, Seen, Walked
 from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -124,6 +126,7 @@ class World:
             ListenOrder: listen,
             CloseOrder: close,
             RouteOrder: routed(),
+            EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
             WalkOrder: lambda order: Walked(order.id, [], False, None),
             SeenOrder: lambda order: Seen(
                 order.id,

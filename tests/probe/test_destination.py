@@ -165,9 +165,9 @@ async def test_a_dead_host_explains_the_silence_of_its_other_ports() -> None:
     found = await world.run(make_want("tcp", ((5, 6),)))
 
     by_ports = {one.ports: one for one in found}
-    assert by_ports[(5, 5),].concluded == "host-down"
+    assert by_ports[(5, 5),].concluded == "router-gives-up"
     assert by_ports[(6, 6),].conclusion is None
-    assert {one.host_down for one in found} == {True}
+    assert {one.given_up_by for one in found} == {ROUTER}
     assert_whole(world)
 
 

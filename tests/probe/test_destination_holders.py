@@ -108,13 +108,14 @@ async def test_an_address_that_the_host_has_is_not_down() -> None:
     settings = ProbeSettings(listen=False)
 
     (found,) = await world.run(make_want(), settings=settings)
-    assert (found.has_address, found.host_down) == (True, False)
+    assert (found.has_address, found.host_up) == (True, True)
 
     world.emitted, world.final = [], 0
     world.target.scripts[RouteOrder] = routed(source="10.0.0.99")
     world.target._routes = {}
     (found,) = await world.run(make_want(), settings=settings)
-    assert (found.has_address, found.host_down) == (False, True)
+    assert (found.has_address, found.host_up) == (False, False)
+    assert found.given_up_by == ROUTER
 
 
 async def test_the_host_says_which_silent_addresses_are_its_own() -> None:

@@ -33,6 +33,7 @@ from tests.probe.destination_world import (
 )
 from tests.probe.fakes import (
     host,
+    kind,
 )
 
 
@@ -130,6 +131,30 @@ async def test_early_evidence_and_the_rest_are_every_port_once(confirms: bool) -
     assert port_sets.union(ports) == ((5, 9),)
     assert sum(map(port_sets.count, ports)) == 5
     assert (len(world.emitted) == 2) is confirms
+
+
+@pytest.mark.parametrize(("with_agent", "early"), [(True, 0), (False, 1)])
+async def test_an_echo_reply_that_may_be_another_machines_waits_for_the_end(
+    with_agent: bool, early: int
+) -> None:
+    """The last check may find who it is, where the destination's agent knows its addresses."""
+    world = World(echo=kind(op="answer", answer="echo"), with_agent=with_agent)
+    destination = world.make()
+    probe = world.source.probe
+    told: list[int] = []
+
+    async def emit_early(order: Any, heard: Any = None) -> Any:
+        found = await probe(order, heard)
+        await destination.emit_proven()
+        told.append(len(world.emitted))
+        return found
+
+    world.source.probe = emit_early  # type: ignore[method-assign]  # a script
+    async with asyncio.timeout(TIME_S):
+        await destination.run([make_want("icmp", ())], lambda: None)
+
+    assert told[0] == early
+    assert [one.outcome and one.outcome.answer for one in world.evidence] == ["echo"]
 
 
 def finished(outcome: Outcome, task: Task, ports: Ports | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import Listening
+from netprobe.agent.wire.answers import HelloLine, Listening
 from netprobe.agent.wire.orders import HeldOrder
 from netprobe.agent.wire.parts import HeldPorts
 from netprobe.errors import AgentError
@@ -21,7 +21,7 @@ from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 from tests.plan.conftest import TODAY, chosen_matrix, requirement
 from tests.plan.conftest import host as plan_host
-from tests.probe.fakes import listening_block
+from tests.probe.fakes import HELLO, listening_block
 from tests.probe.links import FakeLink, start_by
 
 HOSTS = (
@@ -49,13 +49,14 @@ class Bench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, held_at_b: Any) -> None:
         self.told: list[HostReport] = []
         self.links: dict[str, FakeLink] = {}
+        self.hellos: dict[str, HelloLine] = {}
         answers = {"b": held_at_b, "c": lambda order: Listening(order.id, [listening_block()])}
 
         async def start(one: Host) -> AgentLink:
             if one.name == "c" and held_at_b is None:
                 raise AgentError("no-python", "c: no Python")
             scripts = {HeldOrder: answers[one.name]} if one.name in answers else {}
-            self.links[one.name] = FakeLink(one.name, scripts)
+            self.links[one.name] = FakeLink(one.name, scripts, self.hellos.get(one.name, HELLO))
             return self.links[one.name]
 
         start_by(monkeypatch, start)
@@ -119,6 +120,27 @@ async def test_an_agent_that_is_lost_meanwhile_is_reported_so(
     (_, report, _) = await bench.check(plan())
 
     assert (report.name, report.state, report.words) == ("b", "lost", "killed")
+
+
+async def test_addresses_that_are_not_as_the_inventory_says_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The way onto c leads to b, and b has an address of a."""
+    bench = Bench(monkeypatch, lambda order: Listening(order.id, [listening_block()]))
+    at_b = HELLO._replace(machine="2", addresses=["10.0.0.2", "10.0.0.1"])
+    bench.hellos = {"a": HELLO._replace(machine="1", addresses=["10.0.0.1"]), "b": at_b, "c": at_b}
+
+    reports = await bench.check(plan())
+
+    assert {report.name: report.facts.get("strange") for report in reports} == {
+        "a": ["its address 10.0.0.1 is on b, c too"],
+        "b": None,
+        "c": [
+            "it does not have the address 10.0.0.3",
+            "the way onto it leads to the same machine as that onto b",
+        ],
+    }
+    assert not {"machine", "addresses", "links"} & set(reports[0].facts)
 
 
 async def test_a_host_without_an_agent_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ def walked(raw: bytes) -> dict[str, object]:
     plain=st.booleans(),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_any_document(
     value: dict[str, object], block: int, plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,8 @@ RUN_KEYS = (
 SUMMARY_KEYS = "pass blocked exposed inconclusive not_tested skipped refusals waived optional"
 RESULT_KEYS = (
     "matrix requirement purpose row optional expect waived source destination address protocol "
-    "port end_port verdict state reason proof where rejected_by last_hop because warnings rtt_ms "
-    "attempts"
+    "port end_port verdict state reason proof where rejected_by last_hop next_hop because warnings "
+    "rtt_ms attempts"
 )
 MEMBER_KEYS = "requirement source destination address protocol port end_port"
 

@@ -114,6 +114,7 @@ def test_records_of_the_bundle_have_their_methods() -> None:
     assert _load("net.sockets", code=code)[1] == ["192.0.2.1", 7]
 
 
+@pytest.mark.slow
 def test_records_of_the_bundle_are_made_and_changed_as_namedtuples_are() -> None:
     """By position or by name, all fields and no others; ``_replace`` gives another one."""
     hop = "modules['netprobe_agent.wire.parts'].WalkHop"

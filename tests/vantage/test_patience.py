@@ -94,6 +94,7 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
         assert not is_running(link.pid)
 
 
+@pytest.mark.slow
 async def test_an_agent_that_owes_nothing_may_beat_for_ever() -> None:
     """Between orders there is nothing to finish."""
     async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:
@@ -140,6 +141,7 @@ def test_orders_share_the_agent_and_a_destinations_pace() -> None:
     assert limits(listening) == [pytest.approx(6.0)]
 
 
+@pytest.mark.slow
 async def test_the_rate_of_the_run_counts() -> None:
     """An agent that may send one packet a second is slow on purpose."""
     async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:

@@ -302,6 +302,7 @@ async def test_a_login_shell_that_ends(
     assert all(cause in error for cause in CAUSES)
 
 
+@pytest.mark.slow
 async def test_a_login_shell_that_hangs(server: Server, tmp_path: Path) -> None:
     """A menu that waits for a key says so in what it printed."""
     config = client_config(tmp_path, server(force="echo Choose 1 or 2:; sleep 600"))

@@ -1,7 +1,10 @@
-"""Whether this host's kernel has room for a packet: a full neighbour table, a queue that drops.
+"""What becomes of a packet here: its next hop, and whether the kernel has room for it.
 
-TCP is not told (its SYNs just never leave, as with a firewall that drops them), a datagram is:
-ENOBUFS, where the socket listens for errors.
+The kernel gives up a next hop that does not answer ARP or neighbour requests after three seconds,
+and then tells all packets that wait, so that each hears it after another time: the neighbour table
+says it plainly. Where that table is full or a queue drops, TCP is not told (its SYNs just never
+leave, as with a firewall that drops them), a datagram is: ENOBUFS, where the socket listens for
+errors.
 """
 
 import socket
@@ -15,22 +18,26 @@ from ..wire.host_messages import (
     EgressOrder,
     RouteOrder,
 )
-from .return_path import neighbour
-from .route import look_up_route
+from .return_path import Neighbour, neighbour
+from .route import has_carrier, look_up_route
 
 
 def tell_egress(agent: AgentCore, order: EgressOrder) -> None:
-    """Answer with the failure of a datagram's send, if it had one."""
-    dev = next_hop = failure = near = None
+    """Answer with the next hop's neighbour entry, and how a datagram's send ended."""
+    dev = next_hop = failure = None
+    near = Neighbour(None, None)
     try:
         found = look_up_route(RouteOrder(order.id, order.dst, order.src))
         dev, next_hop = found.dev, found.gateway or order.dst
-        _send_datagram(order.dst, order.src, order.port)
+        near = neighbour(next_hop, dev)
+        if near.state != "failed":  # a packet would make it unknown again for three seconds
+            _send_datagram(order.dst, order.src, order.port)
     except OSError as error:
         failure = name_of(error.errno)
     if dev is not None and next_hop is not None:
         near = neighbour(next_hop, dev)
-    agent.send(Egress(order.id, dev, next_hop, near, failure))
+    carrier = has_carrier(dev) if dev is not None else None
+    agent.send(Egress(order.id, dev, next_hop, near.state, near.link, carrier, failure))
 
 
 def _send_datagram(destination: str, source: Optional[str], port: int) -> None:

@@ -9,6 +9,7 @@ from typing import Iterator, List, Optional, Set, Tuple
 
 from ..wire.answers import HelloLine
 from ..wire.frames import WIRE_VERSION
+from .identity import addresses, links, machine
 
 CAP_NET_BIND_SERVICE = 10
 # kubelet is a process of its own, or a part of these (comm is cut to 15 characters).
@@ -40,6 +41,9 @@ def make_hello() -> HelloLine:
         echo=echo_way(),
         kubelet=kubelet,
         node_ports=node_ports() if kubelet else None,
+        machine=machine(),
+        addresses=addresses(),
+        links=links(),
     )
 
 

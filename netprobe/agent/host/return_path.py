@@ -7,7 +7,7 @@ leaves by is dropped before any socket sees it (RFC 3704; IPv4 only).
 
 import socket
 import struct
-from typing import List, Optional
+from typing import List, NamedTuple, Optional
 
 from ..core.agent import AgentCore
 from ..net.binding import family_of
@@ -19,17 +19,25 @@ from ..wire.host_messages import (
     RouteOrder,
 )
 from .hello import read_text
+from .identity import dump_addresses, format_link
 from .route import look_up_route
 
-RTM_GETADDR, RTM_GETNEIGH = 22, 30
-IFA_ADDRESS, IFA_LOCAL, NDA_DST = 1, 2, 1
+RTM_GETNEIGH = 30
+NDA_DST, NDA_LLADDR = 1, 2
 INCOMPLETE, FAILED = 0x01, 0x20
 STATES = {INCOMPLETE: "incomplete", FAILED: "failed"}
 STRICT = 1
 RP_FILTER = "/proc/sys/net/ipv4/conf/%s/rp_filter"
 
-_IFADDRMSG = struct.Struct("=BBBBI")
 _NDMSG = struct.Struct("=BBHiHBB")
+
+
+class Neighbour(NamedTuple):
+    """A neighbour's entry. ``state``: ``failed`` or ``incomplete`` where nobody has answered for
+    the address, ``known`` where somebody has, None without an entry; ``link``: who has."""
+
+    state: Optional[str]
+    link: Optional[str]
 
 
 def tell_return_path(agent: AgentCore, order: ReturnPathOrder) -> None:
@@ -43,33 +51,32 @@ def look_up_return_path(order: ReturnPathOrder) -> ReturnPath:
         found = look_up_route(RouteOrder(order.id, order.dst, order.src))
         next_hop = found.gateway or order.dst
         strict = strict_devices() if family_of(order.src) == socket.AF_INET else []
-        near = neighbour(next_hop, found.dev)
+        near = neighbour(next_hop, found.dev).state
         return ReturnPath(order.id, found.dev, next_hop, near, holder(order.src), strict, None)
     except OSError as error:
         return ReturnPath(order.id, None, None, None, None, [], name_of(error.errno))
 
 
-def neighbour(address: str, dev: Optional[str]) -> Optional[str]:
-    """``failed`` or ``incomplete`` where nobody has answered for the address, ``known`` where
-    somebody has; None: there is no entry."""
+def neighbour(address: str, dev: Optional[str]) -> Neighbour:
+    """Look up the neighbour's entry. Raises OSError."""
     family = family_of(address)
     index = socket.if_nametoindex(dev) if dev else 0
     wanted = socket.inet_pton(family, address)
     for body in dump(RTM_GETNEIGH, _NDMSG.pack(family, 0, 0, 0, 0, 0, 0)):
-        entry = _NDMSG.unpack_from(body)
-        if entry[3] == index and dict(attributes(body[_NDMSG.size :])).get(NDA_DST) == wanted:
-            return STATES.get(entry[4], "known")
-    return None
+        entry, known = _NDMSG.unpack_from(body), dict(attributes(body[_NDMSG.size :]))
+        if entry[3] == index and known.get(NDA_DST) == wanted:
+            state, link = STATES.get(entry[4], "known"), known.get(NDA_LLADDR)
+            return Neighbour(state, format_link(link) if link and state == "known" else None)
+    return Neighbour(None, None)
 
 
 def holder(address: str) -> Optional[str]:
     """Give the device that has the address."""
     family = family_of(address)
-    wanted = socket.inet_pton(family, address)
-    for body in dump(RTM_GETADDR, _IFADDRMSG.pack(family, 0, 0, 0, 0)):
-        known = dict(attributes(body[_IFADDRMSG.size :]))
-        if known.get(IFA_LOCAL, known.get(IFA_ADDRESS)) == wanted:
-            return socket.if_indextoname(_IFADDRMSG.unpack_from(body)[4])
+    wanted = socket.inet_ntop(family, socket.inet_pton(family, address))
+    for one, device in dump_addresses(family):
+        if one == wanted:
+            return socket.if_indextoname(device)
     return None
 
 

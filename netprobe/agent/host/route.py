@@ -20,7 +20,8 @@ RTM_F_LOOKUP_TABLE = 0x1000
 
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_METRICS, RTA_VIA = 1, 2, 4, 5, 7, 8, 18
 RTAX_MTU = 2
-SIOCGIFMTU = 0x8921
+SIOCGIFFLAGS, SIOCGIFMTU = 0x8913, 0x8921
+IFF_RUNNING = 0x40
 
 _RTMSG = struct.Struct("=BBBBBBBBI")
 
@@ -83,13 +84,23 @@ def _read_route_mtu(metrics: Optional[bytes]) -> Optional[int]:
     return None
 
 
+def has_carrier(dev: str) -> Optional[bool]:
+    """Tell whether the device's cable is in, as far as its driver knows; None: it is gone."""
+    flags = _ask_device(dev, SIOCGIFFLAGS, "H")
+    return None if flags is None else bool(flags & IFF_RUNNING)
+
+
 def _read_device_mtu(dev: str) -> Optional[int]:
+    return _ask_device(dev, SIOCGIFMTU, "I")
+
+
+def _ask_device(dev: str, question: int, form: str) -> Optional[int]:
     request = array.array("B", struct.pack("16sI12x", dev.encode("ascii"), 0))
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        fcntl.ioctl(sock.fileno(), SIOCGIFMTU, request, True)
+        fcntl.ioctl(sock.fileno(), question, request, True)
     except OSError:
         return None
     finally:
         sock.close()
-    return int(struct.unpack("16sI12x", request.tobytes())[1])
+    return int(struct.unpack_from("=" + form, request.tobytes(), 16)[0])

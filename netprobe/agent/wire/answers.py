@@ -21,7 +21,9 @@ class HelloLine(NamedTuple):
     """What an agent can do, as its first line. ``wire``: the version of this page. ``net_raw``,
     ``low_ports``, ``sees_owners``: raw sockets, ports below 1024, processes of other users.
     ``nofile``: how many files may be open. ``echo``: by ``datagram``, ``raw`` or ``program``.
-    ``kubelet``: one runs here; then ``node_ports`` is its range."""
+    ``kubelet``: one runs here; then ``node_ports`` is its range. ``machine``: equal where two
+    agents share one network stack. ``addresses``: the IP addresses of its devices, and ``links``
+    their link-layer ones; at most 500 of each."""
 
     wire: int
     python: str
@@ -38,6 +40,9 @@ class HelloLine(NamedTuple):
     echo: Optional[str]
     kubelet: bool
     node_ports: Optional[Tuple[int, int]]
+    machine: str
+    addresses: List[str]
+    links: List[str]
 
 
 class Listening(NamedTuple):

@@ -63,7 +63,8 @@ class ReturnPath(NamedTuple):
 
 
 class EgressOrder(NamedTuple):
-    """Has this host's kernel room for a packet? One datagram goes to this port."""
+    """What becomes of a packet at this host's end? One datagram goes to this port, unless it is
+    known already that nobody answers for the next hop."""
 
     id: int
     dst: str
@@ -72,12 +73,15 @@ class EgressOrder(NamedTuple):
 
 
 class Egress(NamedTuple):
-    """How a datagram's send ended (``failure``), and the next hop's neighbour entry as above."""
+    """How a datagram's send ended (``failure``), and the next hop's neighbour entry as above;
+    ``link``: the link-layer address in it. ``carrier``: whether the device's cable is in."""
 
     id: int
     dev: Optional[str]
     next_hop: Optional[str]
     neighbour: Optional[str]
+    link: Optional[str]
+    carrier: Optional[bool]
     failure: Optional[str]
 
 

@@ -13,7 +13,6 @@ from typing import IO, Any, Literal
 
 from netprobe.errors import Problem, RequestError
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.inventory.file import shared_addresses
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
@@ -52,7 +51,6 @@ def read_ansible(path: str, problems: list[Problem], handle: int | None = None) 
             hosts.append(host)
     if not hosts and len(problems) == before:
         problems.append(Problem(path, 0, 0, "Ansible finds no host in it, expected at least one"))
-    notes.extend(shared_addresses(hosts))
     return None if len(problems) > before else Inventory(tuple(hosts), notes=tuple(notes))
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
-from netprobe.load.inventory.file import read_inventory, shared_addresses
+from netprobe.load.inventory.file import read_inventory
 from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
 from netprobe.load.inventory.role_map import map_roles
+from netprobe.load.inventory.shared import shared_notes, shared_problems
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.load.yaml.wording import quoted
@@ -58,9 +59,11 @@ def read_inventories(
             found.append((path, one))
     inventory = found[0][1] if len(found) == 1 else _merge_inventories(found, problems)
     # Many hosts of an Ansible inventory take no part in a run.
-    of_yaml = (host for host in inventory.hosts if host.place)
-    problems.extend(loopback_problems(inventory.hosts, of_yaml))
-    notes = (*inventory.notes, *loopback_notes(inventory.hosts))
+    hosts = inventory.hosts
+    of_yaml = [host for host in hosts if host.place]
+    problems.extend(loopback_problems(hosts, of_yaml))
+    problems.extend(shared_problems(hosts, of_yaml))
+    notes = (*inventory.notes, *shared_notes(hosts), *loopback_notes(hosts))
     return map_roles(replace(inventory, notes=notes), roles, problems)
 
 
@@ -127,5 +130,4 @@ def _merge_inventories(
             places.setdefault(name, inventory.setting_places[name])
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
-    notes.extend(note for note in shared_addresses(every) if note not in notes)
     return Inventory(every, settings, places, tuple(notes), roles_map)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from netprobe.errors import Problem
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.inventory.models import (
@@ -17,7 +15,7 @@ from netprobe.load.inventory.models import (
 from netprobe.load.yaml.document import Document, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
-from netprobe.load.yaml.wording import listed, quoted
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
 from netprobe.model.matrix import fold_role
 
@@ -99,8 +97,7 @@ def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
         if file.hosts[host.name].ssh and host.vantage.kind != "ssh"
     ]
     roles_map = {fold_role(name): tuple(roles) for name, roles in file.roles_map.items()}
-    every = (*notes, *shared_addresses(hosts))
-    return Inventory(hosts, dict(file.settings), places, every, roles_map)
+    return Inventory(hosts, dict(file.settings), places, tuple(notes), roles_map)
 
 
 def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:
@@ -134,16 +131,3 @@ def _make_vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> V
         options=tuple(own.options) or tuple(common.options),
     )
     return Vantage("ssh", ssh=ssh)
-
-
-def shared_addresses(hosts: Sequence[Host]) -> list[str]:
-    """Addresses that several hosts have: right for a virtual address, else a slip of the pen."""
-    owners: dict[str, list[str]] = {}
-    for host in hosts:
-        for address in host.addresses:
-            owners.setdefault(address.text.lower(), []).append(host.name)
-    return [
-        f"hosts {listed(names)} share the address {address}: is it a virtual one?"
-        for address, names in owners.items()
-        if len(names) > 1
-    ]

@@ -22,6 +22,8 @@ from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
 
+_OF_MACHINE = ("machine", "addresses", "links")
+
 
 class Fleet:
     """Starts an agent on every host that has a way in, and ends all of them.
@@ -67,6 +69,11 @@ class Fleet:
     def hosts(self) -> list[Host]:
         """Give every host of the run."""
         return [agent.host for agent in self._agents.values()]
+
+    def own_addresses(self, host: Host) -> set[str]:
+        """Give the addresses of a host: those of the inventory, and what its agent said."""
+        hello = self.agent(host).hello
+        return host.listed_addresses.union(hello.addresses if hello is not None else ())
 
     def name_of(self, index: int) -> str | None:
         """Translate the index in an answer to the host's name."""
@@ -153,7 +160,10 @@ def _probing_addresses(host: Host) -> tuple[str, ...]:
 def host_report(link: AgentLink) -> HostReport:
     """Report the agent's rights as its hello gives them, and the cost of missing rights."""
     hello = link.hello
-    facts: dict[str, Any] = hello._asdict()
+    # Whose devices these are concerns the run only, not who reads its report.
+    facts: dict[str, Any] = {
+        key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE
+    }
     return HostReport(
         link.host,
         "agent",

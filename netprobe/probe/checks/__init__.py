@@ -11,12 +11,15 @@ from netprobe.probe.checks.egress import EgressLook
 from netprobe.probe.checks.forged_resets import ForgedResets
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
+from netprobe.probe.checks.next_hops import NextHops
 from netprobe.probe.checks.one_way import OneWay
+from netprobe.probe.checks.other_machines import OtherMachines
 from netprobe.probe.checks.path_mtu import PathMtuLook
 from netprobe.probe.checks.rate_limits import RateLimits
 from netprobe.probe.checks.return_path import ReturnPathLook
 from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
+from netprobe.probe.checks.silent_hops import SilentHops
 from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
@@ -24,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     Silence(),
     Arrivals(),
     OneWay(),
+    NextHops(),
     LateRefusals(),
     Stories(),
     ForgedResets(),
@@ -34,5 +38,12 @@ CHECKS: tuple[Check, ...] = (
     EgressLook(),
     ReturnPathLook(),
     Traceroute(),
+    SilentHops(),
     PathMtuLook(),
 )
+
+# The looks at ports that must not answer, which are probed before any listener is open.
+DENIED_CHECKS: tuple[Check, ...] = (NextHops(),)
+
+# The looks at all flows of a destination together, after the last round.
+FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(),)

@@ -12,7 +12,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.translated_sources import Origins, own_addresses
+from netprobe.probe.flows.translated_sources import Origins
 
 
 class Arrivals(Check):
@@ -74,14 +74,14 @@ def _cut_by_witness(
     for item in items:
         heard = _find_heard(seen, rest, item)
         if heard is not None:
-            yield replace(seen, ports=heard, witness=_make_witness(seen, item))
+            yield replace(seen, ports=heard, witness=_make_witness(seen, item, origins))
             rest = port_sets.subtract(rest, heard)
             if not seen.ports:
                 return
     for sender, started in _half_open(seen, half_open, origins).items():
         common = port_sets.intersect(rest, started)
         if common:
-            witness = Witness(socket=True, seen_from=_find_strange_sender(seen, [sender]))
+            witness = Witness(socket=True, seen_from=_find_strange_sender(seen, [sender], origins))
             yield replace(seen, ports=common, witness=witness)
             rest = port_sets.subtract(rest, common)
     if rest or not seen.ports:
@@ -95,14 +95,14 @@ def _find_heard(seen: Observation, rest: Ports, item: OrderArrivals) -> Ports | 
     return port_sets.intersect(rest, ports) or None
 
 
-def _make_witness(seen: Observation, item: OrderArrivals) -> Witness:
-    strange = _find_strange_sender(seen, item.senders)
+def _make_witness(seen: Observation, item: OrderArrivals, origins: Origins) -> Witness:
+    strange = _find_strange_sender(seen, item.senders, origins)
     return Witness(socket=True, seen_from=strange, reply_failure=item.reply)
 
 
-def _find_strange_sender(seen: Observation, senders: Iterable[str]) -> str | None:
+def _find_strange_sender(seen: Observation, senders: Iterable[str], origins: Origins) -> str | None:
     """Find the first sender that is no address of the source."""
-    own = own_addresses(seen.task.source)
+    own = origins.own(seen.task.source)
     return next((sender for sender in senders if own and sender not in own), None)
 
 

@@ -1,9 +1,11 @@
 """Tells whether a router's "host unreachable" means a dead host or a firewall that rejects.
 
-A router gives up a dead neighbour after 3 s and then answers all packets that wait. A probe that
-joins waiting packets gets the error early, as from a firewall. A firewall answers each packet at
-once, often for one port only; but a router that has used up its rate of ICMP errors answers late,
-as for a dead host.
+An agent on the destination's own network knows whether anybody answers for the address there. Where
+there is none, the time tells what the router did, though not whether the host is dead or a router
+behind that one: a router gives up a dead neighbour after 3 s and then answers all packets that
+wait. A probe that joins waiting packets gets the error early, as from a firewall. A firewall
+answers each packet at once, often for one port only; but a router that has used up its rate of ICMP
+errors answers late, as for a dead host.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import replace
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.next_hops import ask_network
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
 from netprobe.probe.flows.work import Task
@@ -41,7 +44,10 @@ class DeadHosts(Check):
         return _is_routers_word(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Conclude once for the pair: the host is dead, or refuses."""
+        """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
+        asker = await ask_network(group[0].task, scene.fleet)
+        if asker is not None:
+            return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         first = (early or group)[0]
         looks: tuple[TrailEntry, ...] = ()
@@ -49,12 +55,13 @@ class DeadHosts(Check):
             dead = await _is_dead(first.task, scene)
         else:
             dead, looks = await _is_no_refusal(first, scene)
-        conclusion = CheckConclusion("host-down" if dead else "refusing-host")
+        conclusion = CheckConclusion("router-gives-up" if dead else "refusing-host")
         asked = replace(first, trail=first.trail + looks)
-        return [
-            replace(seen, conclusion=conclusion).noting(self.name, concluded=conclusion.name)
-            for seen in (asked if one is first else one for one in group)
-        ]
+        return [_conclude_down(asked if one is first else one, conclusion) for one in group]
+
+
+def _conclude_down(seen: Observation, conclusion: CheckConclusion) -> Observation:
+    return replace(seen, conclusion=conclusion).noting(DeadHosts.name, concluded=conclusion.name)
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[TrailEntry, ...]]:

@@ -13,6 +13,7 @@ from netprobe.agent.wire.parts import ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
+from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
@@ -22,7 +23,6 @@ from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.translated_sources import own_addresses
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
     ONE_WAY_MS,
@@ -68,16 +68,22 @@ class Observation(FlowFacts):
 
     @property
     def lost(self) -> bool:
-        """Whether the source got no word, and the packet is not known to have stayed at home.
+        """Whether the source got no word, and nobody knows yet where the packet stayed.
 
         One-way packets need no answer: the listener's word is all there is to have.
         """
         outcome = self.outcome
-        if outcome is None or outcome.left_host is False:
+        if outcome is None or self.conclusion is not None or outcome.left_host is False:
             return False
         arrived = self.witness is not None and self.witness.socket
         one_way = outcome.failure is None and outcome.answer is None and outcome.refusal is None
         return self.silent or (one_way and not arrived)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the destination's agent saw the packet."""
+        came = self.story is not None and self.story.destination_in.seen == "yes"
+        return came or (self.witness is not None and self.witness.socket)
 
     def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
         """Give the same with one more entry in its trail."""
@@ -107,6 +113,8 @@ class Prober:
         self.chance = answered.chance
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
         self.proven: list[Observation] = []
+        # Orders of checks: what their answers mean is the check's to say.
+        self.asked_again: set[int] = set()
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
@@ -135,6 +143,8 @@ class Prober:
         """Run one order; ``timing`` None: as the settings say."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
+        if timing is not None:
+            self.asked_again.add(number)
         # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = timing or self._choose_timing(part)
@@ -143,7 +153,9 @@ class Prober:
 
         def hear(rows: list[PortOutcome]) -> None:
             # An answer that proves itself has no ICMP error whose sender would need a route.
-            reader = self._make_reader(agent, part.protocol, part.task, own_addresses(agent.host))
+            reader = self._make_reader(
+                agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
+            )
             answers = ProbeReply([row for row in rows if row.kind.answer in PROVEN])
             fresh = [one for one in read_reply(part, number, reader, answers) if one.proven]
             proven.extend(fresh)
@@ -164,6 +176,10 @@ class Prober:
                 if one.outcome.answer is not None or one.outcome.failure == "refused":
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
         return found
+
+    def has_answer(self, source: Host, address: str) -> bool:
+        """Tell whether the address ever answered the source in this run."""
+        return self._answered.has(source.name, address)
 
     def _choose_timing(self, part: Part) -> Timing:
         timing = self._settings.timing
@@ -215,7 +231,7 @@ class Prober:
 
     async def _find_own(self, agent: AgentMethods, task: Task, reply: ProbeReply) -> set[str]:
         """Find the source's own addresses, as far as the reply's ICMP errors need them."""
-        own = own_addresses(agent.host)
+        own = self._fleet.own_addresses(agent.host)
         if not own | {task.address} >= set(reply.offenders()):
             route = await agent.route(task.address, source_address(task))
             own |= {route.source} if route.source else set()

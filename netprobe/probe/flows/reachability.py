@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.probe.flows.chance import Chance
 
 # The kernel gives up a dead neighbour after 3.06 s; a packet that joins its queue late waits less.
@@ -13,7 +13,7 @@ HOST_UNREACHABLE = ((3, 1), (1, 3))
 
 
 class Answered:
-    """Pairs of (source name, address): those that answered, and those that are known to be down.
+    """Pairs of (source name, address) that answered; and addresses that are up, or down.
 
     ``flows``: how many the run asks. ``chance``: what it has shown of loss so far.
     """
@@ -21,9 +21,13 @@ class Answered:
     def __init__(self, flows: int = 1) -> None:
         self.chance = Chance(flows)
         self._answered: set[tuple[str, str]] = set()
-        self._down: set[tuple[str, str]] = set()
+        self._up: set[str] = set()
+        self._down: dict[str, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
+        self._given_up: dict[tuple[str, str], str] = {}
+        # Pairs of which a check found that the router gave up, however early its words came.
+        self._no_refusals: set[tuple[str, str]] = set()
 
     def note_answer(self, source: str, address: str, outcome: Outcome) -> None:
         """Remember the pair if this outcome is an answer of the address."""
@@ -38,18 +42,28 @@ class Answered:
         return self._slowest_ms.get((source, address))
 
     def note(
-        self, source: str, address: str, outcome: Outcome, concluded: str | None = None
+        self, source: str, address: str, outcome: Outcome, conclusion: CheckConclusion | None = None
     ) -> None:
-        """Remember what a final outcome, and what a check ``concluded``, say of the address."""
+        """Remember what a final outcome, and the conclusion of a check, say of the address."""
         pair = (source, address)
         if is_answer(outcome):
             self._answered.add(pair)
-        elif is_host_unreachable(outcome):
-            elapsed_ms = outcome.elapsed_ms or 0
-            if concluded == "host-down" or (concluded is None and elapsed_ms >= DEAD_MS):
-                self._down.add(pair)
-            elif concluded == "refusing-host" or elapsed_ms < REFUSED_MS:
-                self._refused.add(pair)
+            if conclusion is None:
+                self._up.add(address)
+        elif conclusion is not None and conclusion.name == "host-down":
+            self._down.setdefault(address, conclusion.said)
+        elif conclusion is not None and conclusion.name == "refusing-host":
+            self._refused.add(pair)
+        elif is_host_unreachable(outcome) and not is_own_kernels_word(outcome):
+            self._note_routers_word(pair, outcome, conclusion is not None)
+
+    def _note_routers_word(self, pair: tuple[str, str], outcome: Outcome, concluded: bool) -> None:
+        elapsed_ms = outcome.elapsed_ms or 0
+        if outcome.icmp is not None and (concluded or elapsed_ms >= DEAD_MS):
+            self._given_up.setdefault(pair, outcome.icmp.offender)
+            self._no_refusals |= {pair} if concluded else set()
+        elif elapsed_ms < REFUSED_MS:
+            self._refused.add(pair)
 
     def has(self, source: str, address: str) -> bool:
         """Tell whether the address ever answered the source."""
@@ -58,12 +72,21 @@ class Answered:
     def refuses(self, source: str, address: str) -> bool:
         """Whether somebody says "host unreachable" at once: a firewall, and no dead neighbour. Its
         later answers may come late, because it may say so about once a second only."""
-        return (source, address) in self._refused
-
-    def is_down(self, source: str, address: str) -> bool:
-        """Whether the source was told that nobody answers for the address, and nothing else."""
         pair = (source, address)
-        return pair in self._down and not self.has(*pair) and not self.refuses(*pair)
+        return pair in self._refused and pair not in self._no_refusals
+
+    def is_up(self, address: str) -> bool:
+        """Whether the address answered anybody."""
+        return address in self._up
+
+    def given_up_by(self, source: str, address: str) -> str | None:
+        """Give the router whose next hop to the address did not answer, as it told the source."""
+        return self._given_up.get((source, address))
+
+    def asked_in_vain(self, address: str) -> str | None:
+        """Give the host on the address's network that got no answer to its ARP requests; None where
+        none is known, or the address answered somebody."""
+        return None if self.is_up(address) else self._down.get(address)
 
 
 def is_answer(outcome: Outcome) -> bool:
@@ -73,6 +96,12 @@ def is_answer(outcome: Outcome) -> bool:
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
     return outcome.failure == "refused" and outcome.forged is False
+
+
+def is_own_kernels_word(outcome: Outcome) -> bool:
+    """Whether the source's own kernel said "host unreachable"."""
+    own = outcome.icmp is None or outcome.icmp.origin == "source"
+    return own and is_host_unreachable(outcome)
 
 
 def is_host_unreachable(outcome: Outcome) -> bool:

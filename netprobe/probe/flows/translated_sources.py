@@ -6,7 +6,7 @@ senders are compared with those that the nonces of other flows have shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
@@ -16,14 +16,22 @@ from netprobe.probe.flows.work import Task
 class Origins:
     """The addresses that packets to one destination come from, as far as nonces have told."""
 
-    def __init__(self, hosts: Iterable[Host]) -> None:
-        self._hosts = frozenset(address for host in hosts for address in own_addresses(host))
+    def __init__(
+        self,
+        hosts: Iterable[Host],
+        own: Callable[[Host], set[str]] = lambda host: host.listed_addresses,
+    ) -> None:
+        # The addresses that a host may send from: those of the inventory, and its agent's word.
+        self.own = own
+        self._all_hosts = tuple(hosts)
         self._tasks: tuple[Task, ...] = ()
         self._senders: dict[tuple[str, str], set[str]] = {}
+        self.expect(())
 
     def expect(self, tasks: Iterable[Task]) -> None:
-        """Note what is probed at the same time."""
+        """Note what is probed at the same time, and what the hosts have told until now."""
         self._tasks = tuple(tasks)
+        self._hosts = frozenset(one for host in self._all_hosts for one in self.own(host))
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
         """Note that nonces of this source came to the task's address from these."""
@@ -31,7 +39,7 @@ class Origins:
 
     def is_of(self, task: Task, port: int, sender: str) -> bool | None:
         """Whether a packet that came to this port is the task's source's; None: nobody can say."""
-        if sender in own_addresses(task.source):
+        if sender in self.own(task.source):
             return True
         if sender in self._senders.get(task.pair, ()):
             return None if self._is_shared(task, port, sender) else True
@@ -47,12 +55,6 @@ class Origins:
             and (not other.ports or holds(other.ports, port))
         )
         return sender in self._hosts or any(not known or sender in known for known in rivals)
-
-
-def own_addresses(host: Host) -> set[str]:
-    """Give the addresses that the host may send from, as far as the inventory knows."""
-    known = (*host.addresses, *host.source_addresses)
-    return {address.text for address in known if address.family is not None}
 
 
 def holds(ports: Ports, port: int) -> bool:

@@ -26,7 +26,7 @@ def test_a_host_can_answer_itself(address: str) -> None:
 def test_an_address_of_nobody_has_no_holder_and_no_entry() -> None:
     """What is not there is None, not an error."""
     assert holder("192.0.2.77") is None
-    assert neighbour("192.0.2.77", "lo") is None
+    assert neighbour("192.0.2.77", "lo") == (None, None)
 
 
 def test_an_answer_from_an_address_of_others_fails() -> None:

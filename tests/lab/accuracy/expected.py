@@ -154,6 +154,11 @@ def _reasons(question: Question) -> set[str]:
     return _REASONS.get(action, {action.replace("tcp-reset", "reset")})
 
 
+def _given_up(question: Question) -> Expectation:
+    one = _blocked("host", {"host-down"}, "unreachable")
+    return one if question.case.lan else replace(one, may=places("host path"))
+
+
 def _by_source(question: Question) -> Expectation:
     one = _blocked("source", {"local-firewall", *_reasons(question)})
     return replace(one, rejecters=frozenset((None, question.own)))
@@ -296,8 +301,8 @@ RULES: tuple[Rule, ...] = (
     Rule("1: nothing is done: it answers as what listens there answers",
          lambda q: _is(q, "open"), _open),
     Rule("1: a dead neighbour is given up after 3.06 s, by the last router or by the source's own "
-         "kernel; nobody rejects",
-         lambda q: _is(q, "down"), lambda q: _blocked("host", {"host-down"}, "unreachable")),
+         "kernel; nobody rejects; who is not on its network does not know which router is the last",
+         lambda q: _is(q, "down"), _given_up),
     Rule("1: the source's own routing table fails at once",
          lambda q: _is(q, "route-source"),
          lambda q: _blocked("source", {"no-route"}, "unreachable")),

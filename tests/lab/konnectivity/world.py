@@ -263,6 +263,10 @@ def make_certificates(folder: Path) -> None:
     pki.issue(folder, "router.pem", operator, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "wildcard.pem", company, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
     pki.issue(folder, "mitm.pem", company, (NAME, EDGE4, EDGE6), CN=NAME)
+    # An application that signed its own certificate, for its own name or for that of the tunnel.
+    shop = pki.authority(CN="shop.internal")
+    pki.issue(folder, "app.pem", shop, ("shop.internal",), CN="shop.internal")
+    pki.issue(folder, "appname.pem", pki.authority(CN=NAME), (NAME, EDGE4, EDGE6), CN=NAME)
     pki.issue(folder, "kas.pem", root, ("kubernetes", "kubernetes.default.svc"), CN="kubernetes")
     pki.issue(
         folder, "ignition.pem", root, ("ignition-server",), O="openshift", CN="ignition-server"

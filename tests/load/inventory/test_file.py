@@ -122,7 +122,7 @@ def test_ssh(tmp_path: Path, ssh: str, wanted: Ssh) -> None:
 
 
 def test_notes(tmp_path: Path) -> None:
-    """What is allowed but looks like a slip is noted: shared addresses, ssh that nobody uses."""
+    """What is allowed but looks like a slip is noted: ssh that nobody uses."""
     inventory = written(
         tmp_path,
         "  a: {addresses: [10.0.0.1, 'fd00::1'], roles: [a]}\n"
@@ -133,8 +133,6 @@ def test_notes(tmp_path: Path) -> None:
     assert inventory.notes == (
         "host b has ssh settings that are not used: its vantage is none",
         "host c has ssh settings that are not used: its vantage is a command",
-        "hosts a, b, c share the address 10.0.0.1: is it a virtual one?",
-        "hosts a, c share the address fd00::1: is it a virtual one?",
     )
 
 

@@ -225,7 +225,7 @@ STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [
         (
             lambda agent: agent.egress("10.0.0.2", None, 5),
             EgressOrder(0, "10.0.0.2", None, 5),
-            Egress(1, None, None, None, None),
+            Egress(1, None, None, None, None, None, None),
         ),
         (
             lambda agent: agent.resolve("x.example.com"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -16,13 +18,13 @@ from netprobe.agent.wire.orders import (
     ProbeOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.evidence import Icmp, Outcome
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
+from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
 
 SILENT = kind(failure="no-answer")
 
@@ -62,8 +64,8 @@ def agent(tcp: list[OutcomeKind] | OutcomeKind, echo: OutcomeKind = SILENT) -> F
         (kind(failure="refused", icmp=icmp(3, 13, ROUTER)), SILENT, "refusing-host"),
         (kind(answer="unasked"), word(3100, "answer"), "refusing-host"),
         # The router kept everybody waiting.
-        (word(3100), SILENT, "host-down"),
-        (SILENT, word(600, "answer"), "host-down"),
+        (word(3100), SILENT, "router-gives-up"),
+        (SILENT, word(600, "answer"), "router-gives-up"),
         # At once, each time.
         (word(2), word(2, "answer"), "refusing-host"),
         # A firewall's late prohibition, and silence, are no dead host's.
@@ -85,9 +87,9 @@ async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
 @pytest.mark.parametrize(
     ("elapsed_ms", "said"),
     # The kernel repeats a SYN after one and two seconds: a refusal of that one is quick.
-    [(1000, "refusing-host"), (1200, "refusing-host"), (1201, "host-down"),
-     (2100, "refusing-host"), (2500, "host-down"), (3000, "host-down"), (3100, "host-down"),
-     (499, "refusing-host"), (500, "host-down")],
+    [(1000, "refusing-host"), (1200, "refusing-host"), (1201, "router-gives-up"),
+     (2100, "refusing-host"), (2500, "router-gives-up"), (3000, "router-gives-up"),
+     (3100, "router-gives-up"), (499, "refusing-host"), (500, "router-gives-up")],
 )  # fmt: skip
 async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, said: str) -> None:
     """The first SYN found no answer left in the firewall's bucket."""
@@ -96,13 +98,28 @@ async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, 
     assert found.concluded == said
 
 
+@pytest.mark.parametrize("elapsed_ms", [2, 3100])
+async def test_an_agent_on_the_hosts_network_knows_better(elapsed_ms: int) -> None:
+    """It got no answer to its own ARP requests; then no time need pass."""
+    source, scripts = agent(SILENT), {
+        RouteOrder: routed(source="10.0.0.9"),
+        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
+    }  # fmt: skip
+    scene = make_scene(source, None, FakeAgent(host("c", "10.0.0.9"), scripts))
+
+    found = await look(DeadHosts(), scene, heard(elapsed_ms, 100), heard(elapsed_ms, 200))
+
+    assert {one.conclusion for one in found} == {CheckConclusion("host-down", "c")}
+    assert source.asked == []
+
+
 async def test_what_tells_nothing_is_asked_some_times() -> None:
     """One try may fall into somebody else's wait."""
     source = agent([word(2), word(2), word(3100)])
 
     (found,) = await look(DeadHosts(), make_scene(source), heard(200))
 
-    assert found.concluded == "host-down"
+    assert found.concluded == "router-gives-up"
     assert len(source.orders(ProbeOrder)) == len(source.orders(EchoOrder)) == TRIES
     assert {order.blocks[0].ports[0][0] for order in source.orders(ProbeOrder)} == {
         CONTROL_PORTS[0]
@@ -115,9 +132,9 @@ async def test_what_tells_nothing_is_asked_some_times() -> None:
     ("again", "said"),
     [
         ([word(2), word(2), word(2)], "refusing-host"),
-        ([word(2), word(2), word(3100)], "host-down"),
-        ([word(2), SILENT], "host-down"),
-        ([word(500)], "host-down"),
+        ([word(2), word(2), word(3100)], "router-gives-up"),
+        ([word(2), SILENT], "router-gives-up"),
+        ([word(500)], "router-gives-up"),
     ],
 )
 async def test_a_late_word_is_a_refusal_only_if_it_comes_at_once_every_time(

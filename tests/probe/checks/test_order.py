@@ -122,7 +122,9 @@ def scene(with_agent: bool) -> Scene:
             EchoOrder: lambda order: reply(order, kind(op="answer", answer="echo", ttl=60)),
             RouteOrder: routed(gateway=ROUTER),
             WalkOrder: lambda order: Walked(order.id, hops, True, None),
-            EgressOrder: lambda order: Egress(order.id, "eth0", ROUTER, None, "no-buffers"),
+            EgressOrder: lambda order: Egress(
+                order.id, "eth0", ROUTER, None, None, True, "no-buffers"
+            ),
         },
     )
     source.pipes = lambda _: FakePipe(lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.model.evidence import Icmp, Outcome
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.probe.flows.reachability import Answered
 
 
@@ -22,28 +22,17 @@ def unreachable(code: int, elapsed_ms: int, origin: Any = "router") -> Outcome:
     return Outcome("connect", "host-unreachable", error, elapsed_ms=elapsed_ms)
 
 
-def test_a_late_host_unreachable_says_that_the_host_is_down() -> None:
-    """A router gives up a dead neighbour after three seconds."""
-    assert noted(unreachable(1, 3100)).is_down("a", "10.0.0.2")
+def test_a_late_word_of_a_router_is_no_dead_host() -> None:
+    """It gave up its next hop, which may be another router."""
+    answered = noted(unreachable(1, 3100))
 
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        Outcome("answer", None, answer="nonce"),
-        unreachable(1, 0),
-        Outcome("connect", "refused", forged=False),
-        Outcome("answer", "refused", Icmp(3, 3, "10.0.0.2", "destination")),
-    ],
-)
-def test_a_host_that_answers_or_is_refused_at_once_is_not_down(other: Outcome) -> None:
-    """A rejecting router answers late too, when its bucket is empty."""
-    assert not noted(unreachable(1, 3100), other).is_down("a", "10.0.0.2")
+    assert answered.given_up_by("a", "10.0.0.2") == "10.0.0.254"
+    assert answered.asked_in_vain("10.0.0.2") is None
 
 
 def test_a_late_prohibition_says_nothing_of_the_host() -> None:
     """A firewall's reject gives the same errno as a dead host."""
-    assert not noted(unreachable(13, 3100)).is_down("a", "10.0.0.2")
+    assert noted(unreachable(13, 3100)).given_up_by("a", "10.0.0.2") is None
 
 
 @pytest.mark.parametrize("forged", [True, None])
@@ -53,7 +42,7 @@ def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "elapsed_ms", "down", "refuses"),
+    ("word", "elapsed_ms", "given_up", "refuses"),
     [
         # Without a check's conclusion the time decides, and between the two nothing does.
         (None, 3100, True, False),
@@ -61,40 +50,71 @@ def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
         (None, 1499, False, False),
         (None, 500, False, False),
         (None, 499, False, True),
-        ("host-down", 2, True, False),
-        ("host-down", 3100, True, False),
+        ("router-gives-up", 2, True, False),
         ("refusing-host", 2, False, True),
         ("refusing-host", 3100, False, True),
     ],
 )
 def test_what_a_check_concluded_counts_more_than_the_time(
-    word: Any, elapsed_ms: int, down: bool, refuses: bool
+    word: Any, elapsed_ms: int, given_up: bool, refuses: bool
 ) -> None:
     """A dead host's word may come early, and a firewall's late."""
     answered = Answered()
-    answered.note("a", "10.0.0.2", unreachable(1, elapsed_ms), word)
+    conclusion = word and CheckConclusion(word)
+    answered.note("a", "10.0.0.2", unreachable(1, elapsed_ms), conclusion)
 
-    assert answered.is_down("a", "10.0.0.2") is down
+    assert bool(answered.given_up_by("a", "10.0.0.2")) is given_up
     assert answered.refuses("a", "10.0.0.2") is refuses
+    # Another source may have another way there.
+    assert answered.given_up_by("c", "10.0.0.2") is None
+    assert not answered.refuses("a", "10.0.0.3")
 
 
-def test_a_conclusion_says_nothing_of_other_pairs() -> None:
-    """Another source may have another way there."""
+def test_an_early_word_that_no_check_looked_at_refuses_nothing_of_a_dead_host() -> None:
+    """It joined the packets that waited."""
+    answered = noted(unreachable(1, 2))
+    answered.note("a", "10.0.0.2", unreachable(1, 3100), CheckConclusion("router-gives-up"))
+
+    assert not answered.refuses("a", "10.0.0.2")
+
+
+@pytest.mark.parametrize("elapsed_ms", [2, 3100])
+def test_the_own_kernels_word_refuses_nothing(elapsed_ms: int) -> None:
+    """It may come at any time; the neighbour table says what it means."""
+    answered = noted(unreachable(1, elapsed_ms, "source"))
+
+    assert not answered.refuses("a", "10.0.0.2")
+    assert answered.given_up_by("a", "10.0.0.2") is None
+
+
+def test_a_dead_neighbour_is_down_for_all_who_ask() -> None:
+    """An agent on its network asked in vain."""
     answered = Answered()
-    answered.note("a", "10.0.0.2", unreachable(1, 2), "host-down")
+    down = CheckConclusion("host-down", "c")
+    answered.note("c", "10.0.0.2", Outcome("connect", "no-answer"), down)
 
-    assert not answered.is_down("c", "10.0.0.2")
-    assert not answered.is_down("a", "10.0.0.3")
+    assert answered.asked_in_vain("10.0.0.2") == "c"
+    assert answered.asked_in_vain("10.0.0.3") is None
 
 
-def test_an_errno_alone_is_a_host_unreachable_too() -> None:
-    """Old kernels say of TCP no more than that."""
-    late = Outcome("connect", "host-unreachable", elapsed_ms=3100)
+def test_who_answers_anybody_is_up() -> None:
+    """Then only the way between the two is at fault."""
+    answered = Answered()
+    down = CheckConclusion("host-down", "c")
+    answered.note("c", "10.0.0.2", unreachable(1, 3100, "source"), down)
+    answered.note("a", "10.0.0.2", Outcome("answer", None, answer="nonce"))
 
-    assert noted(late).is_down("a", "10.0.0.2")
-    assert not noted(Outcome("connect", "network-unreachable", elapsed_ms=3100)).is_down(
-        "a", "10.0.0.2"
-    )
+    assert answered.is_up("10.0.0.2")
+    assert answered.asked_in_vain("10.0.0.2") is None
+
+
+def test_an_interceptors_answer_says_nothing_of_the_host() -> None:
+    """Something on the way answers for everybody."""
+    answered = Answered()
+    intercepted = CheckConclusion("intercepted", "x")
+    answered.note("a", "10.0.0.2", Outcome("connect", None, answer="unasked"), intercepted)
+
+    assert not answered.is_up("10.0.0.2")
 
 
 def test_an_answer_before_the_end_counts_at_once() -> None:

@@ -1,0 +1,133 @@
+"""Finds addresses for which another machine answers: a duplicate, or a wrong line of the inventory.
+
+A nonce that our listener answered proves the machine; an echo reply, a refusal and an open port
+prove none. Agents know their own addresses, and the source's neighbour table knows who answers ARP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from ipaddress import ip_address
+
+from netprobe.model.evidence import CheckConclusion
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.next_hops import ask_next_hop
+from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.work import Task
+
+
+class OtherMachines(Check):
+    """Asks who has an address whose answers carry no nonce of the destination's agent."""
+
+    name = "machine"
+
+    def concerns(self, seen: Observation) -> bool:
+        """All flows: an answered nonce of one speaks for the others."""
+        return seen.outcome is not None and seen.task.via is None
+
+    def group(self, seen: Observation) -> Hashable:
+        """All sources of one address: translations are there for all."""
+        return seen.task.address
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Conclude for each source that got no nonce back; only an agent there knows who it is."""
+        if not scene.agent.alive:
+            return group
+        proven = any(_is_proven(seen) for seen in group)
+        found: list[Observation] = []
+        for pair in group_by(group, lambda seen: seen.task.pair):
+            if any(_is_proven(seen) for seen in pair):
+                found += pair
+            else:
+                found += await _look_at_pair(pair, proven, scene)
+        return found
+
+
+async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> list[Observation]:
+    task = pair[0].task
+    if _has_address(scene.fleet.agent(task.source), task.address, scene.agent):
+        return [
+            _conclude_machine(seen, CheckConclusion("address-here", task.source.name))
+            for seen in pair
+        ]
+    doubtful = [seen for seen in pair if _is_doubtful(seen)]
+    if not doubtful:
+        return pair
+    conclusion = await _find_machine(pair, proven, scene)
+    if conclusion is None:
+        return pair
+    among = {id(seen) for seen in doubtful}
+    return [_conclude_machine(seen, conclusion) if id(seen) in among else seen for seen in pair]
+
+
+async def _find_machine(
+    pair: list[Observation], proven: bool, scene: Scene
+) -> CheckConclusion | None:
+    """Say who else answers for the pair's address, as far as anybody knows."""
+    task, here = pair[0].task, scene.agent
+    foreign = [seen.outcome.answered_by for seen in pair
+               if seen.outcome is not None and seen.outcome.answer == "foreign"]  # fmt: skip
+    others = [scene.fleet.agent(host) for host in scene.fleet.hosts() if host != here.host]
+    hello = here.hello
+    if foreign:
+        return CheckConclusion("other-machine", foreign[0] or "another host")
+    if hello is None or not hello.addresses:
+        return None  # its kernel did not say
+    # Every address of 127.0.0.0/8 is this host's own; its device lists one of them.
+    if task.address not in hello.addresses and not ip_address(task.address).is_loopback:
+        for other in others:
+            if _has_address(other, task.address, here):
+                return CheckConclusion("other-machine", other.host.name)
+        said = f"{here.host.name} does not have {task.address}"
+        return None if proven else CheckConclusion("unproved-machine", said)
+    if any(seen.listener.state == "ours" for seen in pair) or not any(s.ports for s in pair):
+        return await _find_by_link(task, others, scene)
+    return None
+
+
+async def _find_by_link(
+    task: Task, others: list[AgentMethods], scene: Scene
+) -> CheckConclusion | None:
+    """Compare who answers the source's ARP or neighbour requests with the destination's devices."""
+    agent, source = scene.fleet.agent(task.source), source_address(task)
+    if (await agent.route(task.address, source)).gateway is not None:
+        return None
+    link = (await ask_next_hop(agent, task.address, source)).link
+    if link is None or scene.agent.hello is None or link in scene.agent.hello.links:
+        return None
+    names = [one.host.name for one in others if one.hello is not None and link in one.hello.links]
+    if names:
+        return CheckConclusion("other-machine", names[0])
+    # A router may answer for all its hosts (proxy ARP, as some clouds do).
+    said = f"{link} answers ARP requests for {task.address}, and is no device of "
+    return CheckConclusion("unproved-machine", said + scene.agent.host.name)
+
+
+def _has_address(agent: AgentMethods, address: str, here: AgentMethods) -> bool:
+    """Tell whether an agent's host has the address and is another machine than ``here``."""
+    one, other = agent.hello, here.hello
+    if one is None or other is None or address not in one.addresses:
+        return False
+    return one.machine != other.machine
+
+
+def _is_proven(seen: Observation) -> bool:
+    """Whether the destination's own agent answered, or saw the packet."""
+    return seen.arrived or (seen.outcome is not None and seen.outcome.answer == "nonce")
+
+
+def _is_doubtful(seen: Observation) -> bool:
+    """Whether something answered in the destination's name."""
+    outcome = seen.outcome
+    assert outcome is not None
+    if outcome.answer is not None or outcome.icmp is not None:
+        return outcome.icmp is None or outcome.icmp.origin == "destination"
+    return outcome.failure == "refused"
+
+
+def _conclude_machine(seen: Observation, conclusion: CheckConclusion) -> Observation:
+    return replace(seen, conclusion=conclusion).noting(
+        OtherMachines.name, "bad", concluded=conclusion.name
+    )

@@ -1,0 +1,121 @@
+"""Finds routes of the source whose next hop forwards nothing: no router behind it ever answers.
+
+Such a next hop answers ARP and swallows the rest, as a host does that does not forward. The routes
+to neighbours of the destination, and whether anything answers by them, show what is odd about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import NamedTuple
+
+from netprobe.model.evidence import CheckConclusion
+from netprobe.model.inventory import Host
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.next_hops import distance
+from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import MAX_TTL
+
+# Hosts whose addresses differ in no more than these bits count as neighbours.
+NEIGHBOUR_BITS = {4: 8, 6: 64}
+MOST_NEIGHBOURS = 3
+
+
+class NeighbourRoute(NamedTuple):
+    """The source's route to a neighbour of the destination, and whether anything answers by it."""
+
+    host: Host
+    gateway: str | None
+    answers: bool
+
+
+class SilentHops(Check):
+    """Compares the route of a pair that heard nothing at all with those to its neighbours."""
+
+    name = "route"
+
+    def concerns(self, seen: Observation) -> bool:
+        """All flows: one that heard anything shows that the next hop forwards."""
+        return seen.outcome is not None and seen.outcome.left_host is not False
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Conclude for the pair where no neighbour answers by the same next hop."""
+        task = group[0].task
+        if not _is_mute(group) or scene.prober.has_answer(task.source, task.address):
+            return group
+        agent, source = scene.fleet.agent(task.source), source_address(task)
+        gateway = (await agent.route(task.address, source)).gateway
+        if gateway is None:
+            return group
+        routes = await asyncio.gather(
+            *(
+                _look_at_route(task, host, address, scene)
+                for host, address in _find_neighbours(task, scene.fleet.hosts())
+            )
+        )
+        if any(route.answers and route.gateway == gateway for route in routes):
+            return group
+        other = [route for route in routes if route.gateway not in (None, gateway)]
+        conclusion = CheckConclusion("next-hop-silent", _word_routes(other), gateway)
+        certain = any(route.answers for route in other)
+        return [
+            replace(seen, conclusion=conclusion).noting(self.name, "bad", next_hop=gateway)
+            if certain or _is_unseen(seen)
+            else seen.noting(self.name, next_hop=gateway)
+            for seen in group
+        ]
+
+
+def _is_mute(group: list[Observation]) -> bool:
+    """Tell whether nothing came back to any flow, no router answered a walk, and nothing came."""
+    traces = [seen.trace for seen in group if seen.trace is not None]
+    return (
+        all(seen.lost and not seen.arrived for seen in group)
+        and bool(traces)
+        and not any(trace.hops or trace.reached for trace in traces)
+    )
+
+
+def _is_unseen(seen: Observation) -> bool:
+    """Tell whether the destination's recorder would have seen it, and did not."""
+    return seen.story is not None and seen.story.destination_in.seen == "no"
+
+
+def _find_neighbours(task: Task, hosts: list[Host]) -> list[tuple[Host, str]]:
+    """Find the hosts that are nearest to the task's address, each with its address there."""
+    known = [
+        (distance(task.address, {address.text}), host, address.text)
+        for host in hosts
+        if host.name != task.source.name
+        for address in host.addresses
+        if address.family == task.family and address.text != task.address
+    ]
+    near = [one for one in known if one[0] <= NEIGHBOUR_BITS[task.family]]
+    near.sort(key=lambda one: one[0])
+    return [(host, address) for _, host, address in near[:MOST_NEIGHBOURS]]
+
+
+async def _look_at_route(task: Task, host: Host, address: str, scene: Scene) -> NeighbourRoute:
+    """Ask for the route to a neighbour, and walk it unless that has answered already."""
+    agent, source = scene.fleet.agent(task.source), source_address(task)
+    route = await agent.route(address, source)
+    answers = scene.prober.has_answer(task.source, address)
+    if not answers and agent.walks_left > 0:
+        agent.walks_left -= 1
+        walked = await agent.walk("icmp", address, 0, source, MAX_TTL)
+        answers = walked.reached or any(hop.address is not None for hop in walked.hops)
+    return NeighbourRoute(host, route.gateway, answers)
+
+
+def _word_routes(routes: list[NeighbourRoute]) -> str:
+    """Word the other routes: ``its route to p goes by 10.0.0.1, which answers``."""
+    said: dict[tuple[str | None, bool], list[str]] = {}
+    for route in routes:
+        said.setdefault((route.gateway, route.answers), []).append(route.host.name)
+    return "".join(
+        f"; its route to {', '.join(names)} goes by {gateway}, "
+        + ("where routers or hosts answer" if answers else "where nothing answers either")
+        for (gateway, answers), names in said.items()
+    )

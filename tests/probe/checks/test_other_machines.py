@@ -1,0 +1,162 @@
+"""Who answers for an address, where no nonce of the destination's agent says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.host_messages import Egress, EgressOrder, RouteOrder
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, Witness
+from netprobe.model.story import Story, StoryPlace
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.checks.other_machines import OtherMachines
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import (
+    ROUTER,
+    SOURCE,
+    TARGET,
+    look,
+    make_observation,
+    make_scene,
+    make_task,
+)
+from tests.probe.fakes import HELLO, FakeAgent, host, routed
+
+ADDRESS = TARGET.addresses[0].text
+MINE, STRANGE = "02:00:00:00:00:02", "02:00:00:00:00:99"
+
+NONCE = Outcome("answer", None, answer="nonce")
+ECHO = Outcome("answer", None, answer="echo")
+RESET = Outcome("connect", "refused")
+FOREIGN = Outcome("answer", None, answer="foreign", answered_by="x")
+SILENT = Outcome("connect", "no-answer")
+REFUSED = Outcome("send", "refused", Icmp(3, 3, ADDRESS, "destination"))
+
+
+def seen(outcome: Outcome, port: int = 443, **facts: Any) -> Observation:
+    return make_observation(
+        outcome, make_task("tcp", ((port, port),)), **{"listener": "ours"} | facts
+    )
+
+
+def scene(
+    *,
+    target: tuple[str, ...] = (ADDRESS,),
+    source: tuple[str, ...] = ("10.0.0.1",),
+    link: str | None = MINE,
+    gateway: str | None = None,
+    others: tuple[FakeAgent, ...] = (),
+    machines: tuple[str, str] = ("a", "b"),
+) -> Scene:
+    """Source and destination with these addresses; ``link`` answers the source's ARP."""
+    scripts: dict[type[Any], Any] = {
+        RouteOrder: routed(gateway=gateway),
+        EgressOrder: lambda order: Egress(0, "eth0", ADDRESS, "known", link, True, None),
+    }
+    one = HELLO._replace(machine=machines[0], addresses=list(source))
+    other = HELLO._replace(machine=machines[1], addresses=list(target), links=[MINE])
+    return make_scene(
+        FakeAgent(SOURCE, scripts, hello=one), FakeAgent(TARGET, hello=other), *others
+    )
+
+
+def third(*addresses: str, links: tuple[str, ...] = (), machine: str = "x") -> FakeAgent:
+    hello = HELLO._replace(machine=machine, addresses=list(addresses), links=list(links))
+    return FakeAgent(host("x", "10.0.0.9"), hello=hello)
+
+
+async def concluded(here: Scene, *flows: Observation) -> list[CheckConclusion | None]:
+    return [one.conclusion for one in await look(OtherMachines(), here, *flows)]
+
+
+@pytest.mark.parametrize("other", [ECHO, RESET, SILENT])
+async def test_an_address_of_the_source_itself_is_never_left(other: Outcome) -> None:
+    """Nothing goes out, whatever answers."""
+    here = scene(source=("10.0.0.1", ADDRESS))
+
+    assert await concluded(here, seen(other)) == [CheckConclusion("address-here", "a")]
+
+
+async def test_one_machine_under_two_names_has_its_address() -> None:
+    """Both agents run on it."""
+    here = scene(source=(ADDRESS,), machines=("m", "m"))
+
+    assert await concluded(here, seen(ECHO, 1), seen(SILENT, 2)) == [None, None]
+
+
+@pytest.mark.parametrize("link", [MINE, None])
+async def test_who_has_the_address_and_answers_is_not_doubted(link: str | None) -> None:
+    """Its own device answers, or nobody knows which."""
+    assert await concluded(scene(link=link), seen(RESET)) == [None]
+    assert await concluded(scene(link=STRANGE, gateway=ROUTER), seen(RESET)) == [None]
+
+
+async def test_a_strange_device_that_answers_arp_proves_nothing() -> None:
+    """A duplicate address; but some routers answer for all."""
+    said = f"{STRANGE} answers ARP requests for {ADDRESS}, and is no device of b"
+    unproved = CheckConclusion("unproved-machine", said)
+
+    assert await concluded(scene(link=STRANGE), seen(RESET)) == [unproved]
+    # What is silent is not answered by anybody.
+    assert await concluded(scene(link=STRANGE), seen(ECHO, 1), seen(SILENT, 2)) == [unproved, None]
+
+
+async def test_the_device_of_another_host_names_it() -> None:
+    """Its agent knows its devices."""
+    here = scene(link=STRANGE, others=(third(links=(STRANGE,)),))
+
+    assert await concluded(here, seen(RESET)) == [CheckConclusion("other-machine", "x")]
+
+
+@pytest.mark.parametrize("outcome", [ECHO, RESET, Outcome("connect", None, answer="unasked"),
+                                     REFUSED])  # fmt: skip
+async def test_a_host_without_the_address_is_not_proven(outcome: Outcome) -> None:
+    """The inventory may be wrong, or a translation on the way."""
+    here = scene(target=("10.0.0.77",))
+    said = f"b does not have {ADDRESS}"
+
+    assert await concluded(here, seen(outcome)) == [CheckConclusion("unproved-machine", said)]
+
+
+async def test_the_agent_that_has_it_is_named() -> None:
+    """Unless it is the same machine under another name."""
+    where = ("10.0.0.77",)
+
+    (found,) = await concluded(scene(target=where, others=(third(ADDRESS),)), seen(ECHO))
+    assert found == CheckConclusion("other-machine", "x")
+    same = third(ADDRESS, machine="b")
+    (found,) = await concluded(scene(target=where, others=(same,)), seen(ECHO))
+    assert found is not None
+    assert found.name == "unproved-machine"
+
+
+@pytest.mark.parametrize(
+    "proof", [seen(NONCE, 1), seen(RESET, 1, witness=Witness(socket=True)),
+              seen(RESET, 1, story=Story(destination_in=StoryPlace("yes")))]
+)  # fmt: skip
+async def test_a_nonce_proves_the_machine(proof: Observation) -> None:
+    """A translated address leads to it, and its own firewall may refuse the rest."""
+    here = scene(target=("10.0.0.77",), link=STRANGE)
+
+    assert await concluded(here, proof, seen(ECHO, 2)) == [None, None]
+
+
+async def test_a_nonce_of_another_host_names_it() -> None:
+    """It answers this source in the destination's name."""
+    found = await concluded(scene(), seen(FOREIGN, 1), seen(ECHO, 2))
+
+    assert found == [CheckConclusion("other-machine", "x")] * 2
+
+
+async def test_an_agent_that_does_not_know_its_addresses_says_nothing() -> None:
+    """Neither is there anything to ask where it is gone."""
+    assert await concluded(scene(target=()), seen(ECHO)) == [None]
+    gone = scene(target=("10.0.0.77",))
+    gone.agent.lost = True  # type: ignore[attr-defined]  # it is a fake
+    assert await concluded(gone, seen(ECHO)) == [None]
+
+
+async def test_live_services_are_not_asked_for_their_devices() -> None:
+    """They prove themselves; a running cluster has thousands."""
+    assert await concluded(scene(link=STRANGE), seen(RESET, listener="live")) == [None]
