@@ -19,7 +19,7 @@ if [ "${1:-lab}" = lab ]; then
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid openssl=openssl ansible-inventory=ansible-core
         dnsmasq=dnsmasq-base named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
-        /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark"
+        /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
 fi
 
 missing=

@@ -1,0 +1,181 @@
+"""Hold what netprobe said against the truth."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.lab.accuracy.running import UNPRIVILEGED
+from tests.lab.cli import Finished, netprobe
+from tests.lab.random.build import Built
+from tests.lab.random.estate import Estate, Flow, Held
+from tests.lab.random.truth import Truth
+
+SCORES = ("exact", "undecided", "false pass", "false blocked", "wrong place", "wrong name")
+WRONG = frozenset(SCORES[2:])
+# Who of both ends has a recorder.
+WATCHES = ("both", "source only", "neither", "destination only")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One flow: the truth, netprobe's result, and the score."""
+
+    seed: int
+    flow: Flow
+    watch: str
+    truth: Truth
+    result: dict[str, Any] | None
+    score: str
+    note: str = ""
+
+    def line(self) -> str:
+        """For people."""
+        said = self.result
+        words = "nothing"
+        if said is not None:
+            by = f" rejected by {said['rejected_by']}" if said["rejected_by"] else ""
+            words = (f"{said['verdict']} {said['reason']} {said['proof']} "
+                     f"[{', '.join(said['where'])}]{by}: {said['because']}")  # fmt: skip
+        return (f"{self.score:13} seed {self.seed} {self.flow} ({self.watch}) truth {self.truth}\n"
+                f"              {self.note + ': ' if self.note else ''}{words}")  # fmt: skip
+
+
+def ask_netprobe(built: Built) -> Finished:
+    """One ``netprobe run`` over the estate."""
+    estate = built.estate
+    matrix = {
+        "schema": "netprobe.matrix/1", "name": "random", "title": "A random estate",
+        "roles": {host.name: {} for host in estate.hosts},
+        "requirements": [_requirement(one) for one in estate.requirements],
+    }  # fmt: skip
+    hosts = {
+        host.name: {
+            "addresses": [host.address(4), host.address(6)],
+            "roles": [host.name],
+            "vantage": _vantage(built, host.name, host.agent),
+        }
+        for host in estate.hosts
+    }
+    inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
+    done = netprobe(
+        "run", "-o", "json",
+        "-m", str(built.lab.write("matrix.yaml", json.dumps(matrix))),
+        "-i", str(built.lab.write("inventory.yaml", yaml.safe_dump(inventory))),
+    )  # fmt: skip
+    assert done.status in (0, 1, 3), f"status {done.status}: {done.stderr}"
+    return done
+
+
+def _requirement(one: Any) -> dict[str, Any]:
+    what = {"icmp": "echo"} if one.protocol == "icmp" else {one.protocol: list(one.ports)}
+    return {"id": one.name, "from": one.source, "to": one.destination, "purpose": "p", "row": "r",
+            "expect": one.expect, **what}  # fmt: skip
+
+
+def _vantage(built: Built, name: str, agent: str) -> object:
+    if agent == "none":
+        return "none"
+    return {"command": [*built.lab[name].enter, *(UNPRIVILEGED if agent == "nobody" else ())]}
+
+
+def score_all(
+    estate: Estate, before: Mapping[Flow, Truth], after: Mapping[Flow, Truth], said: Finished
+) -> tuple[list[Scored], list[str]]:
+    """The score of every flow whose truth held, and a line for each that changed."""
+    results = {(r["source"], r["address"], r["protocol"], r["port"] or 0): r for r in said.results}
+    scored, changed = [], []
+    for flow, truth in before.items():
+        if truth.same(after[flow]):
+            address = estate[flow.destination].address(flow.family)
+            result = results.get((flow.source, address, flow.protocol, flow.port))
+            score, note = judge(estate, flow, truth, result)
+            scored.append(
+                Scored(estate.seed, flow, watch(estate, flow), truth, result, score, note)
+            )
+        else:
+            changed.append(f"changed       seed {estate.seed} {flow}: {truth}, then {after[flow]}")
+    return scored, changed
+
+
+def watch(estate: Estate, flow: Flow) -> str:
+    """Which ends have a recorder."""
+    source, far = (estate[name].agent == "root" for name in (flow.source, flow.destination))
+    return {
+        (True, True): "both",
+        (True, False): "source only",
+        (False, True): "destination only",
+    }.get((source, far), "neither")
+
+
+def judge(
+    estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any] | None
+) -> tuple[str, str]:
+    """The score, and a note."""
+    if result is None:
+        return "undecided", "no result"
+    verdict, where = result["verdict"], frozenset(result["where"])
+    if truth.passes:
+        return {"pass": ("exact", ""), "blocked": ("false blocked", "")}.get(
+            verdict, ("undecided", "")
+        )
+    if verdict == "pass":
+        if _unknowable(estate, flow, truth, result):
+            return "undecided", "nobody can know"
+        return "false pass", ""
+    if verdict == "not-tested":
+        return "undecided", ""
+    return _judge_place(truth, result, where)
+
+
+def _judge_place(truth: Truth, result: dict[str, Any], where: frozenset[str]) -> tuple[str, str]:
+    if where == truth.places or where in truth.also:
+        name = result["rejected_by"]
+        if name is not None and name not in truth.names:
+            return "wrong name", f"rejected_by {name}, truth {sorted(truth.names) or 'nobody'}"
+        if result["verdict"] == "blocked" or truth.places == {"service"}:
+            return "exact", ""
+        return "undecided", ""
+    return ("undecided", "") if truth.places <= where else ("wrong place", "")
+
+
+def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]) -> bool:
+    """Whether a pass is what everybody would say who may send no data and has nobody there.
+
+    A destination's firewall that refuses looks like its free port; a live service gets no data;
+    without an agent there, another host that answers in its name looks like it.
+    """
+    ours = estate[flow.destination].agent != "none" and not any(
+        isinstance(f, Held) and f.on != "loopback" and (f.flow.destination, f.flow.port)
+        == (flow.destination, flow.port) for f in estate.faults
+    )  # fmt: skip
+    if ours:
+        return False
+    refusal = result["proof"] == "refusal" and truth.places == {"destination"}
+    alone = estate[flow.destination].agent == "none"
+    return refusal or truth.opened or (alone and truth.other)
+
+
+def table(scored: Iterable[Scored], changed: int, failed: int = 0) -> list[str]:
+    """The printed table, a line a row."""
+    counts: dict[str, Counter[str]] = {watch: Counter() for watch in (*WATCHES, "all")}
+    for one in scored:
+        for row in (one.watch, "all"):
+            counts[row][one.score] += 1
+    lines = [f"{'recorders at':17}{'flows':>6}" + "".join(f"{name:>15}" for name in SCORES)]
+    for row, count in counts.items():
+        total = sum(count.values())
+        if total:
+            cells = "".join(
+                f"{count[name]:7} {100 * count[name] / total:5.1f} %" for name in SCORES
+            )
+            lines.append(f"{row:17}{total:6}{cells}")
+    lines.append(
+        f"{changed} flows left out: their truth changed meanwhile; {failed} estates failed"
+    )
+    return lines
