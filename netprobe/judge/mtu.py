@@ -8,7 +8,9 @@ from typing import Final, Literal
 from netprobe.model.evidence import PathMtu
 from netprobe.model.result import Place, Result, State, Verdict
 
-Fit = Literal["fits", "limited", "black-hole", "not-measured"]
+Fit = Literal[
+    "fits", "limited", "black-hole", "segments-lost", "segments-lost-back", "not-measured"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,16 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "unfragmented packets above {path} bytes vanish without a word, the source's interface "
         "sends up to {needed} ({how})",
     ),
+    "segments-lost": MtuRow(
+        "blocked", "filtered", "mtu-black-hole", ("path",),
+        "our listener answers small packets, but TCP packets above {path} bytes vanish on the way "
+        "to it without a word; the source's interface sends up to {needed} ({how})",
+    ),
+    "segments-lost-back": MtuRow(
+        "blocked", "filtered", "mtu-black-hole", ("return-path",),
+        "our listener answers small packets, but TCP packets above {path} bytes vanish on the way "
+        "back without a word; the source's interface takes up to {needed} ({how})",
+    ),
     "not-measured": MtuRow(
         "inconclusive", "unknown", "mtu-not-measured",
         ("destination", "path", "return-path", "source"),
@@ -54,18 +66,23 @@ _ADVICE: Final = {
     "mtu-too-small": "Raise the MTU of the link behind {router} to {needed} bytes, or lower the "
     "MTU of the pod network so that its packets with the overlay's headers have at most {path} "
     "bytes.",
+    "segments": "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way "
+    "{between}, or raise the MTU of the link on the way to {needed} bytes, or let the router there "
+    "lower the MSS of TCP connections so that their packets have at most {path} bytes.",
     "mtu-black-hole": "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way "
     "{between}, or raise the MTU of the link on the way to {needed} bytes, or lower the MTU of the "
     "pod network so that its packets with the overlay's headers have at most {path} bytes.",
 }
 
 
-def fit(mtu: PathMtu) -> Fit:
-    """Give the key of the table for this measurement."""
+def fit(mtu: PathMtu, protocol: str) -> Fit:
+    """Give the key of the table for this measurement by packets of a protocol."""
     if mtu.path is None or mtu.needed is None:
         return "not-measured"
     if mtu.path >= mtu.needed:
         return "fits"
+    if protocol == "tcp":
+        return "segments-lost-back" if mtu.lost_back else "segments-lost"
     return "limited" if mtu.limited_by is not None else "black-hole"
 
 
@@ -79,13 +96,15 @@ def because(row: MtuRow, mtu: PathMtu) -> str:
 def title(first: Result, between: str) -> str:
     """Give the title of failures with one path MTU; ``between`` names the hosts."""
     needed = first.needed_mtu_bytes
-    end = "" if needed is None else f" (the overlay needs {needed})"
+    who = "the interfaces send" if first.protocol == "tcp" else "the overlay needs"
+    end = "" if needed is None else f" ({who} {needed})"
     return _fill_numbers(TITLES[first.reason], first, between) + end
 
 
 def advice(first: Result, between: str) -> str:
     """Give the advice for them."""
-    return _fill_numbers(_ADVICE[first.reason], first, between)
+    key = "segments" if first.protocol == "tcp" else first.reason
+    return _fill_numbers(_ADVICE[key], first, between)
 
 
 def _fill_numbers(template: str, first: Result, between: str) -> str:

@@ -10,7 +10,8 @@ from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
-from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, PathMtu, Witness
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story
 
@@ -44,8 +45,15 @@ class Rules:
 def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
     """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
     base = _untouched_result(evidence, order)
-    verdict = _judge_untested(base, evidence) or _judge_path_mtu(base, evidence)
-    verdict = verdict or _judge_outcome(base, evidence, rules)
+    if evidence.outcome is None:
+        reason, words = evidence.untested or ("not-tested", "nobody looked")
+        verdict = replace(base, reason=reason, because=words)
+    elif evidence.outcome.operation == PATH_MTU:
+        verdict = _judge_path_mtu(base, evidence.mtu or PathMtu(None, None))
+    else:
+        verdict = _judge_outcome(base, evidence, evidence.outcome, rules)
+        if verdict.verdict == "pass" and evidence.mtu is not None:
+            verdict = _judge_path_mtu(base, evidence.mtu)
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
@@ -66,35 +74,24 @@ def _untouched_result(evidence: Evidence, order: tuple[int, int, int]) -> Result
     )  # fmt: skip
 
 
-def _judge_untested(base: Result, evidence: Evidence) -> Result | None:
-    if evidence.outcome is not None:
-        return None
-    reason, words = evidence.untested or ("not-tested", "nobody looked")
-    return replace(base, reason=reason, because=words)
-
-
-def _judge_path_mtu(base: Result, evidence: Evidence) -> Result | None:
-    if evidence.mtu is None:
-        return None
-    row = mtu.ROWS[mtu.fit(evidence.mtu)]
+def _judge_path_mtu(base: Result, measured: PathMtu) -> Result:
+    row = mtu.ROWS[mtu.fit(measured, base.protocol)]
     return replace(
         base,
         verdict=row.verdict,
         state=row.state,
         reason=row.reason,
-        proof=evidence.mtu.proof if row.verdict == "pass" else "none",
+        proof=measured.proof if row.verdict == "pass" else "none",
         where=row.where,
-        because=mtu.because(row, evidence.mtu),
-        rejected_by=evidence.mtu.limited_by if row.verdict != "pass" else None,
-        path_mtu_bytes=evidence.mtu.path,
-        needed_mtu_bytes=evidence.mtu.needed,
+        because=mtu.because(row, measured),
+        rejected_by=measured.limited_by if row.verdict != "pass" else None,
+        path_mtu_bytes=measured.path,
+        needed_mtu_bytes=measured.needed,
         attempts=1,
     )
 
 
-def _judge_outcome(base: Result, evidence: Evidence, rules: Rules) -> Result:
-    outcome = evidence.outcome
-    assert outcome is not None
+def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Rules) -> Result:
     row = find_row(evidence, outcome, rules)
     result = replace(
         base,

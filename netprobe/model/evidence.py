@@ -139,6 +139,7 @@ class PathMtu:
 
     ``path`` is None where nothing could be measured. ``needed``: the source interface's MTU, which
     the overlay is built on. ``limited_by``: the router that said ``limit``; None: a black hole.
+    ``lost_back``: such packets arrive, and those of the answer do not.
     """
 
     path: int | None
@@ -147,6 +148,7 @@ class PathMtu:
     how: str = ""
     limited_by: str | None = None
     limit: int | None = None
+    lost_back: bool = False
 
 
 class CheckConclusion(NamedTuple):

@@ -22,6 +22,7 @@ from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
+from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
@@ -60,6 +61,7 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
+        self._widths = PathWidths(fleet)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
@@ -88,6 +90,7 @@ class Destination:
                 observations = await run_checks(FINAL_CHECKS, observations, self._make_scene(None))
                 await self._find_own(observations)
         except asyncio.CancelledError:
+            self._widths.close()
             finished = interrupted(tasks, self._prober.proven)
             self._emit_all(wants, by_way, finished, on_final)
             raise
@@ -108,12 +111,19 @@ class Destination:
             with contextlib.suppress(AgentError):
                 looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
-        ready = self._find_known_machines(heard)
+        ready = [one for one in self._find_known_machines(heard) if self._is_wide_enough(one)]
         for seen in _cut_known(ready, self._emitted):
             if self._fleet.agent(seen.task.source).refused is None:
                 self._emit_early(seen)
         # More may have come meanwhile.
         self._prober.proven[: len(fresh)] = _cut_known(fresh, self._emitted)
+
+    def _is_wide_enough(self, seen: Observation) -> bool:
+        """Tell whether full-sized segments get through, where the flow needs them; look else."""
+        if seen.task.protocol != "tcp" or seen.listener.state != "ours":
+            return True
+        self._widths.begin(seen)
+        return self._widths.is_wide(seen.task.pair)
 
     def _find_known_machines(self, heard: list[Observation]) -> list[Observation]:
         """Give those of which the last checks will not find that another machine answered."""
@@ -226,7 +236,7 @@ class Destination:
         return await run_checks(CHECKS, seen, self._make_scene(round_)) + through
 
     def _make_scene(self, round_: Round | None) -> Scene:
-        return Scene(self._fleet, self._agent, self._prober, self._origins, round_)
+        return Scene(self._fleet, self._agent, self._prober, self._origins, self._widths, round_)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
         listeners = Listeners(CLOSED)

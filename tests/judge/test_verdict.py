@@ -314,6 +314,20 @@ def test_path_mtu(mtu: PathMtu, verdict: str, reason: str, where: tuple[str, ...
     assert result.path_mtu_bytes == mtu.path
 
 
+@pytest.mark.parametrize(("lost_back", "place"), [(False, "path"), (True, "return-path")])
+def test_a_connection_without_full_segments_is_no_pass(lost_back: bool, place: str) -> None:
+    """What is no pass anyway keeps its own reason."""
+    mtu = PathMtu(1400, 1500, "nonce", "tcp", lost_back=lost_back)
+    open_ = one(
+        evidence(Outcome("answer", None, answer="nonce"), mtu=mtu, listener=Listener("ours"))
+    )
+    silent = one(evidence(Outcome("connect", "no-answer"), mtu=mtu, listener=Listener("ours")))
+
+    assert (open_.verdict, open_.reason, open_.where) == ("blocked", "mtu-black-hole", (place,))
+    assert (open_.path_mtu_bytes, open_.needed_mtu_bytes) == (1400, 1500)
+    assert silent.reason == "no-response"
+
+
 @pytest.mark.parametrize(
     ("mtu", "title", "advice"),
     [

@@ -14,6 +14,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, apply_check
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
@@ -86,7 +87,7 @@ def make_scene(
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
     origins = Origins(fleet.hosts(), fleet.own_addresses)
     round_ = None if target is None else Round(target, ROUND, origins)
-    return Scene(fleet, destination, prober, origins, round_)
+    return Scene(fleet, destination, prober, origins, PathWidths(fleet), round_)
 
 
 async def look(check: Check, scene: Scene, *seen: Observation) -> list[Observation]:

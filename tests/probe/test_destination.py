@@ -50,7 +50,10 @@ async def test_listeners_of_ours_answer_the_probes() -> None:
     assert (found.has_address, found.control_answered, found.host_up) == (True, True, True)
     assert found.witness is not None
     assert found.witness.socket
-    assert [type(order) for order in world.log] == [ListenOrder, ProbeOrder, SeenOrder, CloseOrder]
+    kinds = [ListenOrder, ProbeOrder, SeenOrder, ProbeOrder, CloseOrder]
+    assert [type(order) for order in world.log] == kinds
+    # The last one measures how wide the path is.
+    assert [order.size for order in world.sent(ProbeOrder)] == [None, 65535]
     assert verdicts([found]) == {"pass"}
     assert [entry.name for entry in found.trail] == ["probe", "arrivals"]
     # Where all was answered nobody needs to ask whose the address is.
@@ -79,9 +82,9 @@ async def test_denied_ports_are_looked_at_before_any_listener_is_open() -> None:
 
     kinds = (ProbeOrder, ListenOrder, SeenOrder, CloseOrder)
     assert [type(order) for order in world.log if isinstance(order, kinds)] == [
-        ProbeOrder, ListenOrder, ProbeOrder, SeenOrder, CloseOrder,
+        ProbeOrder, ListenOrder, ProbeOrder, SeenOrder, ProbeOrder, CloseOrder,
     ]  # fmt: skip
-    (first, second) = world.sent(ProbeOrder)
+    (first, second, _) = world.sent(ProbeOrder)
     assert (first.blocks[0].mode, first.blocks[0].ports) == ("connect", [(22, 22)])
     assert second.blocks[0].ports == [(22, 23)]
     (_, by_denied) = world.emitted
@@ -100,7 +103,7 @@ async def test_requirements_that_share_packets_get_their_own_ports() -> None:
         [((1, 5),)],
         [((4, 5), (8, 9))],
     ]
-    assert len(world.sent(ProbeOrder)) == 1
+    assert [order.size for order in world.sent(ProbeOrder)] == [None, 65535]
 
 
 async def test_what_an_earlier_run_knows_is_not_emitted_again() -> None:

@@ -83,15 +83,18 @@ async def test_an_interrupt_asks_nobody_any_more() -> None:
 async def test_what_was_emitted_early_is_not_emitted_again() -> None:
     """The listeners have confirmed it; an interrupt tells the rest."""
     world = World(lambda mode, port: open_to_nonces(mode, port) if port == 5 else SILENCE)
-    world.source.stops_at = lambda order: True
+    world.source.stops_at = lambda order: order.size is None
     destination = world.make()
     running = asyncio.create_task(destination.run([make_want("tcp", ((5, 6),))], lambda: None))
     async with asyncio.timeout(TIME_S):
         await world.source.waits.wait()
         await destination.emit_proven()
+        assert answers(world.evidence) == {}, "the width of the path is not known yet"
+        for _ in range(9):
+            await asyncio.sleep(0)
         await destination.emit_proven()
         assert answers(world.evidence) == {((5, 5),): "nonce"}
-        assert len(world.sent(SeenOrder)) == 1
+        assert len(world.sent(SeenOrder)) == 2
         (early,) = world.evidence
         assert early.witness is not None
         assert early.witness.socket

@@ -21,12 +21,13 @@ READ_S = 5.0
 LINGER_S = 10.0
 SWEEP_S = 1.0
 DISCARD_BYTES = 4096
+MOST_BACK = 128 * 1024
 
 
 class Connection:
     """One accepted connection whose request or end is awaited."""
 
-    __slots__ = ("data", "deadline", "done", "port", "sock", "source")
+    __slots__ = ("data", "deadline", "done", "extra", "port", "sock", "source")
 
     def __init__(
         self, sock: socket.SocketType, port: ListenerPort, source: str, deadline: float
@@ -37,6 +38,8 @@ class Connection:
         self.deadline = deadline
         self.data = b""
         self.done = False
+        # Bytes behind the request.
+        self.extra = 0
 
 
 class TcpServer:
@@ -120,8 +123,10 @@ class TcpServer:
                 self._end_connection(connection)
             return
         if not data:
-            self._end_connection(connection)
-        elif not connection.done:
+            self._end_stream(connection)
+        elif connection.done:
+            connection.extra += len(data)
+        else:
             connection.data += data
             if len(connection.data) >= connection.port.request_bytes:
                 self._answer_request(connection)
@@ -139,6 +144,19 @@ class TcpServer:
             connection.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError as error:
             log.reply = name_of(error.errno)
+            self._end_connection(connection)
+
+    def _end_stream(self, connection: Connection) -> None:
+        """Give as many bytes back as came behind a genuine request; then the peer ends it."""
+        if not connection.done or not connection.extra:
+            self._end_connection(connection)
+            return
+        back, connection.extra = bytes(min(connection.extra, MOST_BACK)), 0
+        # The stream's end would be told again and again.
+        self._epoll.modify(connection.sock.fileno(), 0)
+        try:
+            connection.sock.send(back, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError:
             self._end_connection(connection)
 
     def _end_connection(self, connection: Connection) -> None:

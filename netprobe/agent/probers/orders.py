@@ -47,6 +47,7 @@ class RunningOrder:
         self.pace = order.pace
         self.min_ttl = order.min_ttl
         self.ttl = order.ttl
+        self.size = order.size
         self._send = agent.send
         self.outcomes = Outcomes(agent.send, self.id)
         self._flushed_at = agent.loop.now()

@@ -92,8 +92,9 @@ class ProbeOrder(NamedTuple):
     ``first_ms``: how long the first look waits (None: learned from the host's answers, else
     ``look_ms``); ``looks``: how often silence is asked in all. ``pace``: of UDP without a listener.
     ``min_ttl``: TCP ignores answers with a smaller TTL; ``ttl``: TCP packets start with it.
-    ``size``: the length of the whole IP packet of the others, which is never fragmented. ``host``:
-    the index of the host whose answer is ``nonce``; another's is ``foreign``; None: any agent's.
+    ``size``: the length of the whole IP packet, which is never fragmented; TCP sends packets of at
+    most so many bytes both ways once the nonce is answered. ``host``: the index of the host whose
+    answer is ``nonce``; another's is ``foreign``; None: any agent's.
     """
 
     id: int

@@ -40,6 +40,8 @@ OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
 # What may come back for an echo request, and for anything else; None: nothing did.
 ECHOES: frozenset[str | None] = frozenset((None, replies.ECHO))
 WORDS: frozenset[str | None] = frozenset((None, replies.BYTES, *ANSWERS)) - {replies.ECHO}
+# What else may come back where full-sized segments were asked for.
+SEGMENT_WORDS = WORDS | {replies.NARROW, replies.NARROW_BACK}
 MOST_ARRIVED = 4096
 MOST_STRANGERS = 64
 MOST_ADDRESSES = 1024
@@ -55,7 +57,7 @@ class OutcomeRules:
         else:
             asked = [entry for block in order.blocks for entry in block.ports]
             self._place = "port"
-        self._answers = ECHOES if isinstance(order, EchoOrder) else WORDS
+        self._answers = _list_words(order)
         # What was not told of yet: sorted, disjoint ranges.
         self._left = list(port_sets.normalise(asked)) or [(0, 0)]
 
@@ -88,6 +90,12 @@ class OutcomeRules:
         if isinstance(run, EchoRun):
             count = last - first + 1
             _demand_that(len(run.rtts_us) == count, f"{len(run.rtts_us)} round trips of {count}")
+
+
+def _list_words(order: ProbeOrder | EchoOrder) -> frozenset[str | None]:
+    if isinstance(order, EchoOrder):
+        return ECHOES
+    return SEGMENT_WORDS if order.proto == "tcp" and order.size is not None else WORDS
 
 
 def check_answer(order: Any, answer: Any) -> None:

@@ -15,6 +15,7 @@ from netprobe.probe.checks.next_hops import NextHops
 from netprobe.probe.checks.one_way import OneWay
 from netprobe.probe.checks.other_machines import OtherMachines
 from netprobe.probe.checks.path_mtu import PathMtuLook
+from netprobe.probe.checks.path_width import PathWidth
 from netprobe.probe.checks.rate_limits import RateLimits
 from netprobe.probe.checks.return_path import ReturnPathLook
 from netprobe.probe.checks.services import Services
@@ -39,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     ReturnPathLook(),
     Traceroute(),
     SilentHops(),
+    PathWidth(),
     PathMtuLook(),
 )
 

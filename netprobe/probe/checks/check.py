@@ -18,6 +18,7 @@ from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.translated_sources import Origins
 
@@ -33,6 +34,7 @@ class Scene:
     agent: AgentMethods
     prober: Prober
     origins: Origins
+    widths: PathWidths
     round: Round | None = None
 
     def meets(self, need: Need | None) -> bool:

@@ -72,7 +72,6 @@ class DatagramOrder(RunningOrder):
         RunningOrder.__init__(self, agent, order)
         self.number = order.number
         # How long the whole IP packet is to be; it then must not be fragmented.
-        self.size = order.size
         self.key = agent.key
         self.channel: Optional[Channel] = None
         self.out: Dict[int, PendingFlow] = {}

@@ -13,6 +13,7 @@ from ...wire.templates import pack_nonce
 from ..orders import ProbePart
 from ..outcomes import kind
 from .batches import TcpOrder
+from .full_segments import FullSegments
 from .scheduler import ConnectScheduler
 
 if TYPE_CHECKING:
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
-# How an exchange can end without an answer; only silence is asked again.
+# How an exchange can end without an answer, and what of that is asked again.
 SAID_NOTHING = {
     replies.SILENT: kind("answer", answer=replies.SILENT),
+    replies.NARROW: kind("answer", answer=replies.NARROW),
+    replies.NARROW_BACK: kind("answer", answer=replies.NARROW_BACK),
     replies.CLOSED: kind("answer", answer=replies.CLOSED),
     replies.RESET: kind("answer", answer=replies.RESET),
 }
+
+UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 
 
 class TcpExchange:
     """An open connection on which a request was sent."""
 
-    __slots__ = ("data", "look", "part", "port", "question", "rtt_s", "since", "sock", "unsent")
+    __slots__ = (
+        "data", "full", "look", "part", "port", "question", "rtt_s", "since", "sock", "unsent",
+    )  # fmt: skip
 
     def __init__(
         self, part: ProbePart, port: int, look: int, sock: socket.socket, since: float, rtt_s: float
@@ -39,6 +46,7 @@ class TcpExchange:
         self.part, self.port, self.look = part, port, look
         self.sock, self.since, self.rtt_s = sock, since, rtt_s
         self.question: Optional[replies.Question] = None
+        self.full: Optional[FullSegments] = None
         self.data = b""
         self.unsent = b""
 
@@ -94,7 +102,12 @@ class TcpExchanges:
                 exchange = queue.popleft()
                 if self._is_open(exchange):
                     self._hear_exchange(exchange)
-                if self._is_open(exchange):
+                if not self._is_open(exchange):
+                    continue
+                if exchange.full is not None and exchange.full.moves():
+                    exchange.since = now  # it is slow, because some of it is lost
+                    queue.append(exchange)
+                else:
                     self._end_exchange(exchange)
 
     def drop(self, order: Optional[TcpOrder]) -> None:
@@ -112,6 +125,8 @@ class TcpExchanges:
         try:
             if exchange.unsent:
                 exchange.unsent = exchange.unsent[exchange.sock.send(exchange.unsent) :]
+                if exchange.full is not None and not exchange.unsent:
+                    exchange.sock.shutdown(socket.SHUT_WR)
             while self._is_open(exchange):
                 piece = exchange.sock.recv(replies.MOST_BYTES)
                 self._take_piece(exchange, piece)
@@ -125,6 +140,10 @@ class TcpExchanges:
         if not piece:
             self._end_exchange(exchange, replies.CLOSED)
             return
+        if exchange.full is not None:
+            if exchange.full.take(len(piece)):
+                self._end_exchange(exchange)
+            return
         first = not exchange.data
         exchange.data += piece
         if exchange.part.mode == "bytes":
@@ -135,20 +154,34 @@ class TcpExchanges:
             return
         if exchange.question is None:
             self._end_exchange(exchange)  # there was no request, so these bytes answer none
+        else:
+            self._take_answer(exchange, exchange.question)
+
+    def _take_answer(self, exchange: TcpExchange, question: replies.Question) -> None:
+        read = replies.read_stream(question, exchange.data)
+        if read is None:
             return
-        read = replies.read_stream(exchange.question, exchange.data)
-        if read is not None:
+        if exchange.part.order.size is not None and read[0] == replies.NONCE:
+            exchange.full = FullSegments(exchange.sock, read[1] or 0)
+            exchange.unsent = bytes(exchange.full.size)
+            self._hear_exchange(exchange)
+        else:
             self._report_exchange(exchange, kind("answer", answer=read[0], by=read[1]))
 
     def _end_exchange(self, exchange: TcpExchange, how: str = replies.SILENT) -> None:
         """End an exchange because its time is over, or because the peer ended it."""
-        if exchange.data and exchange.part.mode == "bytes":
+        by = None
+        if exchange.full is not None and how == replies.SILENT:
+            how, by = exchange.full.conclude(), exchange.full.answered_by
+        if how == replies.NONCE:
+            self._report_exchange(exchange, kind("answer", answer=how, by=by))
+        elif exchange.data and exchange.part.mode == "bytes":
             self._report_exchange(
                 exchange, kind("answer", answer="bytes", data=exchange.data[: replies.MOST_BYTES])
             )
-        elif exchange.data:
+        elif exchange.data and exchange.full is None:
             self._report_exchange(exchange, kind("answer", answer=replies.GARBLED))
-        elif how == replies.SILENT and exchange.look < exchange.part.order.looks:
+        elif how in UNHEARD and exchange.look < exchange.part.order.looks:
             self._forget_exchange(exchange)
             self._scheduler.ask_later(
                 exchange.part.order, (exchange.part, exchange.port, exchange.look + 1)

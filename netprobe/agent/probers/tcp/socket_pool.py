@@ -16,6 +16,7 @@ from ...net.sockets import (
 )
 from ..orders import RunningOrder
 from .bound_sockets import BoundSockets
+from .full_segments import limit_segments
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait until the peer ends too (also as a share of all sockets), and
@@ -25,7 +26,7 @@ PARTING_SHARE = 0.25
 PARTING_S = 0.5
 FEW = 256
 
-ShelfKey = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int]]
+ShelfKey = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int], Optional[int]]
 Shelf = List[socket.socket]
 
 
@@ -48,12 +49,12 @@ class SocketPool:
         self.bound.measure()
 
     def shelf(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> Shelf:
-        """Give the idle sockets with an order's family, source address, TTL and TTL threshold."""
+        """Give the idle sockets with an order's family, source address, TTLs and segment size."""
         target = bound or order.target
         # Where the kernel chose the address, some sockets are not bound to it.
         chosen = order.target.source is None
-        key = (target.family, target.source, chosen, target.scope, order.min_ttl, order.ttl)
-        return self._shelves.setdefault(key, [])
+        where = (target.family, target.source, chosen, target.scope)
+        return self._shelves.setdefault((*where, order.min_ttl, order.ttl, order.size), [])
 
     def room(self) -> int:
         """Tell how many more connects may be out."""
@@ -76,6 +77,8 @@ class SocketPool:
             sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
         if order.ttl is not None:
             set_ttl(sock, order.ttl)
+        if order.size is not None:
+            limit_segments(sock, order.size)
         self.open += 1
         self._epoll.register(sock.fileno(), EVENTS)
         return sock

@@ -1,0 +1,77 @@
+"""Paths on which small TCP segments get through, and full-sized ones do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.agent.wire.host_messages import RouteOrder
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.model.evidence import Outcome, PathMtu
+from netprobe.probe.checks.path_width import PathWidth
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
+from tests.probe.fakes import FakeAgent, kind, reply, routed
+
+NONCE = Outcome("answer", None, answer="nonce")
+REFUSED = Outcome("connect", "refused")
+
+
+def agent_on_path(mtu: int, word: str, down: bool = False) -> FakeAgent:
+    """A source whose segments come through up to ``mtu``; ``word`` is what larger ones end with."""
+
+    def answer(order: ProbeOrder) -> object:
+        fits = not down and min(order.size or 0, 1500) <= mtu
+        return reply(order, kind(op="answer", answer="nonce" if fits else word))
+
+    return FakeAgent(SOURCE, {ProbeOrder: answer, RouteOrder: routed(dev_mtu=1500)})
+
+
+def flow(outcome: Outcome = NONCE, port: int = 6443) -> Observation:
+    """A flow that our listener answered."""
+    task = make_task("tcp", ((port, port),))
+    return make_observation(outcome, task, listener="ours", mode="nonce", template=1)
+
+
+@pytest.mark.parametrize(("word", "lost_back"), [("narrow", False), ("narrow-back", True)])
+async def test_all_tcp_flows_of_a_narrow_pair_are_told_its_width(
+    word: str, lost_back: bool
+) -> None:
+    """It is measured once."""
+    source = agent_on_path(1396, word)
+    scene = make_scene(source, FakeAgent(TARGET))
+
+    found = await look(PathWidth(), scene, flow(), flow(REFUSED, 6444))
+    await look(PathWidth(), scene, flow(port=7000))
+
+    wanted = PathMtu(1396, 1500, "nonce", "full TCP segments to port 6443", lost_back=lost_back)
+    assert [one.mtu for one in found] == [wanted, wanted]
+    assert [order.size for order in source.orders(ProbeOrder)].count(65535) == 2
+
+
+async def test_a_wide_path_takes_one_order() -> None:
+    """Nothing is noted on flows that are as they seemed."""
+    source = agent_on_path(1500, "narrow")
+
+    found = await look(PathWidth(), make_scene(source, FakeAgent(TARGET)), flow())
+
+    assert found == [flow()]
+    assert len(source.orders(ProbeOrder)) == 1
+
+
+@pytest.mark.parametrize("seen", [flow(REFUSED), flow(Outcome("connect", "no-answer"))])
+async def test_without_an_answer_of_our_listener_nothing_is_measured(seen: Observation) -> None:
+    """Nobody there would send segments back."""
+    source = agent_on_path(1396, "narrow")
+
+    await look(PathWidth(), make_scene(source, FakeAgent(TARGET)), seen)
+
+    assert source.orders(ProbeOrder) == []
+
+
+async def test_where_small_segments_fail_too_the_path_is_not_blamed() -> None:
+    """Something else is wrong by now."""
+    source = agent_on_path(1396, "silent", down=True)
+
+    (found,) = await look(PathWidth(), make_scene(source, FakeAgent(TARGET)), flow())
+
+    assert found.mtu is None
