@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
-from netprobe.judge.symptom import symptom
+from netprobe.judge.symptom import is_down, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
@@ -73,7 +73,8 @@ def _judge_untested(base: Result, evidence: Evidence) -> Result | None:
 
 
 def _judge_path_mtu(base: Result, evidence: Evidence) -> Result | None:
-    if evidence.mtu is None:
+    """Judge what was measured; of a host that is down the table of all flows says more."""
+    if evidence.mtu is None or (mtu.fit(evidence.mtu) == "not-measured" and is_down(evidence)):
         return None
     row = mtu.ROWS[mtu.fit(evidence.mtu)]
     return replace(

@@ -211,4 +211,15 @@ def test_what_check_hosts_says_of_holders() -> None:
     assert facts["taken"] == [f"tcp 6443: {PYTHON.owner}"]
     assert facts["other_run"] == [f"tcp 9: {OTHER_RUN.owner}"]
     assert facts["doubtful"] == [f"tcp 2379: {LOOPBACK.owner}"]
-    assert len(facts["held"]) == 6
+    assert len(facts["held"]) == 4
+    assert f"tcp 22, 80-81: {PYTHON.owner}" in facts["held"]
+
+
+def test_a_holder_of_many_ports_is_one_phrase() -> None:
+    """Another run holds every port that a host needs: one line says so."""
+    some = [
+        replace(evidence(None, protocol, listener=OTHER_RUN), ports=((port, port),))
+        for protocol, port in (("udp", 8472), ("tcp", 2380), ("tcp", 6443), ("tcp", 2379))
+    ]
+
+    assert say_held(some)["other_run"] == [f"tcp 2379-2380, 6443; udp 8472: {OTHER_RUN.owner}"]
