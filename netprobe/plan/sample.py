@@ -21,10 +21,15 @@ def sample(plan: Plan, number: int) -> tuple[Plan, str]:
     flows = (sampled.flow_count(), plan.flow_count())
     words = (
         f"{pairs[0]:,} of {pairs[1]:,} pairs and {flows[0]:,} of {flows[1]:,} flows "
-        f"({number} peers of each host, {number} ports of each range, edges first); "
+        f"({number} {_noun('peer', number)} of each host, {number} {_noun('port', number)} of each "
+        "range, edges first); "
         "what was not probed may be blocked"
     )
     return sampled, words
+
+
+def _noun(word: str, number: int) -> str:
+    return word if number == 1 else f"{word}s"
 
 
 def _count_pairs(plan: Plan) -> int:

@@ -143,6 +143,18 @@ def test_diff() -> None:
     check_golden("diff.txt", stream.getvalue())
 
 
+def test_flows_that_only_the_earlier_run_has_are_counted() -> None:
+    """Who takes a dead host out of the inventory has not mended its flows."""
+    old = [port(PASSED, 81), port(BLOCKED, 7010, 7019), port(PASSED, 7000, verdict="inconclusive")]
+    changes = compare(fates_of(old), [port(PASSED, 81), port(BLOCKED, 7010, 7014)])
+    stream = io.StringIO()
+    write_diff(changes, (INFO, INFO), stream)
+
+    assert (changes.gone, changes.gone_failed) == (6, 5)
+    last = stream.getvalue().splitlines()[-1]
+    assert last.endswith("1 unchanged, 6 only in the earlier run (5 failed there)")
+
+
 def test_same_runs_have_no_difference() -> None:
     """A run compared with itself changes nothing."""
     results = list(everything().collector.results())
