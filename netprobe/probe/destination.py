@@ -291,9 +291,7 @@ class Destination:
     def _is_up(self, source: str, address: str) -> bool:
         """Whether the address answered anybody, or somebody refuses the source in its name."""
         known = self._answered
-        # Who asks its own network in vain knows more than the time of a router's words tells.
-        refused = known.refuses(source, address) and known.asked_in_vain(address) is None
-        return refused or known.has(source, address) or known.is_up(address)
+        return known.refuses(source, address) or known.has(source, address) or known.is_up(address)
 
     def _has_address(self, seen: Observation) -> bool:
         """Whether the destination is up, by its agent's word, and has the probed address itself."""

@@ -61,7 +61,12 @@ def request_of(tmp_path: Path) -> Callable[..., FlowRequest]:
     (tmp_path / "matrix.yaml").write_text(yaml.safe_dump(MATRIX))
 
     def make(
-        source: str, destination: str, wire: str, *, matrix: bool = False, roles: tuple[str, ...] = ()
+        source: str,
+        destination: str,
+        wire: str,
+        *,
+        matrix: bool = False,
+        roles: tuple[str, ...] = (),
     ) -> FlowRequest:
         matrices = (str(tmp_path / "matrix.yaml"),) if matrix else ()
         inventories = (str(tmp_path / "inventory.yaml"),)
@@ -129,7 +134,9 @@ def test_a_matrix_says_what_is_sent_and_expected(request_of: Callable[..., FlowR
 
 def test_roles_are_mapped_as_for_a_run(request_of: Callable[..., FlowRequest]) -> None:
     """What --role says of an inventory's roles holds for the one flow, too."""
-    wanted = request_of("master-0", "old", "tcp/22", matrix=True, roles=("master=node", "node=master"))
+    wanted = request_of(
+        "master-0", "old", "tcp/22", matrix=True, roles=("master=node", "node=master")
+    )
 
     assert plan_flow(wanted, TODAY).blocks[0].requirement.id == "admin"
     with pytest.raises(RequestError, match="--role: there is no matrix that has roles"):

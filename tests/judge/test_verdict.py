@@ -306,9 +306,7 @@ def test_path_mtu_of_a_dead_host(
     down: dict[str, Any], where: tuple[str, ...] | None, words: str
 ) -> None:
     """A host is down for the path MTU, too; of one that lives nothing was measured."""
-    result = one(
-        evidence(Outcome("path-mtu", None), "icmp", mtu=PathMtu(None, 1500), **down)
-    )
+    result = one(evidence(Outcome("path-mtu", None), "icmp", mtu=PathMtu(None, 1500), **down))
 
     assert (result.verdict, result.reason) == (
         ("inconclusive", "mtu-not-measured") if where is None else ("blocked", "host-down")

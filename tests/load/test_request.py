@@ -75,7 +75,9 @@ def test_an_unknown_role_of_the_map_is_told_at_its_line() -> None:
         host("b", "nod", place="f:4:5"),
         host("c", "mastr", place="f:5:5"),
     )
-    inventory = Inventory(hosts, roles_map={"kube-node": ("nod",)}, map_places={"kube-node": "f:1:5"})
+    inventory = Inventory(
+        hosts, roles_map={"kube-node": ("nod",)}, map_places={"kube-node": "f:1:5"}
+    )
 
     problems: list[Problem] = []
     check_roles(chosen(), inventory, problems)

@@ -49,7 +49,7 @@ def test_plan_count() -> None:
 
     assert stream.getvalue() == (
         "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
-        "pacing; 2 requirements skipped\n"
+        "pacing where nothing is blocked; 2 requirements skipped\n"
     )
 
 

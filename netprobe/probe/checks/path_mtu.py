@@ -26,6 +26,8 @@ from netprobe.probe.settings import Timing
 SHORT_MS = 600
 LOOK_MS = 1500
 SMALLEST = {4: 576, 6: 1280}
+# No IP packet is larger, though loopback's MTU is 65536: two hosts may be one machine.
+LARGEST = 65535
 STEPS = 16
 # Answers that only the destination itself gives.
 ANSWERED = ("nonce", "echo")
@@ -69,10 +71,10 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
     task = wanted.task
     agent = scene.fleet.agent(task.source)
     try:
-        needed = (await agent.route(task.address, source_address(task))).dev_mtu
+        device = (await agent.route(task.address, source_address(task))).dev_mtu
         mtu = PathMtu(None, None)
-        if needed is not None:
-            mtu = await _measure_best(task, group, scene, needed)
+        if device is not None:
+            mtu = await _measure_best(task, group, scene, min(device, LARGEST))
     except AgentError as error:
         return replace(wanted, untested=(error.reason, str(error)))
     measured = replace(wanted, outcome=Outcome(PATH_MTU, None), mtu=mtu)

@@ -143,6 +143,7 @@ def scene(with_agent: bool) -> Scene:
             SeenOrder: lambda order: Seen(order.id, [], [], []),
             CaptureOrder: lambda order: Capturing(order.id, "not-permitted"),
             ReturnPathOrder: lambda order: back._replace(id=order.id),
+            RouteOrder: routed(source="10.0.0.2"),
         },
     )
     return make_scene(source, target)
