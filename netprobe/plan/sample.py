@@ -21,15 +21,14 @@ def sample(plan: Plan, number: int) -> tuple[Plan, str]:
     flows = (sampled.flow_count(), plan.flow_count())
     words = (
         f"{pairs[0]:,} of {pairs[1]:,} pairs and {flows[0]:,} of {flows[1]:,} flows "
-        f"({number} {_noun('peer', number)} of each host, {number} {_noun('port', number)} of each "
-        "range, edges first); "
-        "what was not probed may be blocked"
+        f"({_word_number(number, 'peer')} of each host, {_word_number(number, 'port')} of each "
+        "range, edges first); what was not probed may be blocked"
     )
     return sampled, words
 
 
-def _noun(word: str, number: int) -> str:
-    return word if number == 1 else f"{word}s"
+def _word_number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _count_pairs(plan: Plan) -> int:
