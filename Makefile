@@ -88,7 +88,7 @@ docs: setup ## print the generated pages and schemas again
 
 .PHONY: golden
 golden: setup ## rewrite golden files; read the diff before you commit it
-	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q -m "not lab" -k golden tests
+	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q tests/report
 
 .PHONY: lock
 lock: ## make requirements.lock again from pyproject.toml

@@ -28,6 +28,7 @@ def explain_verb(options: VerbOptions) -> int:
         options["inventories"],
         options["matrices"],
         options["sets"],
+        options["roles"],
     )
     plan = plan_flow(request, date.today())
     launcher = make_launcher(options)

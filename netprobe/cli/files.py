@@ -82,10 +82,12 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     paths = (*options["files"], *matrices, *inventories)
     if not paths:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
-    for line in check_files(paths).splitlines():
+    lines = check_files(paths).splitlines()
+    for line in lines:
         click.echo(clean(line))
     if matrices and inventories:
         _, _, notes = load_request(matrices, inventories, options["sets"], options["roles"])
         for note in notes:
-            click.echo(clean(f"note: {note}"))
+            if f"  note: {note}" not in lines:
+                click.echo(clean(f"note: {note}"))
     return 0

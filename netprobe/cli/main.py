@@ -25,6 +25,7 @@ from netprobe.cli.options import (
     output_option,
     probing_options,
     request_options,
+    role_option,
     set_option,
     start_options,
     tunnel_options,
@@ -198,6 +199,7 @@ def diff(old: str, new: str) -> int:
 @inventory_option
 @matrix_option
 @set_option
+@role_option
 @flow_options
 @output_option()
 def explain(**options: Any) -> int:

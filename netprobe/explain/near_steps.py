@@ -38,7 +38,7 @@ def _agent_words(view: View, name: str) -> str:
     if report is None or report.state == "none":
         return f"{name}: no agent (vantage: none); what arrives there cannot be seen"
     if report.state != "agent":
-        return f"{name}: no agent: {report.words}"
+        return f"{name}: no agent: {report.words.removeprefix(f'{name}: ')}"
     kernel = report.facts.get("kernel", "of an unknown version")
     rights = "with raw sockets and captures" if report.privileged else "without raw sockets"
     cost = f"; {'; '.join(report.cost)}" if report.cost else ""

@@ -44,6 +44,7 @@ class FlowRequest:
     inventories: tuple[str, ...] = ()
     matrices: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 def parse_wire(text: str) -> Wire:
@@ -86,9 +87,11 @@ def _load_files(
     request: FlowRequest,
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
     if request.matrices:
-        return load_request(request.matrices, request.inventories, request.sets)
+        return load_request(request.matrices, request.inventories, request.sets, request.roles)
     if request.sets:
         raise RequestError("--set: there is no matrix that has settings; give --matrix too")
+    if request.roles:
+        raise RequestError("--role: there is no matrix that has roles; give --matrix too")
     inventory = load_inventory(request.inventories)
     return (), inventory, inventory.notes
 

@@ -56,6 +56,8 @@ def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
     if first.rejected_by is not None and first.where == ("path",):
         refusal = _word_refusal(first, what)
         return "router", f"{first.rejected_by} {refusal} {SHORT.between(members)}"
+    if first.state == "closed" and first.where == ("service",):
+        return "missing", f"nothing listens on {what} of {SHORT.names(destinations)}"
     kind = _kind_of_finding(sources, destinations)
     both = " in both directions" if sides(members) is not None else ""
     return kind, f"{what} {SHORT.between(members)} is blocked{both}"
@@ -128,11 +130,8 @@ _UNPROVED_MACHINE = (
 _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     ("name-not-resolved", ("source",)): "Create the DNS record of {address}, or correct the "
     "resolver of {source}.",
-    (
-        "port-taken",
-        ("service",),
-    ): "Stop {holder} on {destination}, or move it to another port. If it "
-    "is what the row is for, list its program in the matrix (process: [NAME]).",
+    ("port-taken", ("service",)): "On {destination}, stop {holder}, or move it to another port. If "
+    "it is what the row is for, list its program in the matrix (process: [NAME]).",
     ("other-run", ("service",)): "Wait for the other run to end, and run again.",
     ("nothing-listens", ("service",)): "Start the service at {ports} of {destination}, or correct "
     "its address in the inventory.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.model.evidence import Evidence
+from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 
 # The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
@@ -55,21 +56,30 @@ _FACTS: Final[dict[HolderWord, str]] = {
 def say_held(flows: Iterable[Evidence]) -> dict[str, Any]:
     """Judge the held ports of a host before anything is probed, as facts for its report.
 
-    ``held`` has a phrase for each port and holder; ``taken``, ``other_run`` and ``doubtful`` those
-    among them that are in the way, or may be. What does not decide a run is never in the way.
+    ``held`` has a phrase for each holder; ``taken``, ``other_run`` and ``doubtful`` those of ports
+    that are in the way, or may be. What does not decide a run is never in the way.
     """
-    words: dict[str, set[HolderWord]] = {}
+    words: dict[tuple[str, str, Ports], set[HolderWord]] = {}
     for one in flows:
         block = one.flow.block
-        phrase = f"{block.protocol} {ports_text(one.ports)}: {one.listener.owner}"
         decides = not block.requirement.optional and block.waiver is None
-        words.setdefault(phrase, set()).add(holder_word(one, live=False) if decides else "live")
+        word = holder_word(one, live=False) if decides else "live"
+        words.setdefault((str(one.listener.owner), block.protocol, one.ports), set()).add(word)
+    holders: dict[tuple[str, frozenset[str]], dict[str, list[PortRange]]] = {}
+    for (owner, protocol, ports), some in words.items():
+        kinds = frozenset(_FACTS[word] for word in some if word in _FACTS)
+        holders.setdefault((owner, kinds), {}).setdefault(protocol, []).extend(ports)
     facts: dict[str, list[str]] = {"held": [], "taken": [], "other_run": [], "doubtful": []}
-    for phrase, some in sorted(words.items()):
-        facts["held"].append(phrase)
-        for fact in {_FACTS[word] for word in some if word in _FACTS}:
-            facts[fact].append(phrase)
-    return facts
+    for (owner, kinds), held in holders.items():
+        for fact in ("held", *kinds):
+            facts[fact].append(f"{_word_ports(held)}: {owner}")
+    return {fact: sorted(phrases) for fact, phrases in facts.items()}
+
+
+def _word_ports(held: Mapping[str, list[PortRange]]) -> str:
+    """Word ports of several protocols: ``tcp 2379-2380, 6443; udp 8472``."""
+    told = sorted(held.items())
+    return "; ".join(f"{name} {ports_text(normalise(ranges))}" for name, ranges in told)
 
 
 def _is_listed(processes: Iterable[str], listed: Iterable[str]) -> bool:

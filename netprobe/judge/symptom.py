@@ -91,6 +91,11 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     return "router-gave-up" if evidence.given_up_by and word in _SILENT else word
 
 
+def is_down(evidence: Evidence) -> bool:
+    """Tell whether others know that nobody answers for the address, and nobody the contrary."""
+    return not evidence.host_up and bool(evidence.host_down or evidence.given_up_by)
+
+
 def _may_be_dead(evidence: Evidence, outcome: Outcome) -> bool:
     """Tell whether an early "host unreachable", which no check looked at, is that of a host of
     which others know more."""

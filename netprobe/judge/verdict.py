@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
-from netprobe.judge.symptom import symptom
+from netprobe.judge.symptom import is_down, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, PathMtu, Witness
@@ -48,11 +48,9 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     if evidence.outcome is None:
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
-    elif evidence.outcome.operation == PATH_MTU:
-        verdict = _judge_path_mtu(base, evidence.mtu or PathMtu(None, None))
     else:
         verdict = _judge_outcome(base, evidence, evidence.outcome, rules)
-        if verdict.verdict == "pass" and evidence.mtu is not None:
+        if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
     if not evidence.ports:
         return [verdict]
@@ -72,6 +70,13 @@ def _untouched_result(evidence: Evidence, order: tuple[int, int, int]) -> Result
         verdict="not-tested", state="unknown", reason="not-tested", proof="none",
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
     )  # fmt: skip
+
+
+def _counts_mtu(evidence: Evidence, measured: PathMtu, verdict: Result) -> bool:
+    """Tell whether what a path carries is the verdict: not where anything else is worse."""
+    if evidence.outcome is None or evidence.outcome.operation != PATH_MTU:
+        return verdict.verdict == "pass"
+    return measured.path is not None or not is_down(evidence)
 
 
 def _judge_path_mtu(base: Result, measured: PathMtu) -> Result:
@@ -221,7 +226,9 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
 
 def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
     listener, witness = evidence.listener, evidence.witness
-    found = warn_of_service(evidence)
+    # Of another run's listener, whatever it said, nobody expects the service.
+    other_run = holder_word(evidence, live=False) == "other-run"
+    found = [] if other_run else warn_of_service(evidence)
     name = evidence.flow.destination.name
     if listener.state == "loopback" and listener.owner:
         found.append(f"on {name} the port is held on loopback only: {listener.owner}")

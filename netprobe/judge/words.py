@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netprobe.judge.symptom import icmp_word, name_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
+from netprobe.model.plan import PATH_MTU
 from netprobe.protocols.services import SERVICES
 
 # What a reader gets to know beside the verdict, where it was not the service that answered.
@@ -76,6 +77,8 @@ def next_hop(evidence: Evidence) -> str | None:
 
 def look(protocol: str, outcome: Outcome) -> str:
     """Give the packets that were sent, in words: ``4 SYNs, no answer``."""
+    if outcome.operation == PATH_MTU:
+        return "no size of packets could be tried"
     count = outcome.packets or outcome.attempts
     noun = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request"}.get(protocol, "packet")
     if protocol == "tcp" and outcome.packets is None:

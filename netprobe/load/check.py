@@ -7,6 +7,7 @@ from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.discover import is_ansible, read_inventories
+from netprobe.load.inventory.placeholders import placeholder_notes
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
@@ -36,7 +37,8 @@ def _check_file(given: str, problems: list[Problem]) -> str:
         return ""
     if kind == "inventory":
         inventory = read_inventories([path], problems)
-        notes = "".join(f"\n  note: {note}" for note in inventory.notes)
+        told = (*inventory.notes, *placeholder_notes(inventory.hosts))
+        notes = "".join(f"\n  note: {note}" for note in told)
         return f"{given}: inventory, {_count_text(inventory.hosts, 'host')}, no problems{notes}"
     return "".join(
         f"{given}: matrix {matrix.name}, {_count_text(matrix.requirements, 'requirement')}, "

@@ -18,6 +18,8 @@ from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 
+_WAY = " (`roles_map:` or --role says what another name stands for)"
+
 
 def load_request(
     matrices: Sequence[str],
@@ -61,14 +63,26 @@ def load_request(
 def check_roles(
     chosen: Sequence[ChosenMatrix], inventory: Inventory, problems: list[Problem]
 ) -> tuple[str, ...]:
-    """Notes, also on unknown roles; a host of a YAML inventory must have a known one."""
+    """Notes, also on unknown roles; a host of a YAML inventory must have a known one.
+
+    Where `roles_map:` gave it an unknown one, that line is told once, and not every host.
+    """
     known = sorted({role for one in chosen for role in one.matrix.roles})
     words = {word for one in chosen for word in one.matrix.role_words()}
     names = listed(one.matrix.name for one in chosen)
+    mapped = {role: name for name, roles in inventory.roles_map.items() for role in roles}
+    told: set[str] = set()
     unknown_roles: Counter[str] = Counter()
     for host in inventory.hosts:
         strange = [role for role in host.roles if fold_role(role) not in words]
-        if host.place and len(strange) == len(host.roles):
+        lines = [mapped[role] for role in strange if mapped.get(role) in inventory.map_places]
+        if host.place and len(strange) == len(host.roles) and lines:
+            if lines[0] not in told:
+                told.add(lines[0])
+                who = f"roles_map gives {quoted(host.name)} no role of {names}"
+                place = inventory.map_places[lines[0]]
+                problems.append(problem_at(place, f"{who}: {_word_no_role(strange, known, '')}"))
+        elif host.place and len(strange) == len(host.roles):
             who = f"host {quoted(host.name)} has no role of {names}"
             problems.append(problem_at(host.place, f"{who}: {_word_no_role(host.roles, known)}"))
         else:
@@ -76,12 +90,11 @@ def check_roles(
     return (*inventory.notes, *_note_unknown_roles(unknown_roles, known, names))
 
 
-def _word_no_role(roles: Sequence[str], known: Collection[str]) -> str:
-    way = "`roles_map:` or --role says what another name stands for"
+def _word_no_role(roles: Sequence[str], known: Collection[str], way: str = _WAY) -> str:
     if len(roles) == 1:
-        return f"{unknown('role', roles[0], known)} ({way})"
+        return f"{unknown('role', roles[0], known)}{way}"
     given = listed(quoted(role) for role in roles)
-    return f"none of its roles {given} is known, expected one of: {listed(known)} ({way})"
+    return f"none of its roles {given} is known, expected one of: {listed(known)}{way}"
 
 
 def _note_unknown_roles(

@@ -50,6 +50,7 @@ _HOST_NOTE = """\
     # vantage: ssh                           # or local, none, {{command: [WORD, ...]}}
     # become: none
     # source_addresses: [10.0.0.10]          # probe from this address, one a family
+    # proxy: {{https_proxy: "http://10.0.0.1:3128", no_proxy: [10.0.0.0/8]}}
 """
 
 # Words in names of roles that are rarely machines to log in to, as the bundled matrices use them.

@@ -78,7 +78,8 @@ class Inventory:
     """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
     ``setting_places`` says where each setting stands, ``notes`` what a reader should know.
-    ``roles_map`` is what the files say; once loaded, the hosts have the roles that it gives.
+    ``roles_map`` is what the files say, and ``map_places`` where; once loaded, the hosts have the
+    roles that it gives.
     """
 
     hosts: tuple[Host, ...]
@@ -86,3 +87,4 @@ class Inventory:
     setting_places: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     roles_map: RolesMap = field(default_factory=dict)
+    map_places: Mapping[str, str] = field(default_factory=dict)

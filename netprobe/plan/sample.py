@@ -21,10 +21,14 @@ def sample(plan: Plan, number: int) -> tuple[Plan, str]:
     flows = (sampled.flow_count(), plan.flow_count())
     words = (
         f"{pairs[0]:,} of {pairs[1]:,} pairs and {flows[0]:,} of {flows[1]:,} flows "
-        f"({number} peers of each host, {number} ports of each range, edges first); "
-        "what was not probed may be blocked"
+        f"({_word_number(number, 'peer')} of each host, {_word_number(number, 'port')} of each "
+        "range, edges first); what was not probed may be blocked"
     )
     return sampled, words
+
+
+def _word_number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _count_pairs(plan: Plan) -> int:

@@ -39,7 +39,8 @@ class Changes:
 
     ``otherwise`` are failures that fail in another way than before, by what was seen then.
     ``known`` counts flows that pass and were not known before, ``unchanged`` all others, and
-    ``failed`` those that failed before, whether or not the new run has them.
+    ``failed`` those that failed before, whether or not the new run has them. ``gone`` counts flows
+    that the new run has not, ``gone_failed`` those among them that failed before.
     """
 
     worse: list[Result] = field(default_factory=list)
@@ -50,6 +51,8 @@ class Changes:
     known: int = 0
     unchanged: int = 0
     failed: int = 0
+    gone: int = 0
+    gone_failed: int = 0
 
     def counts(self) -> dict[str, int]:
         """Give the flows of every kind of change, worst first."""
@@ -81,7 +84,10 @@ def compare(old: Fates, new: Iterable[Result]) -> Changes:
     """Compare flow by flow, port by port."""
     changes = Changes()
     for fates in old.values():
-        changes.failed += sum(count(ports) for fate, ports in fates.items() if fate.kind == "bad")
+        for fate, ports in fates.items():
+            changes.gone += count(ports)
+            changes.failed += count(ports) if fate.kind == "bad" else 0
+    changes.gone_failed = changes.failed
     for result in new:
         _sort_in(changes, result, old.get(key_of(result), {}))
     return changes
@@ -102,6 +108,8 @@ def _sort_in(changes: Changes, result: Result, before: Mapping[Fate, Ports]) -> 
     for fate, former in before.items():
         common = intersect(ports, former)
         seen = normalise((*seen, *common))
+        changes.gone -= count(common)
+        changes.gone_failed -= count(common) if fate.kind == "bad" else 0
         for part in common:
             _sort_into_changes(changes, _cut_to_range(result, part), fate)
     for part in subtract(ports, seen):

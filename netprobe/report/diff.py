@@ -22,10 +22,14 @@ def _page_parts(changes: Changes, runs: tuple[RunInfo, RunInfo]) -> Iterator[Pag
     old, new = runs
     for part in change_parts(changes, addresses_of(old, new)):
         yield from (*part, Line())
+    gone = ""
+    if changes.gone:
+        failed = f" ({number(changes.gone_failed)} failed there)" if changes.gone_failed else ""
+        gone = f", {number(changes.gone)} only in the earlier run{failed}"
     told = {kind: number(flows) for kind, flows in changes.counts().items()}
     yield Line(
         f"{old.started_at} to {new.started_at}: {told['worse']} newly blocked or exposed, "
         f"{told['unknown']} no longer known, {told['fixed']} fixed, {told['still']} still blocked "
         f"or exposed, {told['otherwise']} in another way, {told['known']} newly known to pass, "
-        f"{told['unchanged']} unchanged"
+        f"{told['unchanged']} unchanged{gone}"
     )

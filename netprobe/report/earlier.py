@@ -83,7 +83,7 @@ def word_changes(changes: Changes) -> str:
         (fixed, "pass now"),
         (same, "still blocked or exposed"),
         (counts["unknown"], "no longer known"),
-        (counts["failed"] - fixed - same - counts["unknown"], "not in this plan"),
+        (changes.gone_failed, "not in this plan"),
     ]
     words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
     before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")

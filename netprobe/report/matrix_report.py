@@ -14,6 +14,7 @@ from netprobe.model.matrix import (
     Setting,
     SettingRef,
     SettingValue,
+    Warn,
 )  # fmt: skip
 from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
@@ -210,7 +211,12 @@ def _requirement_parts(
     yield from field("probe", [requirement.probe or ""])
     yield from field("sni", [_sni_text(requirement.sni, settings)])
     yield from field("process", [", ".join(requirement.process)])
-    yield from field("warning", [warn.text for warn in requirement.warnings])
+    yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
+
+
+def _warning_text(warn: Warn) -> str:
+    """Give a warning with the settings for which it holds; a reader's own may be others."""
+    return f"{warn.text} (when {_condition_text(warn.when)})" if warn.when.terms else warn.text
 
 
 def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue]) -> str:

@@ -56,7 +56,8 @@ def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     )
     stream.write(
         f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
-        f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced}; "
+        f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced} "
+        "where nothing is blocked; "
         f"{plural(len(plan.skipped), 'requirement')} skipped\n"
     )
 

@@ -49,6 +49,10 @@ class LinkLost:
     words: str
 
 
+# Who missed so many beats is not called alive.
+ALIVE_BEATS = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Beats:
     """How often we send a beat, and how long the other end may be silent. Seconds.
@@ -290,7 +294,9 @@ class AgentLink:
         for (effort, sent_at), limit_s in zip(self._open_orders.values(), deadlines_s, strict=True):
             waited_s = now - max(sent_at, self._answered_at)
             if waited_s > limit_s:
-                return f"it is alive but has not finished {effort.what} for {waited_s:.0f} s"
+                lives = now - self._heard_at < ALIVE_BEATS * self._beats.interval_s
+                start = "it is alive but has" if lives else "it has"
+                return f"{start} not finished {effort.what} for {waited_s:.0f} s"
         return None
 
     def _end_link(self, words: str) -> None:

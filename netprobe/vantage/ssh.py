@@ -62,6 +62,9 @@ _FIXES = (
     ("stdio forwarding failed", True, "the jump host could not connect to it"),
     ("Connection refused", True,
      "nothing listens on that port: is sshd running, and is the port right?"),
+    ("timed out during banner exchange", True,
+     "its sshd did not greet: the host is down or hangs, the address is wrong, or a firewall drops "
+     "ssh"),
     ("timed out", True,
      "nothing answered: the host is down, the address is wrong, or a firewall drops ssh"),
     ("No route to host", True, "the host is down, or the address is wrong"),
@@ -152,7 +155,7 @@ def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Troubl
         return Trouble(False, f"{command}: {_word_changed_key(text)}")
     for sign, transient, fix in _FIXES:
         if sign in text:
-            return Trouble(transient, f"{words.rstrip('.')}. {fix}")
+            return Trouble(transient, f"{words.rstrip('.')}; {fix}")
     return Trouble(True, words)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -59,10 +60,18 @@ def request_of(tmp_path: Path) -> Callable[..., FlowRequest]:
     (tmp_path / "inventory.yaml").write_text(yaml.safe_dump(INVENTORY))
     (tmp_path / "matrix.yaml").write_text(yaml.safe_dump(MATRIX))
 
-    def make(source: str, destination: str, wire: str, *, matrix: bool = False) -> FlowRequest:
+    def make(
+        source: str,
+        destination: str,
+        wire: str,
+        *,
+        matrix: bool = False,
+        roles: tuple[str, ...] = (),
+    ) -> FlowRequest:
         matrices = (str(tmp_path / "matrix.yaml"),) if matrix else ()
         inventories = (str(tmp_path / "inventory.yaml"),)
-        return FlowRequest(source, destination, parse_wire(wire), inventories, matrices)
+        wanted = parse_wire(wire)
+        return FlowRequest(source, destination, wanted, inventories, matrices, roles=roles)
 
     return make
 
@@ -121,6 +130,17 @@ def test_a_matrix_says_what_is_sent_and_expected(request_of: Callable[..., FlowR
     )
     assert [host.name for host in overlay.sources] == ["old"]
     assert admin.requirement.expect == "denied"
+
+
+def test_roles_are_mapped_as_for_a_run(request_of: Callable[..., FlowRequest]) -> None:
+    """What --role says of an inventory's roles holds for the one flow, too."""
+    wanted = request_of(
+        "master-0", "old", "tcp/22", matrix=True, roles=("master=node", "node=master")
+    )
+
+    assert plan_flow(wanted, TODAY).blocks[0].requirement.id == "admin"
+    with pytest.raises(RequestError, match="--role: there is no matrix that has roles"):
+        plan_flow(replace(wanted, matrices=()), TODAY)
 
 
 def test_further_requirements_of_the_flow_are_named(

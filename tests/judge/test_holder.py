@@ -145,6 +145,25 @@ def test_another_run_of_netprobe_is_named_as_such(outcome: Outcome, protocol: st
     assert finding.title == f"another netprobe run is active on b: it holds {protocol} 6443"
 
 
+def test_of_another_run_nobody_expects_the_service() -> None:
+    """That netprobe's own listener is no etcd is no news."""
+    silent = ServiceFinding("silent", "")
+    other = row(evidence(OPENED, listener=OTHER_RUN, service=silent), probe="etcd")
+
+    assert one(other).reason == "other-run"
+    assert one(other).warnings == ()
+    assert one(replace(other, listener=PYTHON)).warnings
+
+
+def test_a_service_that_must_run_and_does_not_is_missing() -> None:
+    """With --live nothing stops the packets: the title does not speak of a block on the way."""
+    refused = evidence(RESET, listener=Listener("closed"))
+
+    (finding,) = fold([one(refused, live=True)])
+
+    assert (finding.kind, finding.title) == ("missing", "nothing listens on tcp 6443 of b")
+
+
 def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
     """Two sources and two ports of one holder; another holder is a finding of its own."""
     first = one(evidence(OPENED, listener=PYTHON))
@@ -157,7 +176,7 @@ def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
         ("taken", "port taken: python3 (pid 9) on 0.0.0.0 holds tcp 4222, 6443 of b"),
         ("taken", "port taken: nginx (pid 3) on 0.0.0.0 holds tcp 80 of b"),
     ]
-    assert "Stop python3 (pid 9) on 0.0.0.0 on b" in found[0].advice
+    assert "On b, stop python3 (pid 9) on 0.0.0.0, or move it" in found[0].advice
 
 
 @pytest.mark.parametrize(
@@ -211,4 +230,15 @@ def test_what_check_hosts_says_of_holders() -> None:
     assert facts["taken"] == [f"tcp 6443: {PYTHON.owner}"]
     assert facts["other_run"] == [f"tcp 9: {OTHER_RUN.owner}"]
     assert facts["doubtful"] == [f"tcp 2379: {LOOPBACK.owner}"]
-    assert len(facts["held"]) == 6
+    assert len(facts["held"]) == 4
+    assert f"tcp 22, 80-81: {PYTHON.owner}" in facts["held"]
+
+
+def test_a_holder_of_many_ports_is_one_phrase() -> None:
+    """Another run holds every port that a host needs: one line says so."""
+    some = [
+        replace(evidence(None, protocol, listener=OTHER_RUN), ports=((port, port),))
+        for protocol, port in (("udp", 8472), ("tcp", 2380), ("tcp", 6443), ("tcp", 2379))
+    ]
+
+    assert say_held(some)["other_run"] == [f"tcp 2379-2380, 6443; udp 8472: {OTHER_RUN.owner}"]

@@ -329,6 +329,27 @@ def test_a_connection_without_full_segments_is_no_pass(lost_back: bool, place: s
 
 
 @pytest.mark.parametrize(
+    ("down", "where", "words"),
+    [
+        ({"host_down": "c"}, ("host",), "nobody on its network answers for 10.0.0.2: c is there"),
+        ({"given_up_by": "10.0.0.254"}, ("host", "path"), "10.0.0.254, a router on the way, gave"),
+        ({"host_down": "c", "host_up": True}, None, "so no size could be tried"),
+    ],
+)  # fmt: skip
+def test_path_mtu_of_a_dead_host(
+    down: dict[str, Any], where: tuple[str, ...] | None, words: str
+) -> None:
+    """A host is down for the path MTU, too; of one that lives nothing was measured."""
+    result = one(evidence(Outcome("path-mtu", None), "icmp", mtu=PathMtu(None, 1500), **down))
+
+    assert (result.verdict, result.reason) == (
+        ("inconclusive", "mtu-not-measured") if where is None else ("blocked", "host-down")
+    )
+    assert where is None or result.where == where
+    assert words in result.because
+
+
+@pytest.mark.parametrize(
     ("mtu", "title", "advice"),
     [
         (PathMtu(1400, 1500, "witness", "udp", "10.0.0.254", 1400),

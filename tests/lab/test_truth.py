@@ -252,8 +252,10 @@ def test_a_dead_host_that_others_ask_for_is_not_called_rejected(chain: Chain) ->
     """While somebody else's packets wait for a dead neighbour, the router's word comes early."""
     chain.router_1.spawn("ping", "-q", "-i", "0.7", "10.94.3.99")
 
-    found = chain.run({"udp": [8285], "tcp": [6443]}, agent=False, there={4: "10.94.3.99"})
+    # WireGuard's port, so that the path MTU is asked for, too.
+    found = chain.run({"udp": [51820], "tcp": [6443]}, agent=False, there={4: "10.94.3.99"})
 
+    assert ("10.94.3.99", "path-mtu") in found
     verdicts = {(one["verdict"], one["reason"], tuple(one["where"])) for one in found.values()}
     # Nobody asks on its own network: the router's next hop may be another router.
     assert verdicts == {("blocked", "host-down", ("host", "path"))}

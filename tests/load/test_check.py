@@ -8,6 +8,8 @@ import pytest
 
 from netprobe.errors import FileErrors
 from netprobe.load.check import check_files
+from netprobe.load.matrix.file import load_matrices
+from netprobe.load.starter import starter_inventory
 
 GOOD = Path(__file__).parent / "good"
 
@@ -35,6 +37,18 @@ def test_notes(tmp_path: Path) -> None:
         f"{path}: inventory, 2 hosts, no problems",
         "  note: hosts a, b share the address x: is it a virtual one?",
     ]
+
+
+def test_addresses_of_init_are_a_note(tmp_path: Path) -> None:
+    """Nothing is wrong with the file, but a run would refuse it."""
+    path = tmp_path / "i.yaml"
+    path.write_text(starter_inventory(load_matrices(["okd-hcp"])))
+
+    first, *notes = check_files([str(path)]).splitlines()
+
+    assert first.endswith("no problems")
+    assert [note[:16] for note in notes] == ["  note: worker-0"]
+    assert notes[0].endswith("that `netprobe init` wrote: `netprobe run` refuses them")
 
 
 @pytest.mark.parametrize(

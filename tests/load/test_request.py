@@ -68,6 +68,27 @@ def test_host_without_known_role() -> None:
     ]
 
 
+def test_an_unknown_role_of_the_map_is_told_at_its_line() -> None:
+    """One line is wrong, however many hosts have the role; what they say themselves is not."""
+    hosts = (
+        host("a", "nod", place="f:3:5"),
+        host("b", "nod", place="f:4:5"),
+        host("c", "mastr", place="f:5:5"),
+    )
+    inventory = Inventory(
+        hosts, roles_map={"kube-node": ("nod",)}, map_places={"kube-node": "f:1:5"}
+    )
+
+    problems: list[Problem] = []
+    check_roles(chosen(), inventory, problems)
+
+    assert [str(problem) for problem in problems] == [
+        'f:1:5: roles_map gives "a" no role of base: unknown role "nod", did you mean "node"?',
+        'f:5:5: host "c" has no role of base: unknown role "mastr", did you mean "master"? '
+        "(`roles_map:` or --role says what another name stands for)",
+    ]
+
+
 def test_ansible_host_without_known_role() -> None:
     """Ansible inventories hold hosts that are none of our business: a note, no error."""
     problems: list[Problem] = []

@@ -53,6 +53,14 @@ def test_edges_of_ranges_come_first() -> None:
     assert sampled.blocks[0].ports == ((22, 22), (7000, 7000), (7500, 7500), (7999, 7999))
 
 
+def test_one_of_each_is_told_as_one() -> None:
+    """The words that stand in every report of a sample."""
+    plan = planned(3, 1, False)
+
+    assert "(1 peer of each host, 1 port of each range, edges first)" in sample(plan, 1)[1]
+    assert "(2 peers of each host, 2 ports of each range, edges first)" in sample(plan, 2)[1]
+
+
 def test_a_sample_is_the_same_every_time() -> None:
     """Two runs of one sample can be compared."""
     plan = planned(9, 3, True)

@@ -1,6 +1,6 @@
 """Golden files: what a report looked like when somebody last read it.
 
-``NETPROBE_UPDATE_GOLDEN=1`` rewrites them; a human reads the diff.
+``NETPROBE_REWRITE=golden`` (`make golden`) rewrites them; a human reads the diff.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent.parent / "golden" / "report"
 def check_golden(name: str, text: str) -> None:
     """Compare with the golden file, or rewrite it."""
     path = FOLDER / name
-    if os.environ.get("NETPROBE_UPDATE_GOLDEN"):
+    if os.environ.get("NETPROBE_REWRITE") == "golden":
         path.write_text(text, encoding="utf-8")
 
     assert path.read_text(encoding="utf-8") == text

@@ -41,6 +41,16 @@ def test_the_file_that_is_written_says_the_same(tmp_path: Path) -> None:
     assert (told["ntp"], told["kubelet"], told["etcd"]) == (False, True, None)
 
 
+def test_a_warning_says_when_it_holds() -> None:
+    """Route publishing is the default: what is said of node ports does not hold there."""
+    ((one,), _) = choose(load_matrices(["hypershift-hcp"]), Inventory(()), ())
+    stream = io.StringIO()
+    write_matrix_text(one, lambda _: None, stream)
+
+    when = "(when apiserver-publishing is nodeport and apiserver-port is 6443)"
+    assert f"give it with --set apiserver-port=PORT. {when}" in " ".join(stream.getvalue().split())
+
+
 def test_people_read_it_beside_roles_and_requirements(tmp_path: Path) -> None:
     """A role, both ways to overrule it, and the programs."""
     stream = io.StringIO()

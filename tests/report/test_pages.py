@@ -49,7 +49,7 @@ def test_plan_count() -> None:
 
     assert stream.getvalue() == (
         "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
-        "pacing; 2 requirements skipped\n"
+        "pacing where nothing is blocked; 2 requirements skipped\n"
     )
 
 
@@ -141,6 +141,18 @@ def test_diff() -> None:
     assert [one.port for one in changes.unknown] == [80]
     assert [*changes.otherwise] == ["filtered, admin-prohibited by 10.0.0.1"]
     check_golden("diff.txt", stream.getvalue())
+
+
+def test_flows_that_only_the_earlier_run_has_are_counted() -> None:
+    """Who takes a dead host out of the inventory has not mended its flows."""
+    old = [port(PASSED, 81), port(BLOCKED, 7010, 7019), port(PASSED, 7000, verdict="inconclusive")]
+    changes = compare(fates_of(old), [port(PASSED, 81), port(BLOCKED, 7010, 7014)])
+    stream = io.StringIO()
+    write_diff(changes, (INFO, INFO), stream)
+
+    assert (changes.gone, changes.gone_failed) == (6, 5)
+    last = stream.getvalue().splitlines()[-1]
+    assert last.endswith("1 unchanged, 6 only in the earlier run (5 failed there)")
 
 
 def test_same_runs_have_no_difference() -> None:

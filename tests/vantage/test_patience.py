@@ -21,7 +21,7 @@ from netprobe.vantage.stream import Target, open_stream
 from tests.vantage.scripted import GOOD_HELLO
 from tests.vantage.support import HOST, KEY, block, command, is_running, probe
 
-# Beats for ever; ``deaf``: it does not even read its orders.
+# Beats for ever; ``deaf``: it does not even read its orders; ``frozen``: it beats no more.
 BEATER = """
 import sys, threading, time
 out, source = sys.stdout.buffer, sys.stdin.buffer
@@ -33,8 +33,10 @@ out.flush()
 def read():
     while source.read(1):
         pass
-if sys.argv[3] != "deaf":
+if sys.argv[3] == "mute":
     threading.Thread(target=read, daemon=True).start()
+while sys.argv[3] == "frozen":
+    time.sleep(60)
 while True:
     out.write(bytes.fromhex(sys.argv[2]))
     out.flush()
@@ -83,7 +85,7 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
     kind: str, ask: Any, what: str
 ) -> None:
     """A beat is a sign of life of the link; the words say what the agent owes."""
-    async with Launcher(silence_s=0.6, grace_s=0.3) as launcher:
+    async with Launcher(silence_s=1.5, grace_s=0.3) as launcher:
         link = await start_beater(launcher, kind)
         async with asyncio.timeout(TIME_S):
             with pytest.raises(AgentError) as caught:
@@ -92,6 +94,16 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
             assert f"was lost: it is alive but has not finished {what} for " in str(caught.value)
             await link.close()
         assert not is_running(link.pid)
+
+
+async def test_who_beats_no_more_is_not_called_alive() -> None:
+    """A frozen host owes its order before its silence counts; nobody knows that it lives."""
+    async with Launcher(silence_s=2.4, grace_s=1.2) as launcher:
+        link = await start_beater(launcher, "frozen")
+        with pytest.raises(AgentError) as caught:
+            await ask_route(link)
+        assert "alive" not in str(caught.value)
+        await link.close()
 
 
 @pytest.mark.slow

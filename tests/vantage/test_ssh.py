@@ -207,7 +207,7 @@ async def test_a_refused_key_is_told_and_not_repeated(
     (tmp_path / "authorized_keys").write_text("")
     error = await failure(start, config=config)
     assert error.reason == "no-vantage"
-    assert "Permission denied (publickey). ssh cannot ask" in str(error)
+    assert "Permission denied (publickey); ssh cannot ask" in str(error)
     assert "ssh-agent" in str(error)
     assert "tried" not in str(error)
 

@@ -110,11 +110,13 @@ def _merge_inventories(
     places: dict[str, str] = {}
     notes: list[str] = []
     roles_map: dict[str, tuple[str, ...]] = {}
+    map_places: dict[str, str] = {}
     for path, inventory in found:
         for role, stands_for in inventory.roles_map.items():
             if roles_map.setdefault(role, stands_for) != stands_for:
                 words = f"roles_map says another thing of {quoted(role)} than an earlier file"
                 problems.append(Problem(path, 0, 0, f"{words}, expected one meaning"))
+        map_places = {**inventory.map_places, **map_places}
         for host in inventory.hosts:
             place = host.place or path
             if host.name in hosts:
@@ -130,4 +132,4 @@ def _merge_inventories(
             places.setdefault(name, inventory.setting_places[name])
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
-    return Inventory(every, settings, places, tuple(notes), roles_map)
+    return Inventory(every, settings, places, tuple(notes), roles_map, map_places)

@@ -97,7 +97,8 @@ def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
         if file.hosts[host.name].ssh and host.vantage.kind != "ssh"
     ]
     roles_map = {fold_role(name): tuple(roles) for name, roles in file.roles_map.items()}
-    return Inventory(hosts, dict(file.settings), places, tuple(notes), roles_map)
+    map_places = {fold_role(name): document.place(("roles_map", name)) for name in file.roles_map}
+    return Inventory(hosts, dict(file.settings), places, tuple(notes), roles_map, map_places)
 
 
 def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:

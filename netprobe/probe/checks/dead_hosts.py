@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.trail import TrailEntry
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.next_hops import ask_network
 from netprobe.probe.flows.prober import Observation
@@ -34,10 +35,12 @@ GIVEN_UP_MS = 2500
 
 
 class DeadHosts(Check):
-    """Tells dead hosts from refusals; one flow of each pair stands for all."""
+    """Tells dead hosts from refusals; one flow of each pair stands for all.
+
+    A host whose agent has the address lives. An agent that is there without it proves nothing.
+    """
 
     name = "dead-host"
-    needs = "no-agent"
 
     def concerns(self, seen: Observation) -> bool:
         """A router's "host unreachable"."""
@@ -45,6 +48,8 @@ class DeadHosts(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
+        if scene.round is not None and await _has_address(scene.agent, group[0].task.address):
+            return group
         asker = await ask_network(group[0].task, scene.fleet)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
@@ -62,6 +67,11 @@ class DeadHosts(Check):
 
 def _conclude_down(seen: Observation, conclusion: CheckConclusion) -> Observation:
     return replace(seen, conclusion=conclusion).noting(DeadHosts.name, concluded=conclusion.name)
+
+
+async def _has_address(agent: AgentMethods, address: str) -> bool:
+    """Tell whether the destination's own agent is where the flows go to."""
+    return (await agent.route(address, None)).source == address
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[TrailEntry, ...]]:
@@ -107,7 +117,7 @@ def _is_routers_word(seen: Observation) -> bool:
     outcome = seen.outcome
     return (
         outcome is not None
-        and seen.listener.state != "ours"
+        and (seen.listener.state != "ours" or seen.listener.nat)
         and outcome.icmp is not None
         and outcome.icmp.origin == "router"
         and is_host_unreachable(outcome)

@@ -18,6 +18,9 @@ from netprobe.probe.flows.mtu_ladder import SMALLEST, MtuLadder, MtuProbe
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
+# No IP packet is larger, though loopback's MTU is 65536: two hosts may be one machine.
+LARGEST = 65535
+
 
 class PathMtuLook(Check):
     """Measures what a path carries; flows of the same pair tell which packets arrive."""
@@ -39,10 +42,10 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
     task = wanted.task
     agent = scene.fleet.agent(task.source)
     try:
-        needed = (await agent.route(task.address, source_address(task))).dev_mtu
+        device = (await agent.route(task.address, source_address(task))).dev_mtu
         mtu = PathMtu(None, None)
-        if needed is not None:
-            mtu = await _measure_best(task, group, scene, needed)
+        if device is not None:
+            mtu = await _measure_best(task, group, scene, min(device, LARGEST))
     except AgentError as error:
         return replace(wanted, untested=(error.reason, str(error)))
     measured = replace(wanted, outcome=Outcome(PATH_MTU, None), mtu=mtu)

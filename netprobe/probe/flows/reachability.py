@@ -71,9 +71,11 @@ class Answered:
 
     def refuses(self, source: str, address: str) -> bool:
         """Whether somebody says "host unreachable" at once: a firewall, and no dead neighbour. Its
-        later answers may come late, because it may say so about once a second only."""
+        later answers may come late, because it may say so about once a second only. Who asked its
+        own network in vain knows more than the time of a router's words tells."""
         pair = (source, address)
-        return pair in self._refused and pair not in self._no_refusals
+        refused = pair in self._refused and pair not in self._no_refusals
+        return refused and self.asked_in_vain(address) is None
 
     def is_up(self, address: str) -> bool:
         """Whether the address answered anybody."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,12 +19,20 @@ from netprobe.agent.wire.orders import (
     ProbeOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
+from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
-from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
+from tests.probe.builders import (
+    ROUTER,
+    SOURCE,
+    TARGET,
+    look,
+    make_observation,
+    make_scene,
+    make_task,
+)
 from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
 
 SILENT = kind(failure="no-answer")
@@ -252,9 +261,24 @@ def test_an_errno_alone_is_nobodys_word() -> None:
     assert not DeadHosts().concerns(make_observation(None))
 
 
-def test_it_runs_where_the_destination_has_no_agent() -> None:
-    """An agent there proves that the host is up."""
-    assert DeadHosts.needs == "no-agent"
+@pytest.mark.parametrize(
+    ("address", "said"), [("10.0.0.2", None), ("10.0.0.77", CheckConclusion("host-down", "c"))]
+)
+async def test_an_agent_proves_that_its_own_address_is_up(
+    address: str, said: CheckConclusion | None
+) -> None:
+    """An inventory may give its host an address that nobody has: the agent proves nothing then."""
+    target = FakeAgent(TARGET, {RouteOrder: routed(source=address)})
+    near = {
+        RouteOrder: routed(source="10.0.0.9"),
+        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
+    }
+    scene = make_scene(agent(SILENT), target, FakeAgent(host("c", "10.0.0.9"), near))
+    held = Listener("live") if said is None else Listener("ours", nat=True)
+
+    (found,) = await look(DeadHosts(), scene, replace(heard(200), listener=held))
+
+    assert found.conclusion == said
 
 
 @pytest.mark.parametrize("elapsed_ms", [200, 700])

@@ -136,6 +136,7 @@ def scene(with_agent: bool) -> Scene:
         {
             SeenOrder: lambda order: Seen(order.id, [], [], []),
             ReturnPathOrder: lambda order: back._replace(id=order.id),
+            RouteOrder: routed(source="10.0.0.2"),
         },
     )
     return make_scene(source, target)

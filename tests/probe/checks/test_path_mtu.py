@@ -148,6 +148,13 @@ async def test_jumbo_frames() -> None:
     )
 
 
+async def test_loopback_carries_all_that_an_ip_packet_may_be() -> None:
+    """Two hosts of the inventory are one machine: its device promises a byte too many."""
+    assert await measure(World(65535, dev_mtu=65536)) == PathMtu(
+        65535, 65535, "service", "echo requests"
+    )
+
+
 async def test_ipv6_starts_at_its_smallest_mtu() -> None:
     """No path of IPv6 carries less than 1,280 bytes."""
     source, target = host("a", "fd00::1"), host("b", "fd00::2")

@@ -30,6 +30,18 @@ def test_a_late_word_of_a_router_is_no_dead_host() -> None:
     assert answered.asked_in_vain("10.0.0.2") is None
 
 
+def test_who_asked_the_network_itself_knows_more_than_the_time_tells() -> None:
+    """A router that waits already says it early; nobody refuses for a host that is not there."""
+    answered = noted(unreachable(1, 2))
+    assert answered.refuses("a", "10.0.0.2")
+
+    own = unreachable(1, 3100, "source")
+    answered.note("c", "10.0.0.2", own, CheckConclusion("host-down", "c"))
+
+    assert answered.asked_in_vain("10.0.0.2") == "c"
+    assert not answered.refuses("a", "10.0.0.2")
+
+
 def test_a_late_prohibition_says_nothing_of_the_host() -> None:
     """A firewall's reject gives the same errno as a dead host."""
     assert noted(unreachable(13, 3100)).given_up_by("a", "10.0.0.2") is None
