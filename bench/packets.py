@@ -62,7 +62,8 @@ def _udp(place: Field) -> Timed:
 def _echo(place: Field, addresses: list[str]) -> Timed:
     """One order for all; from the order to the last answer."""
     agent = AgentProcess(place.within)
-    order = EchoOrder(1, addresses, src=None, first_ms=None, look_ms=4000, looks=2, size=None)
+    order = EchoOrder(1, addresses, src=None, first_ms=None, look_ms=4000, looks=2, size=None,
+                      numbers=[])  # fmt: skip
     answers: Counter[str] = Counter()
     begun = time.monotonic()
     for _, outcomes in agent.probe([order]):

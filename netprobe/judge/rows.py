@@ -20,7 +20,7 @@ Symptom = Literal[
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
-    "address-here", "other-machine", "unproved-machine",
+    "address-here", "answered-here", "other-machine", "unproved-machine",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
@@ -79,6 +79,11 @@ def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
+# Whatever spoke in the destination's name.
+_ANSWERS = (
+    f"service echo foreign reflected {_OPEN_WORDS} tls plaintext intercepted unproved-machine"
+)
+_RESETS = "reset reset-full-ttl reset-blind reset-genuine reset-forged"
 # Whatever a holder lets through, or keeps quiet about.
 _TOLD = "other tls plaintext"
 _ANSWERED = "silent closed reset-after-open unasked tunnel"
@@ -112,6 +117,17 @@ ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
     ("nonce | * | * | *", "pass open nonce-answer nonce", "",
      "our listener on {destination} answered the nonce"),
+    # --- what the destination's recorder says did not come, somebody else answered ---------------
+    (f"{_ANSWERS} | * | * | not-captured", "blocked open false-open none", "path source",
+     "something answers for {address}, but {destination}'s packet recorder never saw the request: "
+     "a proxy or an address translation on the way takes it"),
+    (f"{_RESETS} | * | * | not-captured", "blocked filtered reset none", "path source",
+     "refused, but {destination}'s packet recorder never saw the request: a firewall on the way "
+     "forges the reset, or a translation sends the request elsewhere"),
+    ("port-unreach proto-unreach rejected-by-destination | * | * | not-captured",
+     "blocked filtered {icmp} none", "path source",
+     "{icmp} from {offender}, but {destination}'s packet recorder never saw the request: a "
+     "translation on the way sends it elsewhere, and hides who rejects it"),
     ("service | tcp | * | *", "pass open syn-ack service", "",
      "the service answered: {said}{holder}"),
     ("service | * | * | *", "pass open udp-response service", "",
@@ -142,17 +158,22 @@ ALLOWED: Final = _read_table(
     ("unproved-machine | * | * | *", "inconclusive unknown unproved-machine none",
      "path service", "{said}, and nothing shows that what answers there is {destination}: it may "
      "be another machine"),
-    (f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
+    ("sent | * | ours | socket", "pass open seen-at-destination witness", "",
      "{destination}'s agent received the probe on its own socket"),
-    (f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
-     "the connection opened and {destination}'s packet recorder saw it, though something else than "
-     "our listener accepted it"),
-    (f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive open false-open none", "path",
-     "something answered, but {destination}'s packet recorder never saw the probe: a proxy or a "
-     "translation on the way answers for it"),
-    (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none", "path service",
-     "something answered, but our listener on {destination} never saw the probe: a proxy, a "
-     "virtual address or a translation answers for it"),
+    (f"{_OPEN_WORDS} | * | ours | answer-arrived", "blocked filtered no-response none", "source",
+     "the connection opened, and our listener's answer came to {source}'s interface: its own "
+     "firewall drops it"),
+    (f"{_OPEN_WORDS} | * | ours | socket", "blocked filtered no-response none",
+     "destination return-path source",
+     "the connection opened and our listener on {destination} got the request, but its answer "
+     "never came back: something drops packets with data"),
+    (f"{_OPEN_WORDS} | * | ours | captured", "blocked filtered no-response none", "destination",
+     "the connection opened, and {destination}'s packet recorder saw the request arrive, but our "
+     "listener there never got it: its own firewall drops packets with data"),
+    (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none",
+     "destination path service source",
+     "something answered, but our listener on {destination} never got the request: a proxy, a "
+     "virtual address or a translation answers for it, or something drops packets with data"),
     ("other | tcp | * | *", "inconclusive open syn-ack handshake", "service",
      "the port is open, but it is not the expected service: {said}{holder}"),
     ("tls | * | * | *", "inconclusive open tls-not-expected handshake", "service",
@@ -195,16 +216,16 @@ ALLOWED: Final = _read_table(
      "something answers for {address}: {said}"),
     ("reset-here | * | * | *", "blocked filtered local-firewall none", "source",
      "refused, but no packet left {source}: its own firewall resets it"),
+    ("answered-here | * | * | *", "blocked unreachable answered-here none", "source",
+     "something on {source} itself answers for {address}: no packet to it left {source}"),
+    (f"{_RESETS} | * | ours {_HELD} | captured", "blocked filtered reset none", "destination",
+     "refused although {listening}, and {destination}'s packet recorder saw the request arrive: "
+     "{destination}'s own firewall resets it"),
+    (f"{_RESETS} | * | ours | socket", "blocked filtered reset none", "path return-path",
+     "refused although our listener on {destination} accepted the connection: a firewall on the "
+     "way resets it"),
     ("reset-forged | * | * | *", "blocked filtered reset none", "path source",
      "refused by a reset that came from nearer than {address}: a firewall on the way forges it"),
-    ("reset reset-full-ttl reset-blind reset-genuine | * | ours | captured",
-     "blocked filtered reset none", "destination",
-     "refused although our listener is up, and {destination}'s packet recorder saw the request "
-     "arrive: {destination}'s own firewall resets it"),
-    ("reset reset-full-ttl reset-blind reset-genuine | * | ours | not-captured",
-     "blocked filtered reset none", "path source",
-     "refused although our listener is up, and {destination}'s packet recorder never saw the "
-     "request: a firewall on the way forges the reset"),
     (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none", "destination source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
      "firewall resets it"),
@@ -272,7 +293,7 @@ ALLOWED: Final = _read_table(
      "nothing got out of {source}: its next hop to {address} is {next_hop}, which does not answer "
      "its ARP or neighbour requests; that router is down, or the route or the cable of {source} is "
      "wrong"),
-    ("no-carrier | * | * | *", "blocked unreachable no-carrier none", "source",
+    ("no-carrier | * | * | *", "blocked unreachable no-carrier none", "path source",
      "nothing got out of {source}: its {said}, by which it reaches {address}, has no link: the "
      "cable, or the other end of it"),
     ("no-neighbour | * | * | *", "blocked unreachable host-unreach none", "destination path",
@@ -389,10 +410,15 @@ ALLOWED: Final = _read_table(
 )  # fmt: skip
 
 DENIED: Final = _read_table(
-    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
+    (f"{_ANSWERS} | * | * | not-captured", "exposed open false-open none", "path",
+     "the port must not answer other hosts, and something on the way answers for it: "
+     "{destination}'s packet recorder never saw the request"),
+    ("intercepted | * | * | *", "exposed open false-open none", "path",
+     "the port must not answer other hosts, and something on the way answers for it: {said}"),
+    ("nonce foreign reflected service other silent closed reset-after-open unasked "
      "tls plaintext tunnel | tcp | * | *", "exposed open syn-ack none", "destination",
      "the port must not answer other hosts, and it accepted a connection{holder}"),
-    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
+    ("nonce foreign reflected service other silent closed reset-after-open unasked "
      "tls plaintext tunnel | * | * | *", "exposed open udp-response none", "destination",
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
@@ -409,7 +435,7 @@ DENIED: Final = _read_table(
      "name-not-resolved proxy-denies proxy-fails proxy-odd proxy-unreached | * | * | *",
      "inconclusive unreachable {failure} none", "host path source",
      "{address} cannot be reached at all, which says nothing of the port"),
-    ("other-machine unproved-machine address-here | * | * | *",
+    ("other-machine unproved-machine address-here answered-here | * | * | *",
      "inconclusive unreachable other-machine none", "path source",
      "another machine may answer for {address}, which says nothing of {destination}'s port"),
     ("silence silence-maybe-stuck sent stuck | * | * | answered",

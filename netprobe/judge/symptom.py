@@ -55,6 +55,11 @@ _REFUSED_BY: Final[dict[str, Symptom]] = {
     "router": "rejected-by-router",
 }
 _PROXY_ODD: Final = ("not-http", "closed", "silent")
+# Words of somebody else than the source, whose packets must have left for it.
+_REMOTE: Final = (
+    "service", "echo", "foreign", "reflected", "other", "silent", "closed", "unasked",
+    "reset-after-open", "port-unreach", "proto-unreach", "rejected-by-destination",
+)  # fmt: skip
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 
 
@@ -81,6 +86,8 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
         return _REFUSED_BY[outcome.icmp.origin]
     if concluded not in (None, "refusing-host"):
         word = cast(Symptom, concluded)
+    elif word in _REMOTE and has_left(evidence, outcome) is False:
+        return "answered-here"
     elif word == "rejected-by-router" and _may_be_dead(evidence, outcome):
         word = "router-gives-up"
     if evidence.host_up:
@@ -127,7 +134,7 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     if outcome.icmp is not None:
         return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "refused":
-        return _read_reset(outcome, has_left(evidence, outcome))
+        return _read_reset(evidence, outcome)
     if outcome.failure == "no-answer":
         return _read_silence(has_left(evidence, outcome), protocol)
     if outcome.failure in _LOCAL_ROUTE:
@@ -149,14 +156,14 @@ def has_left(evidence: Evidence, outcome: Outcome) -> bool | None:
     return outcome.left_host if seen == "unknown" else seen == "yes"
 
 
-def _read_reset(outcome: Outcome, left: bool | None) -> Symptom:
+def _read_reset(evidence: Evidence, outcome: Outcome) -> Symptom:
+    if has_left(evidence, outcome) is False:
+        return "reset-here"
     if outcome.blind:
         return "reset-blind"
     if outcome.forged is None:
         return "reset-full-ttl" if outcome.full_ttl else "reset"
-    if outcome.forged:
-        return "reset-here" if left is False else "reset-forged"
-    return "reset-genuine"
+    return "reset-forged" if outcome.forged else "reset-genuine"
 
 
 def _read_silence(left: bool | None, protocol: str) -> Symptom:

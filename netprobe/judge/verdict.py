@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
@@ -21,7 +22,7 @@ _RETURN_ROUTE = frozenset(
     ("invalid-route", "access-denied", "network-unreachable", "host-unreachable", NO_NEIGHBOUR)
 )
 # Symptoms that an answer on the source's wire explains; one-way packets have no answer.
-_UNANSWERED = frozenset(("silence", "silence-maybe-stuck"))
+_UNANSWERED = frozenset(("silence", "silence-maybe-stuck", "silent"))
 
 LIMITED = (
     "; but other ports answered once they were asked slowly (something on the way lets only so "
@@ -106,7 +107,7 @@ def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Ru
         proof=row.proof,
         where=narrowed(row, evidence),
         because=fill(row.because, evidence, outcome),
-        rejected_by=_rejected_by(row, outcome),
+        rejected_by=_rejected_by(row, evidence, outcome),
         last_hop=evidence.trace.last_hop if evidence.trace else None,
         next_hop=next_hop(evidence),
         warnings=base.warnings + _collect_warnings(evidence, outcome),
@@ -128,6 +129,8 @@ def find_row(evidence: Evidence, outcome: Outcome, rules: Rules) -> VerdictRow:
     word = symptom(evidence, outcome)
     if denied:
         seen = "answered" if evidence.control_answered else "none"
+        if outcome.answer is not None:
+            seen = witness_word(evidence, word)
         row: VerdictRow = first_match(DENIED, (word, protocol, state, seen))
     else:
         row = first_match(ALLOWED, (word, protocol, state, witness_word(evidence, word)))
@@ -152,57 +155,56 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
 
 
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
-    """Give the row's places, less those that further facts exclude."""
+    """Give the row's places, less those that the story and further facts exclude."""
     places = row.where
     if evidence.control_answered or evidence.host_up:
         places = _exclude_places(places, "host")
-    if _left_the_source(row, evidence):
-        places = _exclude_places(places, "source")
-    if "no-response" in row.reason:
-        places = _narrow_by_story(places, evidence.story or Story(), evidence.witness or Witness())
+    witness = evidence.witness or Witness()
+    silent = row.reason == "no-response"
+    if silent and witness.reply_failure in _OWN_OUTPUT:
+        return ("destination",)
+    if silent and witness.reply_failure in _RETURN_ROUTE:
+        return ("return-path",)
+    if silent or row.reason in ("reset", "false-open", "{icmp}"):
+        left = _list_left(_fill_story(row, evidence), silent=silent)
+        places = tuple(one for one in places if _ALIKE.get(one, one) in left)
+        places = places or tuple(sorted(left))
     return places
 
 
-def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
-    """Tell whether it is known not to be the source's own firewall, of a reset or of silence that
-    did not reach the destination.
+# What lies before each place of a story.
+_BEFORE: Final[tuple[Place, ...]] = (
+    "source", "path", "destination", "destination", "return-path", "source",
+)  # fmt: skip
+# Of a request that was answered or refused only the first ones count: its way there.
+_THERE = 3
+# A service that keeps quiet looks like the destination's firewall, a dead host like the path.
+_ALIKE: Final[dict[Place, Place]] = {"service": "destination", "host": "path"}
 
-    The source's recorder saw it leave, or a hop answered a TTL walk. So does an IPv4 echo request
+
+def _list_left(story: Story, *, silent: bool) -> frozenset[Place]:
+    """List where it may end: behind the last place that saw it, up to the first that did not."""
+    seen = [place.seen for _, place in story.places()][: None if silent else _THERE]
+    first = max((at + 1 for at, sight in enumerate(seen) if sight == "yes"), default=0)
+    last = next((at for at in range(first, len(seen)) if seen[at] == "no"), len(seen) - 1)
+    return frozenset(_BEFORE[first : last + 1])
+
+
+def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
+    """Give the story with what other facts tell of it.
+
+    A hop that answered a TTL walk shows that packets leave the source. So does an IPv4 echo request
     that was sent without an error: an OUTPUT chain that drops it makes the send fail. For IPv6 the
     send may succeed (docs/network-facts.md, section 1).
     """
-    story = evidence.story or Story()
-    seen_out = story.source_out.seen == "yes"
-    if row.reason == "reset":
-        return seen_out
-    if story.destination_in.seen != "no" or row.reason != "no-response":
-        return False
-    if seen_out:
-        return True
+    story, witness = evidence.story or Story(), evidence.witness or Witness()
+    echo = evidence.flow.block.protocol == "icmp" and ":" not in evidence.address
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
-    return walked or (evidence.flow.block.protocol == "icmp" and ":" not in evidence.address)
-
-
-def _narrow_by_story(
-    places: tuple[Place, ...], story: Story, witness: Witness
-) -> tuple[Place, ...]:
-    """Narrow the places by the destination's answer: its errno, whether it left and arrived."""
-    answered = story.destination_out.seen
-    if story.source_in.seen == "yes":
-        return ("source",)
-    if story.source_in.seen == "no" and story.source_out.seen == "yes":
-        places = _exclude_places(places, "source")
-    if witness.reply_failure in _OWN_OUTPUT:
-        return ("destination",)
-    if witness.reply_failure in _RETURN_ROUTE:
-        return ("return-path",)
-    if answered == "yes":
-        return _exclude_places(places, "destination", "path", "host", "service")
-    arrived = "yes" in (story.socket.seen, story.destination_in.seen) or witness.socket
-    if answered == "no" and arrived:
-        at_destination = tuple(place for place in places if place in ("destination", "service"))
-        return at_destination or ("destination",)
-    return places
+    if story.source_out.seen == "unknown" and row.reason == "no-response" and (walked or echo):
+        story = replace(story, source_out=story.source_out._replace(seen="yes"))
+    if witness.socket and story.socket.seen == "unknown":
+        story = replace(story, socket=story.socket._replace(seen="yes"))
+    return story
 
 
 def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:
@@ -210,7 +212,7 @@ def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place,
     return tuple(place for place in places if place not in excluded) or places
 
 
-def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
+def _rejected_by(row: VerdictRow, evidence: Evidence, outcome: Outcome) -> str | None:
     if row.verdict not in ("blocked", "inconclusive"):
         return None
     if outcome.refusal is not None:
@@ -221,6 +223,9 @@ def _rejected_by(row: VerdictRow, outcome: Outcome) -> str | None:
         return None  # no process holds the port there
     if row.state == "unreachable" and row.reason not in ("net-unreach", "routing-loop"):
         return None  # the offender reports a dead neighbour, or is not who should answer
+    came = evidence.story.destination_in.seen if evidence.story is not None else "unknown"
+    if outcome.icmp.origin == "destination" and came == "no":
+        return None  # a translation put the destination's address there
     return outcome.icmp.offender
 
 

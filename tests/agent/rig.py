@@ -107,8 +107,9 @@ def order(
 def echo_order(ident: int, *addresses: str, **more: Any) -> EchoOrder:
     """An echo order with the usual fields."""
     usual = EchoOrder(
-        ident, list(addresses), src=None, first_ms=None, look_ms=4000, looks=1, size=None
-    )
+        ident, list(addresses), src=None, first_ms=None, look_ms=4000, looks=1, size=None,
+        numbers=[],
+    )  # fmt: skip
     return usual._replace(**more)
 
 

@@ -137,7 +137,8 @@ def test_the_deadline_follows_from_looks_ports_and_rate() -> None:
     assert limits(order(50), per_s=1.0) == [pytest.approx(8 + 100)]
     # 16 sockets, each taken for 8 s.
     assert limits(order(50), files=32) == [pytest.approx(8 + 100 / 2)]
-    assert limits(EchoOrder(1, ["10.0.0.2"] * 50, None, None, 4000, 2, None), per_s=1.0) == [108]
+    echo = EchoOrder(1, ["10.0.0.2"] * 50, None, None, 4000, 2, None, [])
+    assert limits(echo, per_s=1.0) == [108]
 
 
 def test_orders_share_the_agent_and_a_destinations_pace() -> None:

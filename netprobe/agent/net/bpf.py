@@ -8,10 +8,12 @@ from typing import Dict, List, Optional, Tuple, Union
 SO_ATTACH_FILTER = 26
 
 LD_WORD, LD_BYTE = 0x20, 0x30
-LD_HALF, LD_HALF_AT_X, LD_BYTE_AT_X = 0x28, 0x48, 0x50
+LD_HALF, LD_HALF_AT_X, LD_BYTE_AT_X, LD_WORD_AT_X = 0x28, 0x48, 0x50, 0x40
 LDX_CONSTANT, LDX_IP_HEADER = 0x01, 0xB1
 RETURN = 0x06
 EQUAL, GREATER, GREATER_EQUAL, ANY_BIT = 0x15, 0x25, 0x35, 0x45
+# What changes the loaded value, and the last one adds it to the place that "at X" means.
+AND, SHIFT_RIGHT, ADD_X, TO_X = 0x54, 0x74, 0x0C, 0x07
 
 # Offsets that mean facts about the packet instead of its bytes (linux/filter.h).
 ABOUT_PROTOCOL = 0xFFFFF000
@@ -20,7 +22,7 @@ ABOUT_PACKET_TYPE = 0xFFFFF000 + 4
 PACKET_OTHERHOST, PACKET_OUTGOING = 3, 4
 ETH_P_IP, ETH_P_IPV6 = 0x0800, 0x86DD
 IPV6_HEADER = 40
-SYN, RST, ACK = 0x02, 0x04, 0x10
+SYN, RST, PSH, ACK = 0x02, 0x04, 0x08, 0x10
 
 # (opcode, constant, where to go if true, if false; None: to the next instruction), or a label,
 # which has a name in place of the opcode.

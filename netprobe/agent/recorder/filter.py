@@ -1,5 +1,5 @@
-"""What the recorder wants to see: the beginnings and ends of connections, errors, echoes, and the
-datagrams of the run's ports. Other traffic of a busy host stays in the kernel."""
+"""What the recorder wants to see: the beginnings and ends of connections, the nonces on them,
+errors, echoes, and the datagrams of the run's ports. Other traffic stays in the kernel."""
 
 import socket
 from typing import List, Sequence
@@ -7,6 +7,8 @@ from typing import List, Sequence
 from ..net.bpf import (
     ABOUT_PACKET_TYPE,
     ABOUT_PROTOCOL,
+    ADD_X,
+    AND,
     ANY_BIT,
     EQUAL,
     ETH_P_IP,
@@ -19,12 +21,16 @@ from ..net.bpf import (
     LD_HALF,
     LD_HALF_AT_X,
     LD_WORD,
+    LD_WORD_AT_X,
     LDX_CONSTANT,
     LDX_IP_HEADER,
     PACKET_OTHERHOST,
+    PSH,
     RETURN,
     RST,
+    SHIFT_RIGHT,
     SYN,
+    TO_X,
     FilterStep,
     assemble_program,
 )
@@ -33,6 +39,8 @@ from ..wire.parts import Ranges
 # Unreachable, source quench is no more, time exceeded, parameter problem; echoes.
 ERRORS_4, ERRORS_6 = (3, 11, 12), (1, 2, 3, 4)
 ECHOES_4, ECHOES_6 = (0, 8), (128, 129)
+# What requests and answers with a nonce begin with (netprobe/protocols/plain.py).
+MAGIC = 0x4E455450
 # A filter compares one range after the other, for each datagram of the host.
 MOST_RANGES = 32
 
@@ -65,7 +73,11 @@ def make_filter(datagrams: Ranges, numbers: Sequence[int], keep_bytes: int) -> b
     ]
     steps += [(EQUAL, number, "yes", None) for number in numbers]
     steps += [(GREATER_EQUAL, 0, "no", None), ("tcp", 0, None, None)]
-    steps += [(LD_BYTE_AT_X, 13, None, None), (ANY_BIT, SYN | RST, "yes", "no")]
+    steps += [(LD_BYTE_AT_X, 13, None, None), (ANY_BIT, SYN | RST, "yes", None)]
+    # The data begins where the header's upper half byte says, in words.
+    steps += [(ANY_BIT, PSH, None, "no"), (LD_BYTE_AT_X, 12, None, None)]
+    steps += [(AND, 0xF0, None, None), (SHIFT_RIGHT, 2, None, None), (ADD_X, 0, None, None)]
+    steps += [(TO_X, 0, None, None), (LD_WORD_AT_X, 0, None, None), (EQUAL, MAGIC, "yes", "no")]
     for label, kinds in (("icmp4", ERRORS_4 + ECHOES_4), ("icmp6", ERRORS_6 + ECHOES_6)):
         steps += [(label, 0, None, None), (LD_BYTE_AT_X, 0, None, None)]
         steps += [(EQUAL, kind, "yes", None) for kind in kinds]

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..net.bpf import ACK, PACKET_OUTGOING, RST
+from ..net.bpf import SYN as SYN_FLAG
 from ..wire.answers import StoryTold
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
 from ..wire.orders import RecordOrder, StoryOrder
@@ -24,6 +25,7 @@ from .rows import (
     ERROR,
     ICMP,
     ICMP6,
+    NONCE,
     RESET,
     ROW,
     SYN,
@@ -42,6 +44,9 @@ _IP6 = struct.Struct("!B5xBB16s16sHHIIxB")
 _TCP = struct.Struct("!HHIIxB")
 _PORT = struct.Struct("!H")
 _PORTS = struct.Struct("!HH")
+_ORDER = struct.Struct("!I")
+# Where the order stands: behind the magic word of a nonce, and in front of an echo's payload.
+NONCE_AT = ECHO_PAYLOAD_AT = 8
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
 MOST_PAYLOADS = 100000
@@ -80,7 +85,7 @@ class Recorder:
 
     def tell_story(self, order: StoryOrder) -> None:
         """Answer what was seen of these probes."""
-        told = StoryTold(order.id, False, self._failure, [], [], [], False, 0, False)
+        told = StoryTold(order.id, False, self._failure, [], [], [], False, False, 0, False)
         if self._ring is not None:
             self._read_packets()
             told = StoryReader(self, order, self._agent).read_story()
@@ -133,10 +138,19 @@ class Recorder:
                 kind, number = SYN_ACK, (acked - 1) & WORD
             if flags & RST:
                 kind = RESET
+            elif not flags & SYN_FLAG:
+                kind, number = NONCE, self._read_order(at + header)
             out = about == PACKET_OUTGOING
             row = pack(time_ns, kind, ttl, out, device, sport, dport, number)
             rows[source + target] += row
         self._lost += self._ring.count_lost()
+
+    def _read_order(self, at: int) -> int:
+        """Read the order of the nonce that a TCP segment carries."""
+        assert self._ring is not None
+        memory = self._ring.memory
+        data_at = at + (memory[at + 12] >> 4) * 4
+        return int(_ORDER.unpack_from(memory, data_at + NONCE_AT)[0])
 
     def _note_other(self, frame: Frame, fields: Tuple[Any, ...], header: int) -> None:
         """Note an echo, an error or a datagram."""
@@ -162,7 +176,8 @@ class Recorder:
             return
         kind, code = memory[at], memory[at + 1]
         if kind in ECHO_KINDS:
-            row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, 0)
+            (number,) = _ORDER.unpack_from(memory, at + ECHO_PAYLOAD_AT)
+            row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, number)
             self.rows[source + target] += row
             return
         pair, quoted, port = self._read_quote(at + 8, proto == ICMP6)

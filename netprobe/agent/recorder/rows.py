@@ -4,16 +4,15 @@ import socket
 import struct
 
 # time in ns, kind, TTL, "it went out", device, source and destination port, number: of SYNs their
-# first sequence number, of SYN-ACKs and resets the one that they answer, of datagrams the place of
-# their payload.
+# first sequence number, of SYN-ACKs and resets the one that they answer, of nonces on connections
+# and of echoes the order that they belong to, of datagrams the place of their payload.
 ROW = struct.Struct("=QBB?xiHHI")
 # time, type, code, TTL, "it went out", device, the quoted packet's protocol and destination port,
 # the sender.
 ERROR = struct.Struct("=QBBB?iBH16s")
 
 # Kinds of rows.
-SYN, SYN_ACK, RESET, DATAGRAM, ECHO_REQUEST, ECHO_REPLY = range(6)
-REQUESTS = (SYN, DATAGRAM, ECHO_REQUEST)
+SYN, SYN_ACK, RESET, DATAGRAM, ECHO_REQUEST, ECHO_REPLY, NONCE = range(7)
 TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 
 

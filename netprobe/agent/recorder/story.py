@@ -16,6 +16,7 @@ from .rows import (
     ERROR,
     ICMP,
     ICMP6,
+    NONCE,
     RESET,
     ROW,
     SYN,
@@ -26,10 +27,11 @@ from .rows import (
     name_device,
 )
 
-NUMBERS = {"tcp": (TCP,), "udp": (UDP,), "icmp": (ICMP, ICMP6)}
+NUMBERS = {"tcp": (TCP,), "tcp-nonce": (TCP,), "udp": (UDP,), "icmp": (ICMP, ICMP6)}
 # Requests, and what may come back.
 KINDS = {
     "tcp": (SYN, (SYN_ACK, RESET)),
+    "tcp-nonce": (NONCE, (NONCE,)),
     "udp": (DATAGRAM, (DATAGRAM,)),
     "ipproto": (DATAGRAM, (DATAGRAM,)),
     "icmp": (ECHO_REQUEST, (ECHO_REPLY,)),
@@ -94,6 +96,7 @@ class StoryReader:
             errors=self._read_errors(there),
             translated=self._find_translated(there),
             heard=self._has_heard(),
+            hears=self._hears_anything(),
             lost=0,
             full=False,
         )
@@ -112,6 +115,8 @@ class StoryReader:
             if kind != wanted or out != outgoing or port not in ports or device == unwanted:
                 continue
             if kind == DATAGRAM and own_port not in own_ports and not self._is_ours(number):
+                continue
+            if kind == NONCE and number not in self._order.numbers:
                 continue
             known = found.get(port)
             if known is None:
@@ -219,6 +224,18 @@ class StoryReader:
         half, sent = len(self._asker), self._order.sent
         mine = (rows for pair, rows in self._recorder.rows.items() if pair[:half] == self._asker)
         return any(row[3] == sent for rows in mine for row in ROW.iter_unpack(rows))
+
+    def _hears_anything(self) -> bool:
+        """Tell whether any packet of the run went the requests' way through a device."""
+        sent, loopback = self._order.sent, find_loopback()
+        rows, errors = self._recorder.rows.values(), self._recorder.errors.values()
+        both = ((ROW, rows, 3, 4), (ERROR, errors, 4, 5))
+        return any(
+            row[out] == sent and row[device] != loopback
+            for shape, some, out, device in both
+            for packed in some
+            for row in shape.iter_unpack(packed)
+        )
 
 
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:

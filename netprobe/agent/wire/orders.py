@@ -71,8 +71,9 @@ class RecordOrder(NamedTuple):
 
 class StoryOrder(NamedTuple):
     """What the recorder saw of probes from ``asker`` to these ports of ``target``. ``sent``: told
-    at the source, whose requests go out; else at the destination. ``numbers``: order ids of
-    nonces, or first sequence numbers of SYNs, which find requests with translated addresses.
+    at the source, whose requests go out; else at the destination. ``proto`` ``tcp-nonce``: of the
+    nonces on TCP connections that opened. ``numbers``: order ids of nonces, or first sequence
+    numbers of SYNs, which find requests with translated addresses.
     ``own_ports``: where datagrams without a nonce came from."""
 
     id: int
@@ -115,7 +116,8 @@ class ProbeOrder(NamedTuple):
 
 class EchoOrder(NamedTuple):
     """Send ICMP echo requests to 1 to 65,535 addresses of one family and interface. All are asked
-    once before any is asked again, and outcomes are reported as they come."""
+    once before any is asked again, and outcomes are reported as they come. ``numbers``: what the
+    nonces of each destination's requests carry as their order; empty: the order's own id."""
 
     id: int
     dsts: List[str]
@@ -124,6 +126,7 @@ class EchoOrder(NamedTuple):
     look_ms: int
     looks: int
     size: Optional[int]
+    numbers: List[int]
 
 
 class CancelOrder(NamedTuple):

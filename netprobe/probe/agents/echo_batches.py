@@ -73,7 +73,10 @@ class EchoBatches:
 
 def join_orders(orders: Sequence[EchoOrder]) -> EchoOrder:
     """Give one order for the destinations of all; it has the first one's id."""
-    return orders[0]._replace(dsts=[dst for order in orders for dst in order.dsts])
+    return orders[0]._replace(
+        dsts=[dst for order in orders for dst in order.dsts],
+        numbers=[number for order in orders for number in order.numbers],
+    )
 
 
 def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
@@ -86,7 +89,7 @@ def split_outcomes(answer: EchoOutcomes) -> Iterator[tuple[int, PortOutcome]]:
 def _common_part(order: EchoOrder) -> str:
     """Give the properties that orders of a batch share; addresses share family and interface."""
     (dst,) = order.dsts
-    return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[])))
+    return repr((":" in dst, dst.partition("%")[2], order._replace(id=0, dsts=[], numbers=[])))
 
 
 def _settle_waiting(waiting: asyncio.Future[Rows], rows: Rows) -> None:

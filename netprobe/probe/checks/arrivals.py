@@ -78,7 +78,9 @@ def _cut_by_witness(
             rest = port_sets.subtract(rest, heard)
             if not seen.ports:
                 return
-    for sender, started in _half_open(seen, half_open, origins).items():
+    # What opened at the source is asked for by its nonce.
+    started_here = {} if seen.unanswered else _half_open(seen, half_open, origins)
+    for sender, started in started_here.items():
         common = port_sets.intersect(rest, started)
         if common:
             witness = Witness(socket=True, seen_from=_find_strange_sender(seen, [sender], origins))

@@ -36,8 +36,12 @@ class ForgedResets(Check):
     name = "forged-resets"
 
     def concerns(self, seen: Observation) -> bool:
-        """Resets, and answers whose TTL is known to be the destination's."""
-        return _is_reset(seen) or genuine_ttl(seen.outcome) is not None
+        """Resets, and answers whose TTL is known to be the destination's.
+
+        What the recorder of the destination saw or did not see come, it tells by itself.
+        """
+        doubtful = _is_reset(seen) and seen.came == "unknown"
+        return doubtful or genuine_ttl(seen.outcome) is not None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""

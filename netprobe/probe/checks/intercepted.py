@@ -36,10 +36,11 @@ class Intercepted(Check):
     name = "intercepted"
 
     def concerns(self, seen: Observation) -> bool:
-        """A TCP connection that opened without our listener's word."""
+        """A TCP connection that opened without the word of our listener, or of a recorder there."""
         outcome = seen.outcome
         return (
             outcome is not None
+            and seen.came == "unknown"
             and seen.task.protocol == "tcp"
             and seen.listener.state != "ours"
             and outcome.answer in HANDSHAKES

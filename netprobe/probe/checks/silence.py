@@ -33,7 +33,7 @@ class Silence(Check):
         """Silent flows whose packets may have left, and that may be asked again at once."""
         outcome = seen.outcome
         stuck = outcome is not None and outcome.left_host is False
-        return seen.silent and not stuck and not seen.part.paced and seen.task.via is None
+        return _is_silent(seen) and not stuck and not seen.part.paced and seen.task.via is None
 
     def group(self, seen: Observation) -> Hashable:
         """What is asked alike: a source, an address and a protocol."""
@@ -49,8 +49,8 @@ class Silence(Check):
             timing = _choose_timing(silent[0], looks, scene)
             again = await asyncio.gather(*(_ask_again(seen, timing, scene) for seen in silent))
             pieces = [piece for some in again for piece in some]
-            found += [piece for piece in pieces if not piece.silent]
-            silent = [piece for piece in pieces if piece.silent]
+            found += [piece for piece in pieces if not _is_silent(piece)]
+            silent = [piece for piece in pieces if _is_silent(piece)]
             before, asked = asked, min((_packets_of(seen) for seen in silent), default=asked)
             if asked == before:
                 break  # the source's agent is gone
@@ -90,7 +90,7 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
             found.append(replace(seen, ports=one.ports))
             continue
         before = seen.outcome
-        if not one.silent:
+        if not _is_silent(one):
             flows = _count_flows(one)
             chance.note_answered(flows, flows * (before.attempts + one.outcome.attempts - 1))
         packets = (before.packets or 0) + (one.outcome.packets or 0)
@@ -98,6 +98,12 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
             one.amending(attempts=before.attempts + one.outcome.attempts, packets=packets or None)
         )
     return found
+
+
+def _is_silent(seen: Observation) -> bool:
+    """Tell whether nothing answered: no SYN, or not the nonce on a connection that opened."""
+    silent = seen.outcome is not None and seen.outcome.answer == "silent"
+    return seen.silent or (silent and seen.unanswered)
 
 
 def _count_flows(seen: Observation) -> int:

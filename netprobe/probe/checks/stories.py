@@ -21,6 +21,9 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
 NO = StoryPlace("no")
+PLAIN = "plain"
+# What passes a recorder after these answers shows that it works: a reply of the nearest router.
+NEAR_TTL = 2
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
 
@@ -36,8 +39,9 @@ class Stories(Check):
         return outcome is not None and seen.task.via is None and outcome.answer != "nonce"
 
     def group(self, seen: Observation) -> Hashable:
-        """One question tells of all ports of a pair and protocol."""
-        return (*seen.task.pair, seen.task.protocol)
+        """One question tells of all ports of a pair and protocol: of their SYNs, or of the nonces
+        on connections that opened."""
+        return (*seen.task.pair, _name_packets(seen))
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow its story, cut where the ports of a flow differ in theirs."""
@@ -66,6 +70,11 @@ class Stories(Check):
         ]
 
 
+def _name_packets(seen: Observation) -> str:
+    """Give the packets that a flow's story is about, as ``StoryOrder.proto`` names them."""
+    return "tcp-nonce" if seen.unanswered else seen.task.protocol
+
+
 def _came_late(seen: Observation) -> bool:
     """Tell whether an answer came to the source's interface and to nobody who waited."""
     return seen.silent and seen.story is not None and seen.story.source_in.seen == "yes"
@@ -91,12 +100,18 @@ async def _ask_recorders(
         return Told(None, None)
     order = _make_order(group, task, asker)
     at_source = await _ask_one(source, order)
-    if at_source is not None and task.protocol == "tcp":
+    if at_source is not None and not at_source.hears:
+        await source.walk("icmp", task.address, 0, asker, NEAR_TTL)
+        at_source = await _ask_one(source, order)
+    if at_source is not None and order.proto == "tcp":
         # The packets of the run's TCP flows have no nonce; their sequence numbers name them.
         numbers = [number for run in at_source.runs for number in run.numbers]
         order = order._replace(numbers=numbers)
     order = order._replace(sent=False)
     at_destination = await _ask_one(destination, order)
+    if at_destination is not None and not at_destination.hears:
+        await destination.walk("icmp", asker, 0, None, NEAR_TTL)
+        at_destination = await _ask_one(destination, order)
     if at_destination is None or not at_destination.translated:
         return Told(at_source, at_destination)
     first = at_destination.translated[0]
@@ -113,7 +128,7 @@ async def _ask_recorders(
 
 
 def _make_order(group: list[Observation], task: Task, asker: str) -> StoryOrder:
-    name, _, number = task.protocol.partition("/")
+    name, _, number = _name_packets(group[0]).partition("/")
     ports = port_sets.union(seen.ports for seen in group)
     numbers = [] if name == "tcp" else sorted({seen.order for seen in group})
     protocol_number = int(number) if number else None
@@ -162,10 +177,14 @@ def _find_run(told: StoryTold | None) -> SeenRun | None:
 def _with_story(
     seen: Observation, told: Told, at_source: SeenRun | None, at_destination: SeenRun | None
 ) -> Observation:
-    # Datagrams without a nonce are known by the source's own port only.
+    # Datagrams without a nonce are known by the source's own port only, and nonces on connections
+    # by what plain ones begin with.
     named = seen.task.protocol in ("tcp", "icmp") or seen.part.ours
-    sure_source = _is_sure(told.source) and (named or seen.sport is not None)
-    sure_destination = _is_sure(told.destination) and named
+    named = named and (seen.part.protocol.name == PLAIN or not seen.unanswered)
+    sure_source = _is_sure(told.source, named=True) and (named or seen.sport is not None)
+    # A translation may hide where SYNs come from whose numbers nobody at the source recorded.
+    numbered = told.source is not None or (seen.part.ours and seen.task.protocol == "udp")
+    sure_destination = named and _is_sure(told.destination, named=numbered)
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     sure_answer = sure_source and not any(error.left is None for error in errors)
@@ -173,8 +192,8 @@ def _with_story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
         socket=_socket_place(seen, at_destination, sure_destination),
-        destination_out=_place_of(_answer_of(at_destination), sure_destination),
-        source_in=_place_of(_answer_of(at_source), sure_answer),
+        destination_out=_place_of(_answer_of(seen, at_destination), sure_destination),
+        source_in=_place_of(_answer_of(seen, at_source), sure_answer),
         prober=_prober_place(seen),
         errors=errors,
     ).settled()
@@ -187,13 +206,21 @@ def _with_story(
 
 def _prober_place(seen: Observation) -> StoryPlace:
     """Tell whether an answer reached the prober; a refusal may be this host's own."""
-    answered = seen.outcome is not None and seen.outcome.answer is not None
-    return StoryPlace("yes") if answered else NO if seen.silent else UNKNOWN
+    answer = seen.outcome and seen.outcome.answer
+    if seen.silent or (seen.unanswered and answer == "silent"):
+        return NO
+    return StoryPlace("yes") if answer is not None and not seen.unanswered else UNKNOWN
 
 
-def _is_sure(told: StoryTold | None) -> bool:
-    """Tell whether what this recorder did not see did not come."""
-    return told is not None and told.heard and not told.lost and not told.full
+def _is_sure(told: StoryTold | None, *, named: bool) -> bool:
+    """Tell whether what this recorder did not see did not come.
+
+    It must have seen something; of the same asker where packets that came under another address
+    have nothing to be ``named`` by.
+    """
+    if told is None or told.lost or told.full:
+        return False
+    return told.heard or (named and told.hears)
 
 
 def _place_of(packets: SeenPackets | None, sure: bool) -> StoryPlace:
@@ -202,9 +229,11 @@ def _place_of(packets: SeenPackets | None, sure: bool) -> StoryPlace:
     return StoryPlace("yes", packets.most, packets.first_ns, packets.device, packets.ttl)
 
 
-def _answer_of(run: SeenRun | None) -> SeenPackets | None:
-    """Give the answers, or the resets where there was nothing else."""
-    return run and (run.answers or run.resets)
+def _answer_of(seen: Observation, run: SeenRun | None) -> SeenPackets | None:
+    """Give the answers, or the resets where nothing else was there and our listener is not."""
+    if run is None or seen.listener.state == "ours":
+        return run and run.answers
+    return run.answers or run.resets
 
 
 def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool) -> StoryPlace:
@@ -213,9 +242,9 @@ def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool)
     A connection whose SYN-ACK gets lost is never accepted: the listener does not know of it.
     """
     witness = seen.witness
-    accepted = seen.task.protocol == "tcp" and at_destination is not None
-    if accepted and at_destination is not None and at_destination.answers is not None:
-        return StoryPlace("yes", at_destination.answers.most)
+    answers = at_destination.answers if at_destination is not None else None
+    if seen.task.protocol == "tcp" and answers is not None:
+        return StoryPlace("yes", answers.most)
     if witness is None or seen.listener.state != "ours":
         return UNKNOWN
     if witness.socket:

@@ -71,7 +71,7 @@ def probe_order(
     """An order for one destination; ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...)."""
     name, _, protocol_number = protocol.partition("/")
     if name == "icmp":
-        return EchoOrder(number, [dst], src, *timing, size=None)
+        return EchoOrder(number, [dst], src, *timing, size=None, numbers=[number])
     return ProbeOrder(
         number,
         name,

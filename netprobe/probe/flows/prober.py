@@ -15,6 +15,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
+from netprobe.model.story import Sight
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
@@ -67,6 +68,13 @@ class Observation(FlowFacts):
         return self.outcome is not None and self.outcome.failure == "no-answer"
 
     @property
+    def unanswered(self) -> bool:
+        """Whether a TCP connection opened, and our listener's answer to the nonce did not come."""
+        answer = self.outcome.answer if self.outcome is not None else None
+        nonce = self.task.protocol == "tcp" and self.part.mode == "nonce"
+        return nonce and answer in ("silent", "closed", "reset", "other")
+
+    @property
     def lost(self) -> bool:
         """Whether the source got no word, and nobody knows yet where the packet stayed.
 
@@ -80,9 +88,14 @@ class Observation(FlowFacts):
         return self.silent or (one_way and not arrived)
 
     @property
+    def came(self) -> Sight:
+        """Whether the packets came to the destination, as its recorder says."""
+        return "unknown" if self.story is None else self.story.destination_in.seen
+
+    @property
     def arrived(self) -> bool:
         """Whether the destination's agent saw the packet."""
-        came = self.story is not None and self.story.destination_in.seen == "yes"
+        came = self.came == "yes"
         return came or (self.witness is not None and self.witness.socket)
 
     def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:

@@ -152,7 +152,7 @@ async def test_an_order_that_ends_without_all_outcomes_loses_the_agent() -> None
 async def test_an_echo_order_that_ends_without_all_outcomes_loses_the_agent() -> None:
     """Everybody who waits for an outcome of the batch learns it."""
     bench = Bench({EchoOrder: lambda order: ProbeReply([])})
-    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None) for n in (2, 3)]
+    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None, []) for n in (2, 3)]
 
     found = await asyncio.gather(
         *(bench.agent.probe(one) for one in orders), return_exceptions=True
@@ -198,7 +198,7 @@ async def test_an_agent_that_is_lost_by_itself_is_still_believed() -> None:
 async def test_echo_orders_of_one_moment_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every asker gets its own answer."""
     bench = Bench(PROBING)
-    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None) for n in (2, 3)]
+    orders = [EchoOrder(n, [f"10.0.0.{n}"], None, 400, 900, 2, None, []) for n in (2, 3)]
 
     found = await asyncio.gather(*(bench.agent.probe(one) for one in orders))
 
@@ -240,7 +240,7 @@ STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [
         (
             lambda agent: agent.tell_story(STORY),
             STORY,
-            StoryTold(1, True, None, [], [], [], heard=True, lost=0, full=False),
+            StoryTold(1, True, None, [], [], [], heard=True, hears=True, lost=0, full=False),
         ),
     ],
 )
@@ -370,7 +370,7 @@ async def test_without_an_agent_every_method_says_so(state: str) -> None:
     for ask in (
         bench.agent.wait_ready(),
         bench.agent.probe(order()),
-        bench.agent.probe(EchoOrder(1, ["10.0.0.2"], None, 400, 900, 2, None)),
+        bench.agent.probe(EchoOrder(1, ["10.0.0.2"], None, 400, 900, 2, None, [])),
         bench.agent.route("10.0.0.2", None),
         bench.agent.open_stream(Target("10.0.0.2", 5)).__aenter__(),
     ):

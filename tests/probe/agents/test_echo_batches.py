@@ -29,7 +29,7 @@ def order(address: str, **more: Any) -> EchoOrder:
     """An echo order as the prober makes it."""
     number = next(NUMBERS)
     return EchoOrder(
-        number, [address], src=None, first_ms=400, look_ms=400, looks=1, size=None
+        number, [address], src=None, first_ms=400, look_ms=400, looks=1, size=None, numbers=[]
     )._replace(**more)
 
 

@@ -57,7 +57,7 @@ STORY = StoryOrder(7, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 9)], True, [], [
 
 
 def told(**facts: Any) -> StoryTold:
-    usual = StoryTold(7, True, None, [], [], [], heard=True, lost=0, full=False)
+    usual = StoryTold(7, True, None, [], [], [], heard=True, hears=True, lost=0, full=False)
     return usual._replace(**facts)
 
 
@@ -77,7 +77,7 @@ def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
 
 
 def echo(count: int) -> EchoOrder:
-    return EchoOrder(7, [f"10.0.0.{n}" for n in range(count)], None, None, 400, 1, None)
+    return EchoOrder(7, [f"10.0.0.{n}" for n in range(count)], None, None, 400, 1, None, [])
 
 
 def run(first: int, last: int, of: int = 0) -> OutcomeRun:

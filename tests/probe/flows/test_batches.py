@@ -166,7 +166,7 @@ def test_echo_has_an_order_of_its_own() -> None:
     (part,) = cut(make_task("icmp", ()))
 
     assert part.make_order(7, None, TIMING, host=3) == EchoOrder(
-        7, ["10.0.0.2"], None, 400, 900, 2, size=None
+        7, ["10.0.0.2"], None, 400, 900, 2, size=None, numbers=[7]
     )
 
 

@@ -37,6 +37,7 @@ class RunningEchoOrder(DatagramOrder):
         ]
         # What a socket address has behind the address.
         self._rest = self.target.sockaddr(0)[1:]
+        self._numbers = order.numbers or [order.id] * len(order.dsts)
         self._tokens: Dict[int, bytes] = {}
 
     def address_of(self, port: int) -> str:
@@ -51,7 +52,7 @@ class RunningEchoOrder(DatagramOrder):
         """Give the nonce of a flow's present attempt, and a token that nobody can guess."""
         at = TOKEN_BYTES * (flow.port - 1)
         token = self._tokens_of(flow.attempt)[at : at + TOKEN_BYTES]
-        return pack_nonce(self.id, flow.port, flow.attempt) + token
+        return pack_nonce(self._numbers[flow.port - 1], flow.port, flow.attempt) + token
 
     def _tokens_of(self, attempt: int) -> bytes:
         """Make the tokens of all destinations: one hash costs far less than one for each."""
