@@ -16,6 +16,7 @@ Symptom = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
+    "reset-unproved",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
@@ -229,7 +230,8 @@ ALLOWED: Final = _read_table(
     (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none", "destination source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
      "firewall resets it"),
-    (f"reset reset-full-ttl reset-blind | * | ours {_HELD} | *", "blocked filtered reset none",
+    (f"reset reset-full-ttl reset-blind reset-unproved | * | ours {_HELD} | *",
+     "blocked filtered reset none",
      "destination path source", "refused although {listening}: a firewall resets it"),
     ("reset reset-full-ttl reset-blind reset-genuine | * | loopback | *",
      "inconclusive closed reset none", "service",
@@ -243,6 +245,9 @@ ALLOWED: Final = _read_table(
      "refused, by a reset whose TTL no router has lowered, although the way to {address} goes "
      "through a gateway: that gateway may have made it, and nothing else tells what answers of "
      "{address} look like"),
+    ("reset-unproved | * | * | *", "inconclusive closed reset none", "destination path",
+     "refused, but nothing that only {address} itself sends was ever heard of it, and {said}, a "
+     "router on the way, refuses other packets to it: that one may have made the reset"),
     ("reset reset-genuine | * | closed | *", "pass closed reset refusal", "",
      "{destination} refused it itself, and its agent says that nothing listens there{note}"),
     ("reset-genuine | * | * | *", "pass closed reset refusal", "",
@@ -423,7 +428,7 @@ DENIED: Final = _read_table(
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),
-    ("reset reset-full-ttl reset-blind reset-genuine reset-forged reset-here | * | * | *",
+    (f"{_RESETS} reset-here reset-unproved | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
     ("port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source "
      "| * | * | *", "pass filtered {icmp} refusal", "",

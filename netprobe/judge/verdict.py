@@ -157,6 +157,8 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     """Give the row's places, less those that the story and further facts exclude."""
     places = row.where
+    if not places:
+        return places
     if evidence.control_answered or evidence.host_up:
         places = _exclude_places(places, "host")
     witness = evidence.witness or Witness()
@@ -168,7 +170,7 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if silent or row.reason in ("reset", "false-open", "{icmp}"):
         left = _list_left(_fill_story(row, evidence), silent=silent)
         places = tuple(one for one in places if _ALIKE.get(one, one) in left)
-        places = places or tuple(sorted(left))
+        places = places or tuple(sorted(left)) or row.where
     return places
 
 

@@ -126,10 +126,16 @@ class Destination:
         return self._widths.is_wide(seen.task.pair)
 
     def _find_known_machines(self, heard: list[Observation]) -> list[Observation]:
-        """Give those of which the last checks will not find that another machine answered."""
-        nonces = {one.task.pair for one in heard if one.outcome and one.outcome.answer == "nonce"}
-        known = nonces | {task.pair for task in self._emitted}
-        return [one for one in heard if one.task.pair in known or not self._agent.alive]
+        """Give those of which the last checks will not find that another machine answered.
+
+        An echo reply may be anybody's: the destination's recorder knows, if there is one.
+        """
+        return [
+            one
+            for one in heard
+            if (one.outcome is not None and one.outcome.answer == "nonce")
+            or (not self._agent.alive and not _is_at_home(self._fleet.agent(one.task.source), one))
+        ]
 
     def list_left(self, wants: Iterable[Want]) -> Iterator[Want]:
         """Give the wants of which something is to be told yet, without what was told early."""
@@ -329,6 +335,11 @@ def interrupted(tasks: Iterable[Task], proven: Iterable[Observation]) -> list[Ob
         if rest or not (task.ports or flow in kept):
             found.append(unprobed(task, rest, untested=STOPPED))
     return found
+
+
+def _is_at_home(source: AgentMethods, seen: Observation) -> bool:
+    """Tell whether the source has the address itself."""
+    return source.hello is not None and seen.task.address in source.hello.addresses
 
 
 def _is_heard(seen: Observation) -> bool:

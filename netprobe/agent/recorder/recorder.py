@@ -35,6 +35,9 @@ from .rows import (
 )
 from .story import StoryReader
 
+# TCP segments by these flags; the filter lets others pass only with a nonce.
+KIND_FLAGS = SYN_FLAG | RST | ACK
+KINDS = {SYN_FLAG: SYN, SYN_FLAG | ACK: SYN_ACK, ACK: NONCE, 0: NONCE}
 ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
 WORD = 0xFFFFFFFF
 
@@ -43,7 +46,7 @@ _IP4 = struct.Struct("!B7xBB2x4s4sHHIIxB")
 _IP6 = struct.Struct("!B5xBB16s16sHHIIxB")
 _TCP = struct.Struct("!HHIIxB")
 _PORT = struct.Struct("!H")
-_PORTS = struct.Struct("!HH")
+_PORTS = struct.Struct("!HHH")
 _ORDER = struct.Struct("!I")
 # Where the order stands: behind the magic word of a nonce, and in front of an echo's payload.
 NONCE_AT = ECHO_PAYLOAD_AT = 8
@@ -133,13 +136,11 @@ class Recorder:
                 continue
             if header != 20 and not is_6:  # IPv4 with options
                 sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
-            kind = SYN
-            if flags & ACK:
-                kind, number = SYN_ACK, (acked - 1) & WORD
-            if flags & RST:
-                kind = RESET
-            elif not flags & SYN_FLAG:
-                kind, number = NONCE, self._read_order(at + header)
+            kind = KINDS.get(flags & KIND_FLAGS, RESET)
+            if kind == NONCE:
+                number = self._read_order(at + header)
+            elif flags & ACK:
+                number = (acked - 1) & WORD
             out = about == PACKET_OUTGOING
             row = pack(time_ns, kind, ttl, out, device, sport, dport, number)
             rows[source + target] += row
@@ -162,12 +163,15 @@ class Recorder:
         at += header
         if proto not in (ICMP, ICMP6):
             sport = dport = 0
+            end = frame[4] + PACKET_BYTES
             if proto == UDP:
-                sport, dport = _PORTS.unpack_from(memory, at)
+                sport, dport, length = _PORTS.unpack_from(memory, at)
+                end = min(end, at + length)
                 at += 8
-            payload = memory[at : frame[4] + PACKET_BYTES]
+            payload = memory[at:end]
             # What begins as no request and no answer of the run is other traffic.
-            if payload.startswith(self._list_beginnings()) and len(self.payloads) < MOST_PAYLOADS:
+            ours = not payload or payload.startswith(self._list_beginnings())
+            if ours and len(self.payloads) < MOST_PAYLOADS:
                 row = ROW.pack(
                     time_ns, DATAGRAM, ttl, out, device, sport, dport, len(self.payloads)
                 )

@@ -45,7 +45,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 # The looks at ports that must not answer, which are probed before any listener is open.
-DENIED_CHECKS: tuple[Check, ...] = (NextHops(),)
+DENIED_CHECKS: tuple[Check, ...] = (NextHops(), Stories(), Intercepted())
 
 # The looks at all flows of a destination together, after the last round.
 FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(),)

@@ -4,6 +4,8 @@
   that lost fewer hops than other answers of the host was made nearer.
 * Without a recorder, IP_MINTTL just above the TTL of genuine answers makes the kernel ignore these,
   and still see a reset from a nearer forger (docs/network-facts.md, section 2).
+* Where the address never answered anything, and a router refuses in its place, that router may have
+  made the resets too: it did where they come from no farther than its errors.
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
   gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
   whatever comes from the address has lost at least one.
@@ -12,17 +14,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import CheckConclusion, Icmp
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.genuine import (
     INITIAL_TTLS,
     arrival_ttl,
     count_lost_hops,
-    find_ttl,
+    find_genuine,
     genuine_ttl,
 )
 from netprobe.probe.flows.prober import Observation, source_address
@@ -36,31 +39,38 @@ class ForgedResets(Check):
     name = "forged-resets"
 
     def concerns(self, seen: Observation) -> bool:
-        """Resets, and answers whose TTL is known to be the destination's.
+        """Resets, answers whose TTL is known to be the destination's, and routers' refusals.
 
         What the recorder of the destination saw or did not see come, it tells by itself.
         """
         doubtful = _is_reset(seen) and seen.came == "unknown"
-        return doubtful or genuine_ttl(seen.outcome) is not None
+        icmp = seen.outcome.icmp if seen.outcome is not None else None
+        return doubtful or icmp is not None or genuine_ttl(seen.outcome) is not None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""
-        resets = [seen for seen in group if _is_reset(seen)]
+        resets = [seen for seen in group if _is_reset(seen) and seen.came == "unknown"]
         if not resets:
             return group
         task = resets[0].task
         if task.address in {one.text for one in task.source.addresses}:
             return group
         looks = _ResetLooks(task, scene)
-        ttl = await find_ttl(task, group, scene)
-        pieces = await (looks.without_ttl(resets) if ttl is None else looks.with_ttl(resets, ttl))
-        others = [seen for seen in group if not _is_reset(seen)]
+        known = await find_genuine(task, group, scene)
+        if known.ttl is not None:
+            pieces = await looks.with_ttl(resets, known.ttl)
+        elif known.refusal is not None:
+            pieces = await looks.beside_refusal(resets, known.refusal)
+        else:
+            pieces = await looks.without_ttl(resets)
+        among = {id(seen) for seen in resets}
+        others = [seen for seen in group if id(seen) not in among]
         return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
 
 
 async def is_genuine(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool:
     """Tell whether nothing nearer resets this connection when it is asked alone."""
-    ttl = await find_ttl(reset.task, group, scene)
+    ttl = (await find_genuine(reset.task, group, scene)).ttl
     if ttl is None:
         return False
     again = await scene.prober.ask(
@@ -91,6 +101,24 @@ class _ResetLooks:
                 found += [piece.amending(forged=nearer) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
         return [one if may_have_left(one) else one.amending(forged=True) for one in found]
+
+    async def beside_refusal(self, resets: list[Observation], refusal: Icmp) -> list[Observation]:
+        """A router refuses the address, of which nothing genuine was ever heard."""
+        ttl = refusal.ttl
+        self.facts |= {"refused_by": refusal.offender, "refusal_ttl": ttl}
+        unknown = [seen for seen in resets if arrival_ttl(seen) is None]
+        ports = port_sets.union(seen.ports for seen in unknown)
+        near = await self._find_refused(ports, ttl) if ports and ttl is not None else ()
+        for seen in resets if ttl is not None else ():
+            arrived = arrival_ttl(seen)
+            if arrived is not None and count_lost_hops(arrived) <= count_lost_hops(ttl or 0):
+                near = port_sets.union((near, seen.ports))
+        doubt = CheckConclusion("reset-unproved", refusal.offender)
+        return [
+            piece.amending(forged=True) if is_near else replace(piece, conclusion=doubt)
+            for seen in resets
+            for is_near, piece in seen.cut(near)
+        ]
 
     async def without_ttl(self, resets: list[Observation]) -> list[Observation]:
         """Nothing tells the destination's TTL: only a full one says something of whose it is."""

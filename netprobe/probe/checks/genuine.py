@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import Observation
@@ -36,21 +37,28 @@ def arrival_ttl(seen: Observation) -> int | None:
     return seen.story.source_in.ttl if seen.story is not None else None
 
 
-async def find_ttl(task: Task, group: Iterable[Observation], scene: Scene) -> int | None:
-    """Find the TTL of genuine answers: from what was heard already, else asked for."""
-    known = [ttl for seen in group if (ttl := genuine_ttl(seen.outcome)) is not None]
-    known = known or await _ask_ttl(task, scene)
-    return known[0] if known else None
+class Genuine(NamedTuple):
+    """The TTL of genuine answers; where there were none, a router's refusal in their place."""
+
+    ttl: int | None = None
+    refusal: Icmp | None = None
 
 
-async def _ask_ttl(task: Task, scene: Scene) -> list[int]:
-    """Give the TTL of an echo reply, or of the answer of a closed UDP port."""
-    for protocol, ports in (("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
-        outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
-        found = [ttl for _, one in outcomes if (ttl := genuine_ttl(one)) is not None]
-        if found:
-            return found
-    return []
+async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -> Genuine:
+    """Find the TTL of genuine answers: from what was heard already, else asked for.
+
+    It asks for an echo reply, then for the answer of a closed UDP port.
+    """
+    heard = [seen.outcome for seen in group if seen.outcome is not None]
+    for protocol, ports in (("", ()), ("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
+        if protocol:
+            outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
+            heard += [one for _, one in outcomes]
+        known = [ttl for one in heard if (ttl := genuine_ttl(one)) is not None]
+        if known:
+            return Genuine(known[0])
+    refusals = [one.icmp for one in heard if one.icmp is not None and one.icmp.origin == "router"]
+    return Genuine(refusal=refusals[0] if refusals else None)
 
 
 def genuine_ttl(outcome: Outcome | None) -> int | None:

@@ -17,7 +17,7 @@ from netprobe.model.evidence import CheckConclusion
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
-from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, count_lost_hops, find_ttl
+from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, count_lost_hops, find_genuine
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
@@ -79,7 +79,7 @@ class _OpenLooks:
         if opened:
             self.conclusion = EVERYBODY
             return everything
-        ttl = await find_ttl(self.task, (), self.scene)
+        ttl = (await find_genuine(self.task, (), self.scene)).ttl
         doubtful = [
             some
             for some in group_by(group, arrival_ttl)

@@ -32,9 +32,7 @@ class OtherMachines(Check):
         return seen.task.address
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Conclude for each source that got no nonce back; only an agent there knows who it is."""
-        if not scene.agent.alive:
-            return group
+        """Conclude for each source that got no nonce back."""
         proven = any(_is_proven(seen) for seen in group)
         found: list[Observation] = []
         for pair in group_by(group, lambda seen: seen.task.pair):
@@ -47,11 +45,11 @@ class OtherMachines(Check):
 
 async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> list[Observation]:
     task = pair[0].task
+    here = CheckConclusion("address-here", task.source.name)
     if _has_address(scene.fleet.agent(task.source), task.address, scene.agent):
-        return [
-            _conclude_machine(seen, CheckConclusion("address-here", task.source.name))
-            for seen in pair
-        ]
+        return [_conclude_machine(seen, here) for seen in pair]
+    if not scene.agent.alive:
+        return [_conclude_machine(one, here) if _stays_here(one, scene) else one for one in pair]
     doubtful = [seen for seen in pair if _is_doubtful(seen)]
     if not doubtful:
         return pair
@@ -111,6 +109,21 @@ def _has_address(agent: AgentMethods, address: str, here: AgentMethods) -> bool:
     if one is None or other is None or address not in one.addresses:
         return False
     return one.machine != other.machine
+
+
+def _stays_here(seen: Observation, scene: Scene) -> bool:
+    """Tell whether the source has the address of a host without an agent, and itself answered.
+
+    A service that answers there may be what is meant: a virtual address that the source holds.
+    """
+    hello, source = scene.fleet.agent(seen.task.source).hello, seen.task.source
+    if hello is None or seen.task.address not in hello.addresses:
+        return False
+    declared = seen.task.address in {one.text for one in source.addresses}
+    outcome = seen.outcome
+    served = seen.task.protocol != "icmp" and outcome is not None and outcome.answer is not None
+    left = seen.story is not None and seen.story.source_out.seen == "yes"
+    return not (declared or served or left)
 
 
 def _is_proven(seen: Observation) -> bool:

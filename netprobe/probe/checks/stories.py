@@ -96,8 +96,9 @@ async def _ask_recorders(
 ) -> Told:
     task = group[0].task
     asker = source_address(task) or (await source.route(task.address, None)).source
-    if asker is None:
-        return Told(None, None)
+    own = {one.text for one in task.source.addresses}
+    if asker is None or (asker == task.address and asker not in own):
+        return Told(None, None)  # the source has the address itself: nothing leaves it
     order = _make_order(group, task, asker)
     at_source = await _ask_one(source, order)
     if at_source is not None and not at_source.hears:
@@ -187,7 +188,7 @@ def _with_story(
     sure_destination = named and _is_sure(told.destination, named=numbered)
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
-    sure_answer = sure_source and not any(error.left is None for error in errors)
+    sure_answer = sure_source and named and not any(error.left is None for error in errors)
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
