@@ -19,7 +19,7 @@ from netprobe.judge.rows import (
 from netprobe.model.decision import first_match
 
 SYMPTOMS = get_args(Symptom)
-DENIED_WITNESSES = ("answered", "none")
+DENIED_WITNESSES = ("answered", "none", "not-captured")
 
 
 def first(rows: tuple[VerdictRow, ...], key: tuple[str, str, str, str]) -> int | None:

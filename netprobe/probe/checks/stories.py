@@ -188,7 +188,9 @@ def _with_story(
     sure_destination = named and _is_sure(told.destination, named=numbered)
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
-    sure_answer = sure_source and named and not any(error.left is None for error in errors)
+    # Of answers to empty datagrams the recorder does not know how they begin.
+    known = named or seen.part.mode == "bytes"
+    sure_answer = sure_source and known and not any(error.left is None for error in errors)
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),

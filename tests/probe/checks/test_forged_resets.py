@@ -354,7 +354,7 @@ async def test_without_resets_nothing_is_asked() -> None:
     [
         (RESET, True),
         (Outcome("answer", "refused", Icmp(3, 3, "10.0.0.2", "destination", 60)), True),
-        (Outcome("answer", "refused", Icmp(3, 13, ROUTER, "router", 60)), False),
+        (Outcome("answer", "refused", Icmp(3, 13, ROUTER, "router", 60)), True),
         (Outcome("connect", "refused", blind=True), False),
         (Outcome("connect", "no-answer"), False),
         (Outcome("answer", None, answer="service", ttl=60), True),
