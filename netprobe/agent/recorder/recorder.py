@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
+from ..host.identity import filtered_devices
 from ..net.bpf import ACK, PACKET_OUTGOING, RST
 from ..net.bpf import SYN as SYN_FLAG
 from ..wire.answers import StoryTold
@@ -73,6 +74,7 @@ class Recorder:
         self.errors: Rows = defaultdict(bytearray)
         self.payloads: List[bytes] = []
         self._count = 0
+        self._filtered: Optional[List[int]] = None
         self._known_templates = 0
         self._beginnings: Tuple[bytes, ...] = ()
 
@@ -94,6 +96,12 @@ class Recorder:
             told = StoryReader(self, order, self._agent).read_story()
             told = told._replace(lost=self._lost, full=self._is_full())
         self._agent.send(told)
+
+    def find_filtered(self) -> List[int]:
+        """Find the devices with an XDP program; it is looked up once."""
+        if self._filtered is None:
+            self._filtered = filtered_devices()
+        return self._filtered
 
     def close(self) -> None:
         """Stop, and forget everything."""

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import StoryTold, Walked
+from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.host_messages import RouteOrder
-from netprobe.agent.wire.orders import ProbeOrder, StoryOrder, WalkOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story
+from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
 from netprobe.probe.flows.prober import Observation
@@ -52,7 +53,7 @@ def run(
 
 def told(*runs: SeenRun, **facts: Any) -> StoryTold:
     """A recorder that works, lost nothing and heard the source."""
-    usual = StoryTold(1, True, None, list(runs), [], [], heard=True, hears=True, lost=0, full=False)
+    usual = StoryTold(1, True, None, list(runs), [], [], heard=True, awake=True, lost=0, full=False)
     return usual._replace(**facts)
 
 
@@ -64,9 +65,9 @@ def error(port: int = 443, **facts: Any) -> SeenError:
     return usual._replace(**facts)
 
 
-def nothing_walked(order: WalkOrder) -> Walked:
-    """No hop answers."""
-    return Walked(order.id, [], reached=False, failure=None)
+def unheard(order: EchoOrder) -> ProbeReply:
+    """Nobody answers a control."""
+    return reply(order, kind(failure="no-answer"))
 
 
 @dataclass
@@ -86,11 +87,17 @@ class World:
                 StoryOrder: self._teller(self.at_source),
                 ProbeOrder: lambda order: reply(order, self.again),
                 RouteOrder: routed(source=A),
-                WalkOrder: nothing_walked,
+                EchoOrder: unheard,
             },
         )
-        scripts = {StoryOrder: self._teller(self.at_destination), WalkOrder: nothing_walked}
-        self.target = FakeAgent(TARGET, scripts)
+        self.target = FakeAgent(
+            TARGET,
+            {
+                StoryOrder: self._teller(self.at_destination),
+                RouteOrder: routed(source=B),
+                EchoOrder: unheard,
+            },
+        )
         self.source.recorder, self.target.recorder = self.records
         self.scene: Scene = make_scene(self.source, self.target if self.agent else None)
 
@@ -137,10 +144,10 @@ def sights(story: Story) -> str:
         (told(lost=1), told(run(5)), "?ynn?n"),
         (told(run(5), lost=1), told(run(5)), "yynn?n"),
         (told(full=True), told(), "?nnn?n"),
-        (told(heard=False, hears=False), told(), "?nnn?n"),
+        (told(heard=False, awake=False), told(), "?nnn?n"),
         (told(run(5)), told(lost=3), "y???nn"),
         (told(run(5)), told(full=True), "y???nn"),
-        (told(run(5)), told(heard=False, hears=False), "y???nn"),
+        (told(run(5)), told(heard=False, awake=False), "y???nn"),
         # It works, whomever it heard: the numbers name the packets under any address.
         (told(run(5)), told(heard=False), "ynnnnn"),
         (told(running=False), told(heard=False), "?????n"),
