@@ -119,6 +119,9 @@ ALLOWED: Final = _read_table(
     ("nonce | * | * | *", "pass open nonce-answer nonce", "",
      "our listener on {destination} answered the nonce"),
     # --- what the destination's recorder says did not come, somebody else answered ---------------
+    (f"{_OPEN_WORDS} | tcp | ours | not-captured", "blocked open false-open none", "path source",
+     "the connection opened, but {destination}'s packet recorder never saw the data that followed: "
+     "something on the way drops packets with data, or opens connections for {address}"),
     (f"{_ANSWERS} | * | * | not-captured", "blocked open false-open none", "path source",
      "something answers for {address}, but {destination}'s packet recorder never saw the request: "
      "a proxy or an address translation on the way takes it"),

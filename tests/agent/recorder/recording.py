@@ -6,10 +6,10 @@ import contextlib
 import errno
 import os
 import socket
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from netprobe.agent.net.icmp import echo_request
 from netprobe.agent.recorder.recorder import Recorder
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import RecordOrder, StoryOrder
@@ -18,7 +18,6 @@ from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.netlab import ADDRESS, inside
 from tests.agent.rig import KEY, PLAIN, Agent, only
 
-ECHO = struct.Struct("!BBHHH")
 ECHO_PORT = 4242
 
 
@@ -80,13 +79,17 @@ def family_of(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-def connect(namespace: str, address: str, port: int, *, options: bytes = b"") -> str:
-    """Connect once from a namespace: ``open``, or the name of the errno."""
+def connect(
+    namespace: str, address: str, port: int, *, options: bytes = b"", data: bytes = b""
+) -> str:
+    """Connect once from a namespace, and say something: ``open``, or the name of the errno."""
     with inside(namespace), socket.socket(family_of(address), socket.SOCK_STREAM) as sock:
         if options:
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, options)
         sock.settimeout(0.3)
         code = sock.connect_ex((address, port))
+        if data:
+            sock.sendall(data)
         return "open" if code == 0 else errno.errorcode[code]
 
 
@@ -124,15 +127,14 @@ def answer(namespace: str, own: tuple[str, int], to: tuple[str, int], *payloads:
             sock.sendto(payload, to)
 
 
-def ping(namespace: str, address: str) -> bool:
+def ping(namespace: str, address: str, payload: bytes = b"") -> bool:
     """Send an echo request; whether a reply came."""
     is_6 = ":" in address
     number = socket.IPPROTO_ICMPV6 if is_6 else socket.IPPROTO_ICMP
-    kind, reply = (128, 129) if is_6 else (8, 0)
+    reply = 129 if is_6 else 0
     with inside(namespace), socket.socket(family_of(address), socket.SOCK_RAW, number) as sock:
         sock.settimeout(0.5)
-        checksum = 0xFFFF - (kind << 8) - ECHO_PORT
-        packet = ECHO.pack(kind, 0, 0 if is_6 else checksum, ECHO_PORT, 0)
+        packet = echo_request(sock.family, ECHO_PORT, 0, payload)
         # Nobody answers, or the own firewall refuses.
         with contextlib.suppress(TimeoutError, PermissionError):
             sock.sendto(packet, (address, 0))

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 
 from netprobe.agent.net import bpf
 from netprobe.agent.recorder.filter import ERRORS_4, ERRORS_6, MOST_RANGES, make_filter
+from netprobe.protocols.plain import ANSWER_MAGIC, MARK
 
 TCP, UDP, ICMP, ICMP6, IPIP, GRE = 6, 17, 1, 58, 4, 47
 SYN, SYN_ACK, RST, ACK, FIN = 0x02, 0x12, 0x04, 0x10, 0x01
 PORTS = [(7000, 7009), (7100, 7100)]
 KEEP = 176
 HOST = 0
+LOADS = {
+    bpf.LD_WORD: 4, bpf.LD_HALF: 2, bpf.LD_BYTE: 1,
+    bpf.LD_WORD_AT_X: 4, bpf.LD_HALF_AT_X: 2, bpf.LD_BYTE_AT_X: 1,
+}  # fmt: skip
+AT_X = (bpf.LD_WORD_AT_X, bpf.LD_HALF_AT_X, bpf.LD_BYTE_AT_X)
+PLACES: dict[int, Callable[[int, int, bytes], int]] = {
+    bpf.LDX_CONSTANT: lambda a, k, packet: k,
+    bpf.LDX_IP_HEADER: lambda a, k, packet: (packet[k] & 15) * 4,
+    bpf.TO_X: lambda a, k, packet: a,
+}
+CHANGES: dict[int, Callable[[int, int, int], int]] = {
+    bpf.AND: lambda a, k, x: a & k,
+    bpf.SHIFT_RIGHT: lambda a, k, x: a >> k,
+    bpf.ADD_X: lambda a, k, x: a + x,
+}
 
 
 def takes(instructions: bytes, packet: bytes, kind: int = HOST, version: int | None = None) -> bool:
@@ -27,12 +44,14 @@ def takes(instructions: bytes, packet: bytes, kind: int = HOST, version: int | N
         at += 1
         if opcode == bpf.RETURN:
             return bool(k)
-        if opcode == bpf.LDX_CONSTANT:
-            x = k
-        elif opcode == bpf.LDX_IP_HEADER:
-            x = (packet[k] & 15) * 4
-        elif opcode in (bpf.LD_WORD, bpf.LD_BYTE, bpf.LD_HALF, bpf.LD_HALF_AT_X, bpf.LD_BYTE_AT_X):
+        if opcode in LOADS and k not in facts and is_short(opcode, packet, k, x):
+            return False  # as the kernel does
+        if opcode in PLACES:
+            x = PLACES[opcode](a, k, packet)
+        elif opcode in LOADS:
             a = facts[k] if k in facts else load(opcode, packet, k, x)
+        elif opcode in CHANGES:
+            a = CHANGES[opcode](a, k, x)
         else:
             tests = {
                 bpf.EQUAL: a == k, bpf.GREATER: a > k, bpf.GREATER_EQUAL: a >= k,
@@ -41,10 +60,13 @@ def takes(instructions: bytes, packet: bytes, kind: int = HOST, version: int | N
             at += true if tests[opcode] else false
 
 
+def is_short(opcode: int, packet: bytes, k: int, x: int) -> bool:
+    return len(packet) < k + LOADS[opcode] + (x if opcode in AT_X else 0)
+
+
 def load(opcode: int, packet: bytes, k: int, x: int) -> int:
-    start = k + x if opcode in (bpf.LD_HALF_AT_X, bpf.LD_BYTE_AT_X) else k
-    size = 1 if opcode in (bpf.LD_BYTE, bpf.LD_BYTE_AT_X) else 2
-    return int.from_bytes(packet[start : start + size], "big")
+    start = k + x if opcode in AT_X else k
+    return int.from_bytes(packet[start : start + LOADS[opcode]], "big")
 
 
 def packet(family: int, number: int, payload: bytes, *, options: int = 0, offset: int = 0) -> bytes:
@@ -54,8 +76,9 @@ def packet(family: int, number: int, payload: bytes, *, options: int = 0, offset
     return header + b"\0" * 4 * options + payload
 
 
-def segment(sport: int, dport: int, flags: int = SYN) -> bytes:
-    return struct.pack("!HH8xBB6x", sport, dport, 0x50, flags)
+def segment(sport: int, dport: int, flags: int = SYN, data: bytes = b"", options: int = 0) -> bytes:
+    header = struct.pack("!HH8xBB6x", sport, dport, 0x50 + (options << 4), flags)
+    return header + b"\1" * 4 * options + data
 
 
 def datagram(sport: int, dport: int) -> bytes:
@@ -77,6 +100,20 @@ FILTER = make_filter(PORTS, [IPIP], KEEP)
 def test_connections_begin_and_end_in_it(kind: int, family: int, flags: int, taken: bool) -> None:
     """SYNs, SYN-ACKs and resets of any port, coming and going; streams stay in the kernel."""
     assert takes(FILTER, packet(family, TCP, segment(61000, 9, flags)), kind) is taken
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("options", [0, 3])
+@pytest.mark.parametrize(
+    ("data", "taken"),
+    [(MARK, True), (ANSWER_MAGIC, True), (b"GET / HTTP/1.1", False), (b"NET", False), (b"", False)],
+)
+def test_of_streams_only_the_nonces_are_taken(
+    family: int, options: int, data: bytes, taken: bool
+) -> None:
+    """Whatever options the TCP header has; other programs' data stay in the kernel."""
+    pushed = segment(61000, 9, ACK | 0x08, data, options)
+    assert takes(FILTER, packet(family, TCP, pushed)) is taken
 
 
 @pytest.mark.parametrize("family", [4, 6])

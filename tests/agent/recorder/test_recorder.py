@@ -16,7 +16,8 @@ import pytest
 from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
 from netprobe.agent.wire.parts import SeenRun
-from netprobe.agent.wire.templates import pack_nonce
+from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
+from netprobe.protocols.plain import REQUEST_MAGIC
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside, rule
 from tests.agent.recorder.recording import (
     Recording,
@@ -224,6 +225,47 @@ def test_echoes_are_seen_without_ports(record: Record, family: int) -> None:
         (run,) = told.runs
         assert counts(run) == (1, 1, 0)
         assert told.heard
+
+
+@both_families
+def test_nonces_on_connections_are_told_by_their_order(record: Record, family: int) -> None:
+    """Whether data gets through is another question than whether the connection opens."""
+    address = ADDRESS[family]["destination"]
+    word = "ip6" if family == 6 else "ip"
+    rule(R1, "forward", f"{word} daddr {address} tcp dport {PORT + 1} tcp flags & psh == psh drop")
+    source, destination = record(SOURCE), record(DESTINATION)
+    asked = REQUEST_MAGIC + pack_nonce(3, PORT, 1) + bytes(MAC_BYTES)
+    for port in (PORT, PORT + 1):
+        with listen(DESTINATION, address, port):
+            assert connect(SOURCE, address, port, data=asked) == "open"
+
+    for port, came in ((PORT, True), (PORT + 1, False)):
+        about = {"family": family, "numbers": [3]}
+        assert destination.run("tcp", port, family=family) is not None
+        assert source.run("tcp-nonce", port, sent=True, **about) is not None
+        assert (destination.run("tcp-nonce", port, **about) is not None) is came
+    assert destination.run("tcp-nonce", PORT, family=family, numbers=[4]) is None
+
+
+def test_an_empty_datagram_is_told_by_the_own_port(record: Record) -> None:
+    """It is what a closed port is asked with."""
+    source = record(SOURCE)
+    _, mine = send(SOURCE, ADDRESS[4]["destination"], PORT, b"")
+
+    assert counts(source.run("udp", PORT, sent=True, own_ports=[mine])) == (1, 0, 0)
+
+
+@both_families
+def test_translated_echoes_are_found_by_their_order(record: Record, family: int) -> None:
+    """Their payload begins with it."""
+    nat(R1, f"postrouting priority 100; {'ip6' if family == 6 else 'ip'} saddr "
+            f"{ADDRESS[family]['source']} masquerade")  # fmt: skip
+    destination = record(DESTINATION)
+    assert ping(SOURCE, ADDRESS[family]["destination"], pack_nonce(3, 1, 1))
+
+    assert destination.tell("icmp", family=family, numbers=[4]).translated == []
+    (other,) = destination.tell("icmp", family=family, numbers=[3]).translated
+    assert other.asker == ("10.66.2.1" if family == 4 else "fd66:2::1")
 
 
 @both_families
