@@ -235,7 +235,7 @@ class StoryReader:
         return any(
             row[3] == sent and (row[4] == device or other == pair)
             for other, some in rows.items()
-            if len(other) == len(pair) and other.startswith(asker)
+            if not asker or (len(other) == len(pair) and other.startswith(asker))
             for row in ROW.iter_unpack(some)
         )
 

@@ -60,7 +60,9 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
         again = await scene.prober.again(replace(seen, part=paced))
     again = [replace(one, part=replace(one.part, paced=seen.part.paced)) for one in again]
     heard = [one for one in again if one.outcome is not None and not one.lost]
-    return [_add_attempts(one, seen) for one in heard] or [seen]
+    rest = port_sets.subtract(seen.ports, port_sets.union(one.ports for one in heard))
+    silent = [replace(seen, ports=rest)] if rest or not heard else []
+    return [_add_attempts(one, seen) for one in heard] + silent
 
 
 def _is_refused(seen: Observation) -> bool:

@@ -229,7 +229,8 @@ class Judge:
             and self._ended(best, "syn-ack")
             and (self._begun(best, "syn-ack"))
         )
-        return Truth(False, places, also, leg, words, self._names(), opened, self._other())
+        names = self._names() | self._end_names(last)
+        return Truth(False, places, also, leg, words, names, opened, self._other())
 
     def _passed(self, one: Try) -> bool:
         if self.flow.protocol == "icmp":
@@ -359,6 +360,12 @@ class Judge:
             if any(s.machine == self.source.name and not s.out for s in back):
                 return back[0].machine in hosts
         return False
+
+    def _end_names(self, last: Seen | None) -> frozenset[str]:
+        """The addresses of the router where it ends: it rations its errors, and may keep quiet."""
+        if last is None or last.out or not last.machine.startswith("r"):
+            return frozenset()
+        return frozenset(self.built.lab[last.machine].addresses)
 
     def _names(self) -> frozenset[str]:
         """All addresses of whoever made an ICMP error that the source got, and the source's own."""
