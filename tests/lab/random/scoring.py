@@ -120,6 +120,8 @@ def judge(
     if result is None:
         return "undecided", "no result"
     verdict, where = result["verdict"], frozenset(result["where"])
+    if truth.passes and result["reason"] == "port-taken" and _is_held(estate, flow):
+        return "exact", "its packets pass, and a service of somebody else is in the way"
     if truth.passes:
         return {"pass": ("exact", ""), "blocked": ("false blocked", "")}.get(
             verdict, ("undecided", "")
@@ -150,15 +152,19 @@ def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]
     A destination's firewall that refuses looks like its free port; a live service gets no data;
     without an agent there, another host that answers in its name looks like it.
     """
-    ours = estate[flow.destination].agent != "none" and not any(
-        isinstance(f, Held) and f.on != "loopback" and (f.flow.destination, f.flow.port)
-        == (flow.destination, flow.port) for f in estate.faults
-    )  # fmt: skip
-    if ours:
+    if estate[flow.destination].agent != "none" and not _is_held(estate, flow):
         return False
     refusal = result["proof"] == "refusal" and truth.places == {"destination"}
     alone = estate[flow.destination].agent == "none"
     return refusal or truth.opened or (alone and truth.other)
+
+
+def _is_held(estate: Estate, flow: Flow) -> bool:
+    """Whether a service of the destination, which no requirement names, holds the port."""
+    return any(
+        isinstance(f, Held) and f.on != "loopback" and (f.flow.destination, f.flow.port)
+        == (flow.destination, flow.port) for f in estate.faults
+    )  # fmt: skip
 
 
 def table(scored: Iterable[Scored], changed: int, failed: int = 0) -> list[str]:
