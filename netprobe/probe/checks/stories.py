@@ -24,6 +24,7 @@ from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 NO = StoryPlace("no")
 PLAIN = "plain"
+LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
 
@@ -100,9 +101,10 @@ async def ask_recorders(
         return []
     task = group[0].task
     source = scene.fleet.agent(task.source)
-    asker = source_address(task) or (await source.route(task.address, None)).source
+    route = await source.route(task.address, source_address(task))
+    asker = source_address(task) or route.source
     # What goes from an address to itself never leaves the host.
-    is_here = asker == task.address and task.source != scene.agent.host
+    is_here = route.dev == LOOPBACK and task.source != scene.agent.host
     if asker is None or is_here:
         return [(group, Told(None, None))]
     kinds = group_by(group, _name_packets)
@@ -236,9 +238,12 @@ def _with_story(
     # Of answers to empty datagrams the recorder does not know how they begin.
     known = named or seen.part.mode == "bytes"
     sure_answer = sure_source and known and not any(error.left is None for error in errors)
+    came = _place_of(at_destination and at_destination.requests, sure_destination)
+    if came == UNKNOWN and _is_in_its_name(seen, told.destination, errors):
+        came = NO
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
-        destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
+        destination_in=came,
         socket=_socket_place(seen, at_destination, sure_destination),
         destination_out=_place_of(_answer_of(seen, at_destination), sure_destination),
         source_in=_place_of(_answer_of(seen, at_source), sure_answer),
@@ -246,10 +251,20 @@ def _with_story(
         errors=errors,
     ).settled()
     witness = seen.witness
-    came = at_destination is not None and at_destination.requests is not None
-    if told.translated is not None and came and (witness is None or witness.seen_from is None):
+    moved = told.translated is not None and came.seen == "yes"
+    if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
     return replace(seen, story=story, witness=witness)
+
+
+def _is_in_its_name(
+    seen: Observation, there: StoryTold | None, errors: tuple[StoryError, ...]
+) -> bool:
+    """Tell whether an ICMP error has the destination's address, whose recorder saw none leave."""
+    icmp = seen.outcome.icmp if seen.outcome is not None else None
+    if icmp is None or icmp.origin != "destination" or there is None or there.lost or there.full:
+        return False
+    return all(error.left in (None, seen.task.source.name) for error in errors)
 
 
 def _prober_place(seen: Observation) -> StoryPlace:
