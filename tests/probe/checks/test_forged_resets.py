@@ -20,7 +20,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.agent.wire.parts import OutcomeKind, WalkHop
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Icmp, Outcome
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, Story, StoryPlace
 from netprobe.probe.checks.forged_resets import ForgedResets, is_genuine
@@ -409,3 +409,57 @@ async def test_where_the_source_is_lost_its_resets_stand() -> None:
 
     assert words(found) == [(((443, 443),), (None, None))]
     assert all(one.trail == () for one in found)
+
+
+def refused_by_router(ttl: int | None) -> Observation:
+    """A router on the way refuses another port, with this TTL."""
+    outcome = Outcome("send", "refused", Icmp(3, 3, ROUTER, "router", ttl))
+    return make_observation(outcome, make_task("udp", ((53, 53),)))
+
+
+DOUBT = CheckConclusion("reset-unproved", ROUTER)
+
+
+@pytest.mark.parametrize(
+    ("ttl", "arrived", "forged", "conclusion"),
+    [
+        # From the router's distance, from nearer, and from farther away.
+        (63, 63, True, None),
+        (63, 64, True, None),
+        (63, 62, None, DOUBT),
+        (None, 63, None, DOUBT),
+    ],
+)
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_a_router_that_refuses_for_a_mute_host_may_make_its_resets(
+    ttl: int | None, arrived: int, forged: bool | None, conclusion: object, recorded: bool
+) -> None:
+    """Nothing that only the host itself sends was ever heard of it."""
+    agent = World({443: arrived}).agent()
+    seen = reset(ttl=arrived if recorded else None)
+
+    found = await look(ForgedResets(), make_scene(agent), refused_by_router(ttl), seen)
+
+    (one,) = [one for one in found if one.task.protocol == "tcp"]
+    assert one.outcome is not None
+    assert (one.outcome.forged, one.conclusion) == (forged, conclusion)
+
+
+async def test_a_host_that_answers_anything_speaks_for_itself() -> None:
+    """Then its TTL is known, whoever else refuses."""
+    agent = World({443: 60}, echo_ttl=60).agent()
+
+    found = await look(ForgedResets(), make_scene(agent), refused_by_router(63), reset())
+
+    assert words(found)[0] == (((443, 443),), (False, None))
+
+
+@pytest.mark.parametrize("came", ["yes", "no"])
+async def test_what_the_destinations_recorder_tells_is_not_asked(came: Sight) -> None:
+    """It knows whether the request came."""
+    agent = World({443: 63}, echo_ttl=60).agent()
+    story = Story(destination_in=StoryPlace(came))
+    seen = make_observation(RESET, make_task("tcp", ((443, 443),)), story=story)
+
+    assert await look(ForgedResets(), make_scene(agent), answered(60), seen)
+    assert agent.asked == []

@@ -94,3 +94,17 @@ async def test_ranges_arrivals_and_too_many_are_left_alone() -> None:
     await check(agent, with_outcome(PROHIBITED), many, arrived, SILENT)
 
     assert agent.asked == []
+
+
+async def test_of_a_few_ports_those_that_stay_silent_are_kept() -> None:
+    """Every port has its word."""
+    agent = FakeAgent(SOURCE, {
+        ProbeOrder: lambda order: reply(order, lambda port: REFUSAL if port == 53 else SILENCE),
+        RouteOrder: routed(),
+    })  # fmt: skip
+    few = make_observation(Outcome("answer", "no-answer"), make_task("udp", ((53, 54),)))
+
+    found = await look(LateRefusals(), make_scene(agent), with_outcome(PROHIBITED), few)
+
+    later = {one.ports: one.outcome and one.outcome.icmp for one in found if one.task == few.task}
+    assert later == {((53, 53),): PROHIBITED.icmp, ((54, 54),): None}

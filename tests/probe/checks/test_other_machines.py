@@ -160,3 +160,25 @@ async def test_an_agent_that_does_not_know_its_addresses_says_nothing() -> None:
 async def test_live_services_are_not_asked_for_their_devices() -> None:
     """They prove themselves; a running cluster has thousands."""
     assert await concluded(scene(link=STRANGE), seen(RESET, listener="live")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "story", "here"),
+    [
+        (RESET, None, True),
+        (SILENT, None, True),
+        # A service may be what is meant: a virtual address that the source holds at present.
+        (Outcome("connect", None, answer="unasked"), None, False),
+        (RESET, Story(source_out=StoryPlace("yes")), False),
+    ],
+)
+async def test_without_an_agent_there_the_source_knows_its_own_addresses(
+    outcome: Outcome, story: Story | None, here: bool
+) -> None:
+    """What it sends to them never leaves it."""
+    own = HELLO._replace(addresses=["10.0.0.1", ADDRESS])
+    alone = make_scene(FakeAgent(SOURCE, {RouteOrder: routed()}, hello=own))
+    seen_there = seen(outcome, listener="unknown", story=story)
+
+    wanted = CheckConclusion("address-here", "a") if here else None
+    assert await concluded(alone, seen_there) == [wanted]

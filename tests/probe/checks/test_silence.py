@@ -271,3 +271,16 @@ async def test_where_the_source_is_lost_what_it_saw_stands() -> None:
     (found,) = await world.look(seen)
 
     assert (found.ports, found.outcome) == (seen.ports, seen.outcome)
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("nonce", True), ("connect", False)])
+async def test_a_nonce_without_an_answer_is_silence_too(mode: str, asked: bool) -> None:
+    """The connection opened, and our listener's answer did not come; loss may explain that."""
+    opened = Outcome("answer", None, answer="silent", attempts=1)
+    seen = make_observation(opened, make_task("tcp", ((443, 443),)), listener="ours", mode=mode)
+    world = World({443: 3})
+
+    (found,) = await world.look(seen)
+
+    assert (found.outcome is not None and found.outcome.answer == "nonce") is asked
+    assert bool(world.timings) is asked

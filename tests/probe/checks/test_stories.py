@@ -13,7 +13,7 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Outcome, Witness
+from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story
 from netprobe.probe.agents.decode import ProbeReply
@@ -483,3 +483,50 @@ def test_whatever_our_listener_did_not_answer_concerns_the_check(
 
     assert Stories().concerns(seen) is concerned
     assert not Stories().concerns(replace(seen, task=replace(seen.task, via=object())))  # type: ignore[arg-type]
+
+
+async def test_of_connections_that_opened_the_nonces_are_asked_for() -> None:
+    """By their orders; the SYNs of other ports by their numbers."""
+    opened = Outcome("answer", None, answer="silent")
+    world = World(told(run(2)), told())
+
+    (found,) = await world.look(silent(outcome=opened, witness=Witness()))
+
+    (asked,) = world.source.orders(StoryOrder)
+    (there,) = world.target.orders(StoryOrder)
+    assert (asked.proto, asked.numbers, there.proto, there.numbers) == (
+        "tcp-nonce", [7], "tcp-nonce", [7],
+    )  # fmt: skip
+    assert found.story is not None
+    assert sights(found.story) == "ynnnnn"
+
+
+async def test_nonces_of_other_protocols_are_not_looked_for() -> None:
+    """The recorder knows only what plain ones begin with."""
+    opened = Outcome("answer", None, answer="silent")
+    task = replace(make_task("tcp", PORTS), probe="dns")
+    seen = make_observation(opened, task, listener="ours", mode="nonce", witness=Witness())
+
+    assert sights(await World(told(), told()).story(seen)) == "?????n"
+
+
+async def test_what_stays_on_the_loopback_device_has_no_story() -> None:
+    """The source has the address itself."""
+    world = World()
+    world.source.scripts[RouteOrder] = routed(source=A, dev="lo")
+
+    assert sights(await world.story()) == "?????n"
+    assert world.source.orders(StoryOrder) == []
+
+
+@pytest.mark.parametrize(("left", "came"), [(False, "no"), (True, "unknown")])
+async def test_an_error_in_its_name_that_it_never_sent_is_somebody_elses(
+    left: bool, came: str
+) -> None:
+    """A translation gives errors of others the destination's address."""
+    outcome = Outcome("answer", "net-unreachable", Icmp(3, 0, B, "destination"))
+    errors = [error(sender=B, outgoing=True)] if left else []
+    world = World(told(run(5), errors=[error(sender=B)]),
+                  told(heard=False, awake=False, errors=errors))  # fmt: skip
+
+    assert (await world.story(silent(outcome=outcome))).destination_in.seen == came
