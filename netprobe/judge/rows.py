@@ -279,7 +279,7 @@ ALLOWED: Final = _read_table(
     ("rejected-by-source | * | * | *", "blocked filtered local-firewall none", "source",
      "{icmp} from {source}'s own address: its own firewall rejects it"),
     ("rejected-by-somebody | * | * | *", "blocked filtered {failure} none", "destination path",
-     "{failure}, but this host's kernel is older than 5.8 and cannot say by whom"),
+     "{failure}, but this host's kernel does not say by whom"),
     ("router-no-route | * | * | *", "blocked unreachable net-unreach none", "path",
      "{icmp} from {offender}: that router has no route to {address}"),
     ("routing-loop | * | * | *", "blocked unreachable routing-loop none", "path",

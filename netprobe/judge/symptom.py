@@ -138,7 +138,7 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     if outcome.failure == "no-answer":
         return _read_silence(has_left(evidence, outcome), protocol)
     if outcome.failure in _LOCAL_ROUTE:
-        return _read_unreachable(outcome)
+        return _read_unreachable(outcome, protocol)
     # A bind that finds no room sent no packet.
     sent = outcome.operation != "bind" or outcome.failure != NO_BUFFERS
     return _FAILURES.get(outcome.failure, "unknown-failure") if sent else "unknown-failure"
@@ -174,12 +174,14 @@ def _read_silence(left: bool | None, protocol: str) -> Symptom:
     return "silence"
 
 
-def _read_unreachable(outcome: Outcome) -> Symptom:
+def _read_unreachable(outcome: Outcome, protocol: str) -> Symptom:
     """Read an errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
     if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"
-    if outcome.blind:
+    # A connection that opened shows that there is a route.
+    opened = protocol == "tcp" and outcome.operation == "answer"
+    if outcome.blind or opened:
         return "rejected-by-somebody"
     return "no-route"
 

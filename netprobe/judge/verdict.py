@@ -11,7 +11,7 @@ from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import is_down, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
-from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, PathMtu, Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, PathMtu, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story
@@ -19,7 +19,14 @@ from netprobe.model.story import Story
 # What the errno of the listener's own answer proves (docs/network-facts.md, section 6).
 _OWN_OUTPUT = frozenset(("not-permitted",))
 _RETURN_ROUTE = frozenset(
-    ("invalid-route", "access-denied", "network-unreachable", "host-unreachable", NO_NEIGHBOUR)
+    (
+        "invalid-route",
+        "access-denied",
+        "network-unreachable",
+        "host-unreachable",
+        NO_NEIGHBOUR,
+        OWN_ADDRESS,
+    )
 )
 # Symptoms that an answer on the source's wire explains; one-way packets have no answer.
 _UNANSWERED = frozenset(("silence", "silence-maybe-stuck", "silent"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netprobe.judge.symptom import icmp_word, name_failure
-from netprobe.model.evidence import NO_NEIGHBOUR, Evidence, Outcome, Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.protocols.services import SERVICES
 
@@ -105,6 +105,8 @@ def _word_reply(evidence: Evidence) -> str:
             f"; its next hop for the answer, {witness.next_hop}, does not answer {name}'s ARP or "
             "neighbour requests"
         )
+    if failure == OWN_ADDRESS:
+        return f"; {name} has the address itself that the packets come from"
     if failure == "not-permitted":
         return f"; {name}'s own firewall does not let the answer out ({failure})"
     return f"; {name} has no way back for the answer ({failure})"

@@ -101,6 +101,8 @@ class Listener:
 NO_BUFFERS = failures.NO_BUFFERS
 # A failure of the way back without an errno: no neighbour answers for the route's next hop.
 NO_NEIGHBOUR = "no-neighbour"
+# Another one: the destination has the address that the packets come from.
+OWN_ADDRESS = "own-address"
 
 
 @dataclass(frozen=True, slots=True)

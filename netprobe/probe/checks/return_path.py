@@ -15,7 +15,7 @@ from netprobe.agent.wire.host_messages import (
     ReturnPath,
 )
 from netprobe.errors import AgentError
-from netprobe.model.evidence import NO_NEIGHBOUR, Witness
+from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Witness
 from netprobe.model.story import Story
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
@@ -24,6 +24,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 
 # What a kernel says of a blackhole, and of an answering address that it does not have.
 AMBIGUOUS = "invalid-route"
+LOOPBACK = "lo"
 UNANSWERED = ("failed", "incomplete")
 # A neighbour is asked three times, a second apart; until then its entry is incomplete.
 RESOLVING_S = 1.1
@@ -121,8 +122,15 @@ async def _ask_way_back(
             way = await agent.return_path(asker, task.address)
     except AgentError:
         return None  # either end is gone; what was seen before stands
+    if way.dev == LOOPBACK and not _are_one(agent, fleet.agent(task.source)):
+        return way._replace(failure=OWN_ADDRESS)
     known = way.failure != AMBIGUOUS or task.address in own
     return way if known else None
+
+
+def _are_one(one: AgentMethods, other: AgentMethods) -> bool:
+    """Tell whether two agents run on one machine, as far as they said."""
+    return one.hello is None or other.hello is None or one.hello.machine == other.hello.machine
 
 
 def _join_way(seen: Observation, way: ReturnPath | None) -> Observation:

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Witness
+from netprobe.model.evidence import Icmp, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
@@ -254,7 +254,20 @@ def _with_story(
     moved = told.translated is not None and came.seen == "yes"
     if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
-    return replace(seen, story=story, witness=witness)
+    return _with_refusal(replace(seen, story=story, witness=witness))
+
+
+def _with_refusal(seen: Observation) -> Observation:
+    """Give the flow with who refused the data of a connection that opened: no errno says that."""
+    outcome, story = seen.outcome, seen.story or Story()
+    came = [error for error in story.errors if error.left is None]
+    if outcome is None or outcome.failure is None or outcome.icmp is not None or not came:
+        return seen
+    if seen.task.protocol != "tcp" or outcome.operation != "answer":
+        return seen
+    first, here = came[0], came[0].sender == seen.task.address
+    by: Literal["destination", "router"] = "destination" if here else "router"
+    return seen.amending(icmp=Icmp(first.type, first.code, first.sender, by, first.ttl))
 
 
 def _is_in_its_name(
