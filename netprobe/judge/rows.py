@@ -16,7 +16,7 @@ Symptom = Literal[
     "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
     "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
-    "reset-unproved",
+    "reset-unproved", "data-rejected",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
@@ -280,6 +280,9 @@ ALLOWED: Final = _read_table(
      "{icmp} from {source}'s own address: its own firewall rejects it"),
     ("rejected-by-somebody | * | * | *", "blocked filtered {failure} none", "destination path",
      "{failure}, but this host's kernel does not say by whom"),
+    ("data-rejected | * | * | *", "blocked filtered {failure} none", "destination path source",
+     "the connection opened, and an ICMP error ended it when data was sent ({failure}); the kernel "
+     "does not say whose"),
     ("router-no-route | * | * | *", "blocked unreachable net-unreach none", "path",
      "{icmp} from {offender}: that router has no route to {address}"),
     ("routing-loop | * | * | *", "blocked unreachable routing-loop none", "path",
@@ -436,7 +439,7 @@ DENIED: Final = _read_table(
     ("port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source "
      "| * | * | *", "pass filtered {icmp} refusal", "",
      "{icmp} from {offender}: refused, as it must be"),
-    ("rejected-by-somebody | * | * | *", "pass filtered {failure} refusal", "",
+    ("rejected-by-somebody data-rejected | * | * | *", "pass filtered {failure} refusal", "",
      "{failure}: refused, as it must be"),
     ("router-no-route routing-loop router-gives-up router-gave-up host-down host-known-down "
      "no-neighbour next-hop-down next-hop-silent no-carrier no-route no-room "

@@ -133,15 +133,22 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
         return "sent" if outcome.refusal is None else _read_refusal(outcome.refusal)
     if outcome.icmp is not None:
         return _read_icmp(outcome, outcome.icmp, protocol)
-    if outcome.failure == "refused":
-        return _read_reset(evidence, outcome)
     if outcome.failure == "no-answer":
         return _read_silence(has_left(evidence, outcome), protocol)
-    if outcome.failure in _LOCAL_ROUTE:
-        return _read_unreachable(outcome, protocol)
+    if protocol == "tcp" and outcome.operation == "answer":
+        return "data-rejected"  # a reset would have been an answer
+    return _read_failure(evidence, outcome, outcome.failure)
+
+
+def _read_failure(evidence: Evidence, outcome: Outcome, failure: str) -> Symptom:
+    """Read an errno without an ICMP error."""
+    if failure == "refused":
+        return _read_reset(evidence, outcome)
+    if failure in _LOCAL_ROUTE:
+        return _read_unreachable(outcome)
     # A bind that finds no room sent no packet.
-    sent = outcome.operation != "bind" or outcome.failure != NO_BUFFERS
-    return _FAILURES.get(outcome.failure, "unknown-failure") if sent else "unknown-failure"
+    sent = outcome.operation != "bind" or failure != NO_BUFFERS
+    return _FAILURES.get(failure, "unknown-failure") if sent else "unknown-failure"
 
 
 def _read_refusal(refusal: int | str) -> Symptom:
@@ -174,14 +181,12 @@ def _read_silence(left: bool | None, protocol: str) -> Symptom:
     return "silence"
 
 
-def _read_unreachable(outcome: Outcome, protocol: str) -> Symptom:
+def _read_unreachable(outcome: Outcome) -> Symptom:
     """Read an errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
     elapsed = outcome.elapsed_ms or 0
     if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
         return "host-down"
-    # A connection that opened shows that there is a route.
-    opened = protocol == "tcp" and outcome.operation == "answer"
-    if outcome.blind or opened:
+    if outcome.blind:
         return "rejected-by-somebody"
     return "no-route"
 

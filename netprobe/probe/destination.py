@@ -37,6 +37,8 @@ LOST = Listener("lost")
 
 # How often ports are probed again whose holder changes from look to look.
 HOLDER_LOOKS = 3
+# Any route will do.
+LOOPBACK = "127.0.0.1"
 
 
 class Destination:
@@ -80,6 +82,7 @@ class Destination:
         tasks = join(by_way, self._resolved.addresses)
         try:
             async with self._alone.at(task.address for task in tasks):
+                await self._await_recorder()
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
                 observations = await self._prober.probe(denied, Listeners(UNKNOWN))
@@ -204,6 +207,15 @@ class Destination:
             for address in failed:
                 if (await self._agent.route(address, None)).source == address:
                     self._own.add(address)
+
+    async def _await_recorder(self) -> None:
+        """Wait until the recorder here runs: orders are done in turn, and its own came first.
+
+        What came before would look as if it had not come.
+        """
+        if self._agent.alive and self._agent.records:
+            with contextlib.suppress(AgentError):
+                await self._agent.route(LOOPBACK, None)
 
     async def _agent_is_ready(self) -> bool:
         """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1)."""

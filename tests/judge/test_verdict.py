@@ -11,6 +11,7 @@ from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
+    OWN_ADDRESS,
     CheckConclusion,
     Evidence,
     Icmp,
@@ -214,6 +215,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "open", "false-open", ("path",)),
         (evidence(Outcome("answer", None, answer="echo"), "icmp", story=story(source_out="no")),
          "blocked", "unreachable", "answered-here", ("source",)),
+        (evidence(Outcome("answer", "host-unreachable"), listener=OURS, witness=Witness()),
+         "blocked", "filtered", "host-unreachable", ("destination", "path", "source")),
+        (evidence(SILENT, listener=OURS, witness=Witness(reply_failure=OWN_ADDRESS),
+                  story=story(destination_in="yes")),
+         "blocked", "filtered", "no-response", ("return-path",)),
         (evidence(RESET, conclusion=CheckConclusion("reset-unproved", "10.0.0.254")),
          "inconclusive", "closed", "reset", ("destination", "path")),
         (evidence(OPEN, expect="denied", story=story(destination_in="no")),

@@ -260,13 +260,18 @@ def _with_story(
 def _with_refusal(seen: Observation) -> Observation:
     """Give the flow with who refused the data of a connection that opened: no errno says that."""
     outcome, story = seen.outcome, seen.story or Story()
-    came = [error for error in story.errors if error.left is None]
+    here = seen.task.source.name
+    came = [error for error in story.errors if error.left in (None, here)]
     if outcome is None or outcome.failure is None or outcome.icmp is not None or not came:
         return seen
     if seen.task.protocol != "tcp" or outcome.operation != "answer":
         return seen
-    first, here = came[0], came[0].sender == seen.task.address
-    by: Literal["destination", "router"] = "destination" if here else "router"
+    first = came[0]
+    by: Literal["source", "destination", "router"] = (
+        "source" if first.left == here
+        else "destination" if first.sender == seen.task.address
+        else "router"
+    )  # fmt: skip
     return seen.amending(icmp=Icmp(first.type, first.code, first.sender, by, first.ttl))
 
 

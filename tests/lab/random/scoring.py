@@ -152,10 +152,12 @@ def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]
     A destination's firewall that refuses looks like its free port; a live service gets no data;
     without an agent there, another host that answers in its name looks like it.
     """
-    if estate[flow.destination].agent != "none" and not _is_held(estate, flow):
+    if estate[flow.destination].agent != "none" and not _is_held(estate, flow) and flow.port:
         return False
     refusal = result["proof"] == "refusal" and truth.places == {"destination"}
-    alone = estate[flow.destination].agent == "none"
+    agent = estate[flow.destination].agent
+    # Any host answers an echo; only a recorder knows that it was not this one.
+    alone = agent == "none" or (agent == "nobody" and flow.protocol == "icmp")
     return refusal or truth.opened or (alone and truth.other)
 
 
