@@ -18,6 +18,7 @@ from tests.lab.random.truth import Truth
 
 SCORES = ("exact", "undecided", "false pass", "false blocked", "wrong place", "wrong name")
 WRONG = frozenset(SCORES[2:])
+UNPRIVILEGED_PORT = 1024
 # Who of both ends has a recorder.
 WATCHES = ("both", "source only", "neither", "destination only")
 
@@ -152,12 +153,12 @@ def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]
     A destination's firewall that refuses looks like its free port; a live service gets no data;
     without an agent there, another host that answers in its name looks like it.
     """
-    if estate[flow.destination].agent != "none" and not _is_held(estate, flow) and flow.port:
+    agent = estate[flow.destination].agent
+    # Any host answers an echo, and below 1024 only root may listen.
+    alone = agent == "none" or (agent == "nobody" and flow.port < UNPRIVILEGED_PORT)
+    if not alone and not _is_held(estate, flow):
         return False
     refusal = result["proof"] == "refusal" and truth.places == {"destination"}
-    agent = estate[flow.destination].agent
-    # Any host answers an echo; only a recorder knows that it was not this one.
-    alone = agent == "none" or (agent == "nobody" and flow.protocol == "icmp")
     return refusal or truth.opened or (alone and truth.other)
 
 
