@@ -158,7 +158,9 @@ def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]
     alone = agent == "none" or (agent == "nobody" and flow.port < UNPRIVILEGED_PORT)
     if not alone and not _is_held(estate, flow):
         return False
-    refusal = result["proof"] == "refusal" and truth.places == {"destination"}
+    # A request that was refused shows nothing of the answers that a service would give.
+    answered = truth.places == {"destination"} or truth.leg == "A"
+    refusal = result["proof"] == "refusal" and answered
     return refusal or truth.opened or (alone and truth.other)
 
 
