@@ -163,6 +163,15 @@ def has_left(evidence: Evidence, outcome: Outcome) -> bool | None:
     return outcome.left_host if seen == "unknown" else seen == "yes"
 
 
+def reply_failure(evidence: Evidence) -> str | None:
+    """Give why the destination could not answer; a listener says it of all ports of an order.
+
+    What the recorder there saw leave had no such failure.
+    """
+    left = evidence.story is not None and evidence.story.destination_out.seen == "yes"
+    return None if left or evidence.witness is None else evidence.witness.reply_failure
+
+
 def _read_reset(evidence: Evidence, outcome: Outcome) -> Symptom:
     if has_left(evidence, outcome) is False:
         return "reset-here"

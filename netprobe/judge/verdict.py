@@ -8,7 +8,7 @@ from typing import Final
 from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
-from netprobe.judge.symptom import is_down, symptom
+from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, PathMtu, Witness
@@ -152,7 +152,7 @@ def witness_word(evidence: Evidence, word: Symptom) -> str:
         return "answer-arrived"
     if witness.filtered_at is not None and came == "yes":
         return "reverse-path"
-    if witness.reply_failure in _RETURN_ROUTE:
+    if reply_failure(evidence) in _RETURN_ROUTE:
         return "no-way-back"
     if witness.socket or story.socket.seen == "yes":
         return "socket"
@@ -168,11 +168,10 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
         return places
     if evidence.control_answered or evidence.host_up:
         places = _exclude_places(places, "host")
-    witness = evidence.witness or Witness()
     silent = row.reason == "no-response"
-    if silent and witness.reply_failure in _OWN_OUTPUT:
+    if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)
-    if silent and witness.reply_failure in _RETURN_ROUTE:
+    if silent and reply_failure(evidence) in _RETURN_ROUTE:
         return ("return-path",)
     if silent or row.reason in ("reset", "false-open", "{icmp}"):
         left = _list_left(_fill_story(row, evidence), silent=silent)

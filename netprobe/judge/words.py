@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.judge.symptom import icmp_word, name_failure
+from netprobe.judge.symptom import icmp_word, name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.protocols.services import SERVICES
@@ -96,7 +96,7 @@ def _word_listener(evidence: Evidence) -> str:
 def _word_reply(evidence: Evidence) -> str:
     """Word the fate of the destination's answer."""
     witness = evidence.witness or Witness()
-    failure = witness.reply_failure
+    failure = reply_failure(evidence)
     name = evidence.flow.destination.name
     if failure is None:
         return _maybe_filtered(name, evidence, witness)

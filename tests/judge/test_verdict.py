@@ -220,6 +220,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure=OWN_ADDRESS),
                   story=story(destination_in="yes")),
          "blocked", "filtered", "no-response", ("return-path",)),
+        # The failure is that of another port of the order: this answer left.
+        (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS,
+                  witness=Witness(socket=True, reply_failure="not-permitted"),
+                  story=story(destination_out="yes", source_in="no")),
+         "blocked", "filtered", "no-response", ("return-path",)),
         (evidence(RESET, conclusion=CheckConclusion("reset-unproved", "10.0.0.254")),
          "inconclusive", "closed", "reset", ("destination", "path")),
         (evidence(OPEN, expect="denied", story=story(destination_in="no")),
