@@ -91,6 +91,8 @@ def open_probe(
             set_ip_option(sock, IP_MINTTL, IPV6_MINHOPCOUNT, min_ttl)
         if target.source is not None:
             bind_source(sock, target, port)
+        elif port:
+            sock.bind(("", port))
     except OSError:
         sock.close()
         raise

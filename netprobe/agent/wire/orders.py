@@ -95,6 +95,7 @@ class ProbeOrder(NamedTuple):
     ``size``: the length of the whole IP packet, which is never fragmented; TCP sends packets of at
     most so many bytes both ways once the nonce is answered. ``host``: the index of the host whose
     answer is ``nonce``; another's is ``foreign``; None: any agent's.
+    ``sport``: the port that all packets leave from (of one port to probe); None: any.
     """
 
     id: int
@@ -111,6 +112,7 @@ class ProbeOrder(NamedTuple):
     ttl: Optional[int]
     size: Optional[int]
     host: Optional[int]
+    sport: Optional[int]
 
 
 class EchoOrder(NamedTuple):

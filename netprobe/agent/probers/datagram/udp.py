@@ -17,8 +17,8 @@ class UdpEngine(DatagramEngine):
 
     def open_socket(self, order: DatagramOrder) -> socket.socket:
         """Open a socket whose port is known from the start."""
-        sock = open_probe(order.target, socket.SOCK_DGRAM)
-        if order.target.source is None:
+        sock = open_probe(order.target, socket.SOCK_DGRAM, port=order.sport or 0)
+        if order.target.source is None and not order.sport:
             sock.bind(("", 0))
         order.outcomes.own_port = sock.getsockname()[1]
         return sock
