@@ -122,6 +122,8 @@ def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
+    if data["evidence"] is None:
+        del data["evidence"]
     data["count"] = sum(member.port_count for member in finding.members)
     data["members"] = [
         {key: getattr(member, key) for key in _REFERENCE} for member in finding.members

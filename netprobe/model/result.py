@@ -83,7 +83,8 @@ class Finding:
     """Failures with one likely cause, reported as one.
 
     ``kind`` names the common factor (``pair``, ``source``, ``destination``, ``zone`` ...),
-    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds.
+    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds,
+    ``evidence`` the file with packets of them.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Finding:
     rejected_by: str | None = None
     last_hop: str | None = None
     members: tuple[Result, ...] = field(kw_only=True)
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

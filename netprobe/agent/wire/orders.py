@@ -63,10 +63,12 @@ class SeenOrder(NamedTuple):
 
 class RecordOrder(NamedTuple):
     """Start the packet recorder, where packet sockets are permitted. ``datagrams``: the run's UDP
-    ports; ``numbers``: its IP protocols."""
+    ports; ``numbers``: its IP protocols. ``keep``: the run's TCP ports, where some packets of its
+    flows are kept for ``KeptOrder``; None: nobody will ask for any."""
 
     datagrams: Ranges
     numbers: List[int]
+    keep: Optional[Ranges]
 
 
 class StoryOrder(NamedTuple):
@@ -84,6 +86,20 @@ class StoryOrder(NamedTuple):
     sent: bool
     numbers: List[int]
     own_ports: List[int]
+
+
+class KeptOrder(NamedTuple):
+    """The kept packets of probes from ``asker`` to these ports of ``target``. ``sent``: told at the
+    source, whose own they are; else at the destination, where ``numbers`` name them: order ids of
+    nonces, or first sequence numbers of SYNs."""
+
+    id: int
+    proto: str
+    asker: str
+    target: str
+    ports: Ranges
+    sent: bool
+    numbers: List[int]
 
 
 class ProbeOrder(NamedTuple):
