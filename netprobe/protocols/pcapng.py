@@ -71,7 +71,8 @@ def write_pcapng(path: str, packets: Iterable[PcapPacket]) -> None:
             # A float would lose the last hundreds of nanoseconds.
             return packet.time, 0
 
-    with Writer(path) as writer:
+    writer = Writer(path)
+    try:
         writer.write_header(None)
         for one in wanted:
             packet = Raw(one.data)
@@ -81,3 +82,8 @@ def write_pcapng(path: str, packets: Iterable[PcapPacket]) -> None:
             packet.comment = one.comment.encode()
             packet.wirelen = max(one.length, len(one.data))
             writer.write_packet(packet)
+        writer.close()
+    except OSError:
+        # Else what there was no room for would be written once more when the writer goes.
+        writer.f.raw.close()
+        raise

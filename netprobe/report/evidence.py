@@ -105,7 +105,7 @@ def _write_privately(path: str, packets: Sequence[PcapPacket]) -> None:
 
 def _describe_packets(flow: FlowPackets) -> Iterator[PcapPacket]:
     for here, there in ((flow.source, flow.destination), (flow.destination, flow.source)):
-        known = {_mark(packet): packet.outgoing for packet in there.packets}
+        known = {_find_mark(packet): packet.outgoing for packet in there.packets}
         for packet in here.packets:
             yield PcapPacket(
                 packet.time_ns, f"{here.host}/{packet.interface}", packet.outgoing, packet.length,
@@ -121,7 +121,7 @@ def _word_fate(
     address: str,
 ) -> str:
     """Tell what both recorders say: ``left worker-0; never seen by master-0``."""
-    seen = known.get(_mark(packet)) is (not packet.outgoing)
+    seen = known.get(_find_mark(packet)) is (not packet.outgoing)
     if packet.interface == "lo":
         return f"never left {here.host}"
     if packet.outgoing:
@@ -148,7 +148,7 @@ def _if_sure(fate: str, there: EndPackets, seen: bool) -> str:
     return fate if seen or there.sure else f"nobody knows of {there.host}"
 
 
-def _mark(packet: FlowPacket) -> bytes:
+def _find_mark(packet: FlowPacket) -> bytes:
     """Give what address translation and routers leave as it is: numbers and payload."""
     data = packet.data
     is_6 = data[0] >> 4 == 6

@@ -82,7 +82,7 @@ class Keeper:
                 return
             self._flows[key] = KeptFlow(pair, TCP, ports[1], number)
         if key in self._flows:
-            self._add(key, kept)
+            self._add_packet(key, kept)
             if kind == SYN_ACK:
                 self._answered[key] = None
 
@@ -108,7 +108,7 @@ class Keeper:
             else:
                 key = (UDP, pair[half:] + pair[:half], dport, sport)
         if key in self._flows:
-            self._add(key, kept)
+            self._add_packet(key, kept)
 
     def note_echo(self, kept: Kept, pair: bytes, is_reply: bool, payload: bytes) -> None:
         """Note an echo whose token is of this run."""
@@ -120,7 +120,7 @@ class Keeper:
             self._flows[key] = KeptFlow(pair, ICMP, 0, 0)
             self._quoted[(pair, 0)] = key
         if key in self._flows:
-            self._add(key, kept)
+            self._add_packet(key, kept)
 
     def note_error(self, kept: Kept, pair: bytes, proto: int, port: int, quote: bytes) -> None:
         """Note an error that quotes a kept packet; ``quote`` begins with its transport header."""
@@ -130,25 +130,25 @@ class Keeper:
         if key is not None and key in self._flows:
             # The quote may go on with payload: what is not ours is not kept.
             end = len(kept[4]) - len(quote) + TRANSPORT_BYTES
-            self._add(key, (*kept[:4], kept[4][:end]))
+            self._add_packet(key, (*kept[:4], kept[4][:end]))
 
     def tell(self, order: KeptOrder, asker: bytes, target: bytes, *, sure: bool) -> PacketsKept:
         """Give the first and the last packets of each of these ports."""
         by_port: Dict[int, List[KeptFlow]] = {}
-        for flow in self._select(order, asker + target):
+        for flow in self._select_flows(order, asker + target):
             by_port.setdefault(flow.port, []).append(flow)
-        flows = [flow for some in by_port.values() for flow in _cut(some, FEW_FLOWS)]
+        flows = [flow for some in by_port.values() for flow in _cut_middle(some, FEW_FLOWS)]
         told = [
             KeptPacket(time_ns, name_device(device), out, length, data)
             for flow in flows
-            for time_ns, device, out, length, data in _cut(flow.packets, FEW_PACKETS)
+            for time_ns, device, out, length, data in _cut_middle(flow.packets, FEW_PACKETS)
         ]
         # What was left out here is no packet that did not come.
         whole = not self._has_forgotten and len(flows) == sum(map(len, by_port.values()))
         numbers = sorted({flow.number for flow in flows})
         return PacketsKept(order.id, told, numbers, sure and whole)
 
-    def _select(self, order: KeptOrder, pair: bytes) -> Iterator[KeptFlow]:
+    def _select_flows(self, order: KeptOrder, pair: bytes) -> Iterator[KeptFlow]:
         """Select flows: at the source by their addresses, at the destination by their numbers."""
         proto = {"tcp": TCP, "icmp": ICMP}.get(order.proto, UDP)
         ports = frozenset(each(order.ports))
@@ -158,15 +158,15 @@ class Keeper:
                 if named or (flow.pair == pair and (order.sent or proto == ICMP)):
                     yield flow
 
-    def _add(self, key: Key, kept: Kept) -> None:
+    def _add_packet(self, key: Key, kept: Kept) -> None:
         flow = self._flows[key]
         flow.packets.append(kept)
         self._bytes += len(kept[4]) + PACKET_COST
         while self._bytes > MOST_BYTES:
             oldest, _ = self._answered.popitem(last=False) if self._answered else (None, None)
-            self._forget(oldest if oldest is not None else next(iter(self._flows)))
+            self._forget_flow(oldest if oldest is not None else next(iter(self._flows)))
 
-    def _forget(self, key: Key) -> None:
+    def _forget_flow(self, key: Key) -> None:
         self._has_forgotten = True
         flow = self._flows.pop(key, None)
         self._answered.pop(key, None)
@@ -184,6 +184,6 @@ class Keeper:
         return shake_128(seed).digest(end)[end - TOKEN_BYTES :] == rest[:TOKEN_BYTES]
 
 
-def _cut(some: List[Any], few: int) -> List[Any]:
+def _cut_middle(some: List[Any], few: int) -> List[Any]:
     """Give the first and the last ones."""
     return some if len(some) <= 2 * few else some[:few] + some[-few:]
