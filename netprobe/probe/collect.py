@@ -54,6 +54,7 @@ async def collect(
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
+            await fleet.tell_losses()
         finally:
             pace.cancel()
     finally:
