@@ -1,17 +1,20 @@
 """What the packet recorder costs beside 200,000 packets a second of other traffic.
 
-The machine's own processor time (/proc/stat) in windows that take turns: two agents with recorders,
-and two without, as with ``--no-recorder``. Everything else is the same in both.
+Windows take turns: two agents with recorders, and two without, as with ``--no-recorder``. Everything
+else is the same in both. One row is the machine's own processor time (/proc/stat); where other
+programs run too, the row of the generator's and the agents' own is the one to read.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from bench.agent import AgentProcess
 from bench.field import FIRST_PORT, Field
@@ -29,55 +32,75 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 RUN_DATAGRAMS = [(53, 53), (123, 123), (FIRST_PORT, FIRST_PORT + 99)]
 
 
+class Window(NamedTuple):
+    """One window: how long the machine worked, and the generator with the agents; packets."""
+
+    machine_s: float
+    processes_s: float
+    packets: int
+    lost: int
+
+    def percent(self, busy_s: float) -> float:
+        """Give so much work in percent of a processor, for the wanted number of packets."""
+        return busy_s / self.packets * PACKETS_PER_S * 100
+
+
 def recorder(pairs: int) -> list[Row]:
-    """The difference, in percent of one processor: the median over pairs of windows."""
+    """The differences, in percent of one processor: medians over pairs of windows."""
     with Field(1) as field:
         field.rules(f"udp dport {OTHER_PORT} drop")
         program = field.compile("flood")
-        measured = [_measure_pair(field, program, number) for number in range(pairs)]
-    without_s, with_s = (median(one[at] for one in measured) for at in (0, 1))
-    differences = sorted((on - off) / WINDOW_S * 100 for off, on, _, _ in measured)
-    percent = median(differences)
-    packets = median(rate for _, _, rate, _ in measured)
-    lost = sum(missed for *_, missed in measured)
+        # Each of a pair comes first as often as the other.
+        measured = [_measure_pair(field, program, number % 2 == 0) for number in range(pairs)]
+    rate = median(on.packets for _, on in measured) / WINDOW_S
+    work = f"recorders at both ends beside {rate:,.0f} packets a second of other traffic"
+    lost = f"{sum(on.lost for _, on in measured):,} lost"
     return [
-        Row(
-            f"recorders at both ends beside {packets:,.0f} packets a second of other traffic",
-            f"{with_s / WINDOW_S * 100:.1f} % of a processor",
-            f"--no-recorder {without_s / WINDOW_S * 100:.1f} %",
-            f"+{percent:.1f} % ({differences[0]:.1f} to {differences[-1]:.1f} in {pairs} pairs)",
-            f"< {GOAL_PERCENT:g} %", percent < GOAL_PERCENT, f"{lost:,} lost",
-        )
+        _make_row(f"{work}, {name}", lost, [
+            (off.percent(getattr(off, field_name)), on.percent(getattr(on, field_name)))
+            for off, on in measured
+        ])
+        for name, field_name in (("machine", "machine_s"), ("processes", "processes_s"))
     ]  # fmt: skip
 
 
-def _measure_pair(field: Field, program: str, number: int) -> tuple[float, float, float, int]:
-    """Give busy seconds without and with recorders, packets a second, and packets missed."""
-    found: dict[bool, tuple[float, float, int]] = {}
-    # Each comes first as often as the other.
-    for records in (number % 2 == 0, number % 2 == 1):
-        found[records] = _measure_window(field, program, records=records)
-    (off_s, _, _), (on_s, rate, lost) = found[False], found[True]
-    return off_s, on_s, rate, lost
+def _make_row(work: str, lost: str, percents: Sequence[tuple[float, float]]) -> Row:
+    without, with_it = (median(one[at] for one in percents) for at in (0, 1))
+    differences = sorted(on - off for off, on in percents)
+    percent = median(differences)
+    return Row(
+        work, f"{with_it:.1f} % of a processor", f"--no-recorder {without:.1f} %",
+        f"{percent:+.1f} % ({differences[0]:+.1f} to {differences[-1]:+.1f}, {len(percents)} pairs)",
+        f"< {GOAL_PERCENT:g} %", percent < GOAL_PERCENT, lost,
+    )  # fmt: skip
 
 
-def _measure_window(field: Field, program: str, *, records: bool) -> tuple[float, float, int]:
+def _measure_pair(field: Field, program: str, first: bool) -> tuple[Window, Window]:
+    """Measure without and with recorders; ``first``: the latter first."""
+    found = {
+        records: _measure_window(field, program, records=records) for records in (first, not first)
+    }
+    return found[False], found[True]
+
+
+def _measure_window(field: Field, program: str, *, records: bool) -> Window:
     agents = [AgentProcess(machine.enter) for machine in (field.source, field.target)]
     if records:
         for agent in agents:
             agent.send(RecordOrder(RUN_DATAGRAMS, [4], None))
     time.sleep(0.3)  # the start of an agent is not what is measured
-    before_s = _read_busy_s()
+    before_s = _read_busy_s(), _read_processes_s(agents)
     words = [*field.source.enter, program, field.addresses[0]]
     sent = subprocess.run(
         [*words, str(OTHER_PORT), str(PACKETS_PER_S), str(WINDOW_S)],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    busy_s = _read_busy_s() - before_s
+    machine_s = _read_busy_s() - before_s[0]
+    processes_s = _read_processes_s(agents) - before_s[1]
     lost = _count_lost(agents) if records else 0
     for agent in agents:
         agent.stop()
-    return busy_s, int(sent) / WINDOW_S, lost
+    return Window(machine_s, processes_s, int(sent), lost)
 
 
 def _count_lost(agents: Sequence[AgentProcess]) -> int:
@@ -96,3 +119,13 @@ def _read_busy_s() -> float:
     line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
     user, nice, system, _idle, _wait, irq, softirq, steal = map(int, line.split()[1:9])
     return (user + nice + system + irq + softirq + steal) / TICKS_PER_S
+
+
+def _read_processes_s(agents: Sequence[AgentProcess]) -> float:
+    """Give the processor seconds of the agents, and of all programs that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = 0
+    for agent in agents:
+        fields = Path(f"/proc/{agent.pid}/stat").read_text(encoding="ascii").rsplit(") ", 1)[1]
+        ticks += sum(map(int, fields.split()[11:13]))
+    return ended.ru_utime + ended.ru_stime + ticks / TICKS_PER_S
