@@ -21,7 +21,7 @@ Symptom = Literal[
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
-    "address-here", "answered-here", "other-machine", "unproved-machine",
+    "address-here", "answered-here", "other-machine", "unproved-machine", "bad-link",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
@@ -151,6 +151,10 @@ ALLOWED: Final = _read_table(
      "sends this flow elsewhere"),
     ("reflected | * | * | *", "inconclusive open reflected none", "path service",
      "our own bytes came back: something reflects what it gets, and it is not our listener"),
+    # Hashes over addresses and ports choose a link, so each source port always meets the same one.
+    ("bad-link | * | * | *", "blocked filtered bad-link none", "path return-path",
+     "{said}, and the others get through: one link of a bundle (ECMP, LAG) between {source} and "
+     "{destination} drops what it gets"),
     ("address-here | * | * | *", "blocked unreachable address-here none", "source",
      "{source} has {address} itself, which is {destination}'s: nothing that it sends there leaves "
      "it"),
@@ -427,10 +431,10 @@ DENIED: Final = _read_table(
     ("intercepted | * | * | *", "exposed open false-open none", "path",
      "the port must not answer other hosts, and something on the way answers for it: {said}"),
     ("nonce foreign reflected service other silent closed reset-after-open unasked "
-     "tls plaintext tunnel | tcp | * | *", "exposed open syn-ack none", "destination",
+     "tls plaintext tunnel bad-link | tcp | * | *", "exposed open syn-ack none", "destination",
      "the port must not answer other hosts, and it accepted a connection{holder}"),
     ("nonce foreign reflected service other silent closed reset-after-open unasked "
-     "tls plaintext tunnel | * | * | *", "exposed open udp-response none", "destination",
+     "tls plaintext tunnel bad-link | * | * | *", "exposed open udp-response none", "destination",
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),

@@ -60,6 +60,8 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         verdict = _judge_outcome(base, evidence, evidence.outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
+    if evidence.outcome is not None and verdict.verdict != "pass":
+        verdict = replace(verdict, story=evidence.story or Story())
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
@@ -209,9 +211,9 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     echo = evidence.flow.block.protocol == "icmp" and ":" not in evidence.address
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     if story.source_out.seen == "unknown" and row.reason == "no-response" and (walked or echo):
-        story = replace(story, source_out=story.source_out._replace(seen="yes"))
+        story = replace(story, source_out=replace(story.source_out, seen="yes"))
     if witness.socket and story.socket.seen == "unknown":
-        story = replace(story, socket=story.socket._replace(seen="yes"))
+        story = replace(story, socket=replace(story.socket, seen="yes"))
     return story
 
 

@@ -152,8 +152,10 @@ class Prober:
         """Give the slowest round trip so far between a task's ends; None: nothing was answered."""
         return self._answered.slowest_ms(*task.pair)
 
-    async def part(self, part: Part, timing: Timing | None = None) -> list[Observation]:
-        """Run one order; ``timing`` None: as the settings say."""
+    async def part(
+        self, part: Part, timing: Timing | None = None, sport: int | None = None
+    ) -> list[Observation]:
+        """Run one order; ``timing`` None: as the settings say. ``sport``: our own port."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
         if timing is not None:
@@ -162,6 +164,8 @@ class Prober:
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = timing or self._choose_timing(part)
         order = part.make_order(number, source_address(part.task), timing, host)
+        if sport is not None and isinstance(order, ProbeOrder):
+            order = order._replace(sport=sport)
         proven: list[Observation] = []
 
         def hear(rows: list[PortOutcome]) -> None:
@@ -205,14 +209,16 @@ class Prober:
             return Timing(short_ms, short_ms, 1)
         return timing
 
-    async def again(self, seen: Observation, timing: Timing | None = None) -> list[Observation]:
+    async def again(
+        self, seen: Observation, timing: Timing | None = None, sport: int | None = None
+    ) -> list[Observation]:
         """Send the probes of one seen once more; ``timing`` None: one unhurried look."""
         look_ms = self._settings.look_ms
         timing = timing or Timing(look_ms, look_ms, 1)
         task = replace(seen.task, ports=seen.ports)
         listeners = ((seen.ports, seen.listener),)
         part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
-        found = await self.part(part, timing)
+        found = await self.part(part, timing, sport)
         return [replace(one, trail=seen.trail + one.trail) for one in found]
 
     async def ask(

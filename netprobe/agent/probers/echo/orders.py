@@ -98,4 +98,5 @@ def _number_destinations(order: EchoOrder) -> ProbeOrder:
         ttl=None,
         size=order.size,
         host=None,
+        sport=None,
     )
