@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
@@ -14,11 +14,12 @@ from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.dataclass_json import Nanoseconds
-from netprobe.model.evidence import Icmp, Witness
+from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.refusers import is_in_its_name, with_refusal
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
@@ -240,7 +241,7 @@ def _with_story(
     known = named or seen.part.mode == "bytes"
     sure_answer = sure_source and known and not any(error.arrived for error in errors)
     came = _place_of(at_destination and at_destination.requests, sure_destination)
-    if came == UNKNOWN and _is_in_its_name(seen, told.destination, errors):
+    if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
         came = NO
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
@@ -255,37 +256,7 @@ def _with_story(
     moved = told.translated is not None and came.seen == "yes"
     if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
-    return _with_refusal(replace(seen, story=story, witness=witness))
-
-
-def _with_refusal(seen: Observation) -> Observation:
-    """Give the flow with who refused the data of a connection that opened: no errno says that."""
-    outcome, story = seen.outcome, seen.story or Story()
-    here = seen.task.source.name
-    came = [error for error in story.errors if error.arrived or error.left == here]
-    if outcome is None or outcome.failure is None or outcome.icmp is not None or not came:
-        return seen
-    if seen.task.protocol != "tcp" or outcome.operation != "answer":
-        return seen
-    first = came[0]
-    if first.type is None or first.code is None:
-        return seen  # a reset
-    by: Literal["source", "destination", "router"] = (
-        "source" if first.left == here
-        else "destination" if first.sender == seen.task.address
-        else "router"
-    )  # fmt: skip
-    return seen.amending(icmp=Icmp(first.type, first.code, first.sender, by, first.ttl))
-
-
-def _is_in_its_name(
-    seen: Observation, there: StoryTold | None, errors: tuple[StoryError, ...]
-) -> bool:
-    """Tell whether an ICMP error has the destination's address, whose recorder saw none leave."""
-    icmp = seen.outcome.icmp if seen.outcome is not None else None
-    if icmp is None or icmp.origin != "destination" or there is None or there.lost or there.full:
-        return False
-    return all(error.left in (None, seen.task.source.name) for error in errors)
+    return with_refusal(replace(seen, story=story, witness=witness))
 
 
 def _prober_place(seen: Observation) -> StoryPlace:
