@@ -9,6 +9,7 @@ from ..net.netlink import attributes, dump
 
 RTM_GETLINK, RTM_GETADDR = 18, 22
 IFLA_ADDRESS, IFA_ADDRESS, IFA_LOCAL = 1, 1, 2
+IFLA_XDP, IFLA_XDP_ATTACHED = 43, 2
 # A node has an address for each service where IPVS carries them.
 MOST = 500
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -50,11 +51,30 @@ def format_link(raw: bytes) -> str:
     return ":".join("%02x" % byte for byte in bytearray(raw))
 
 
+def filtered_devices() -> List[int]:
+    """Give the devices (their numbers) with an XDP program, which may drop what comes in."""
+    try:
+        return [device for device, known in _dump_devices() if _has_xdp(known.get(IFLA_XDP, b""))]
+    except OSError:
+        return []
+
+
+def _has_xdp(nested: bytes) -> bool:
+    return any(bytearray(dict(attributes(nested)).get(IFLA_XDP_ATTACHED, b"")))
+
+
 def _dump_links() -> Iterator[str]:
-    for body in dump(RTM_GETLINK, _IFINFOMSG.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-        raw = dict(attributes(body[_IFINFOMSG.size :])).get(IFLA_ADDRESS)
+    for _device, known in _dump_devices():
+        raw = known.get(IFLA_ADDRESS)
         if raw and any(bytearray(raw)):
             yield format_link(raw)
+
+
+def _dump_devices() -> Iterator[Tuple[int, Dict[int, bytes]]]:
+    for body in dump(RTM_GETLINK, _IFINFOMSG.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+        # The kernel marks kinds whose value is nested, or in network order.
+        some = {kind & 0x3FFF: value for kind, value in attributes(body[_IFINFOMSG.size :])}
+        yield _IFINFOMSG.unpack_from(body)[2], some
 
 
 def _list_some(found: Iterator[str]) -> List[str]:

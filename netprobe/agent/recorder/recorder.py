@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
+from ..host.identity import filtered_devices
 from ..net.bpf import ACK, PACKET_OUTGOING, RST
 from ..wire.answers import StoryTold
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
@@ -65,6 +66,7 @@ class Recorder:
         self.errors: Rows = defaultdict(bytearray)
         self.payloads: List[bytes] = []
         self._count = 0
+        self._filtered: Optional[List[int]] = None
         self._known_templates = 0
         self._beginnings: Tuple[bytes, ...] = ()
 
@@ -80,12 +82,18 @@ class Recorder:
 
     def tell_story(self, order: StoryOrder) -> None:
         """Answer what was seen of these probes."""
-        told = StoryTold(order.id, False, self._failure, [], [], [], False, 0, False)
+        told = StoryTold(order.id, False, self._failure, [], [], [], False, False, 0, False)
         if self._ring is not None:
             self._read_packets()
             told = StoryReader(self, order, self._agent).read_story()
             told = told._replace(lost=self._lost, full=self._is_full())
         self._agent.send(told)
+
+    def find_filtered(self) -> List[int]:
+        """Find the devices with an XDP program; it is looked up once."""
+        if self._filtered is None:
+            self._filtered = filtered_devices()
+        return self._filtered
 
     def close(self) -> None:
         """Stop, and forget everything."""

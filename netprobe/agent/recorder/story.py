@@ -5,7 +5,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..core.agent import AgentCore
 from ..core.ranges import PortSet, each
+from ..host.return_path import holder
+from ..host.route import look_up_route
 from ..wire.answers import StoryTold
+from ..wire.host_messages import RouteOrder
 from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
 from ..wire.templates import NONCE_BYTES, read_nonce
@@ -93,7 +96,8 @@ class StoryReader:
             runs=self._make_runs(requests, *found),
             errors=self._read_errors(there),
             translated=self._find_translated(there),
-            heard=self._has_heard(),
+            heard=self._has_heard(self._asker),
+            awake=not self._order.sent and self._has_heard(b""),
             lost=0,
             full=False,
         )
@@ -214,11 +218,37 @@ class StoryReader:
             for pair, ports in list(found.items())[:MOST_TRANSLATED]
         ]
 
-    def _has_heard(self) -> bool:
-        """Tell whether the devices saw any request of the asker on its way."""
-        half, sent = len(self._asker), self._order.sent
-        mine = (rows for pair, rows in self._recorder.rows.items() if pair[:half] == self._asker)
-        return any(row[3] == sent for rows in mine for row in ROW.iter_unpack(rows))
+    def _has_heard(self, asker: bytes) -> bool:
+        """Tell whether these devices take packets of the asker, or (empty) of anybody.
+
+        Those are the devices that its packets to the target pass, and the one that they should
+        pass. An XDP program drops packets before this recorder sees them.
+        """
+        sent, pair, rows = self._order.sent, self._asker + self._target, self._recorder.rows
+        if not sent and self._recorder.find_filtered():
+            return False
+        device = self._find_device()
+        return any(
+            row[3] == sent and (row[4] == device or other == pair)
+            for other, some in rows.items()
+            if len(other) == len(pair) and other.startswith(asker)
+            for row in ROW.iter_unpack(some)
+        )
+
+    def _find_device(self) -> Optional[int]:
+        """Find the device by which packets to the target should leave, or should come in."""
+        order = self._order
+        try:
+            if order.sent:
+                name = look_up_route(RouteOrder(0, order.target, order.asker)).dev
+            else:
+                name = holder(order.target)
+            device = socket.if_nametoindex(name) if name else None
+        except OSError:
+            return None
+        # An address of the loopback device is reached by others.
+        is_own = self._asker == self._target
+        return device if is_own or device != find_loopback() else None
 
 
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:

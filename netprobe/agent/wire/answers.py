@@ -69,8 +69,9 @@ class Seen(NamedTuple):
 
 class StoryTold(NamedTuple):
     """What the recorder saw. ``running`` False: there is none, and ``failure`` says why. ``heard``:
-    it saw a packet of this asker, so the way to it works. ``lost``: packets that it missed;
-    ``full``: it has stopped, because there were too many."""
+    it saw a packet of this asker on the interface in question, so what it did not see did not pass.
+    ``awake``: it saw somebody's come in there. ``lost``: packets that it missed; ``full``: it has
+    stopped, because there were too many."""
 
     id: int
     running: bool
@@ -79,6 +80,7 @@ class StoryTold(NamedTuple):
     errors: List[SeenError]
     translated: List[TranslatedRun]
     heard: bool
+    awake: bool
     lost: int
     full: bool
 

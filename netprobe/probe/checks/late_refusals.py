@@ -15,6 +15,7 @@ from netprobe.model import ports as port_sets
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
+from netprobe.probe.settings import UDP_BURST
 
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
 PAUSE_S = 3.5
@@ -29,14 +30,14 @@ class LateRefusals(Check):
 
     def concerns(self, seen: Observation) -> bool:
         """Refused flows, and silent ones, which may be refused as well."""
-        return _is_refused(seen) or _is_one_flow(seen)
+        return _is_refused(seen) or _is_silent(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look once more at each silent flow, after a pause; without a refusal at none."""
         if not any(_is_refused(seen) for seen in group):
             return group
         found = await asyncio.gather(
-            *(_ask_late(seen, scene) if _is_one_flow(seen) else _keep_flow(seen) for seen in group)
+            *(_ask_late(seen, scene) if _is_silent(seen) else _keep_flow(seen) for seen in group)
         )
         return [piece for pieces in found for piece in pieces]
 
@@ -54,27 +55,31 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
     async with agent.unhurried:
         await agent.quiet()
         await asyncio.sleep(PAUSE_S)
-        again = await scene.prober.again(seen)
+        # Datagrams are sent at the pace of the answers.
+        paced = replace(seen.part, paced=seen.task.protocol == "udp")
+        again = await scene.prober.again(replace(seen, part=paced))
+    again = [replace(one, part=replace(one.part, paced=seen.part.paced)) for one in again]
     heard = [one for one in again if one.outcome is not None and not one.lost]
     return [_add_attempts(one, seen) for one in heard] or [seen]
 
 
 def _is_refused(seen: Observation) -> bool:
-    """Whether a firewall or a router without a route said so. A closed UDP port is no refusal, and
-    who finds no such host refuses nothing."""
+    """Whether a firewall, a router without a route or another machine said so. A closed UDP port is
+    no refusal, and who finds no such host refuses nothing."""
     outcome = seen.outcome
     if outcome is None or outcome.icmp is None or outcome.icmp.origin == "source":
         return False
     if (outcome.icmp.type, outcome.icmp.code) in PORT_UNREACHABLE:
-        return outcome.icmp.origin == "router"
+        # Where our listener waits, the port is not closed: a firewall says so, or another machine.
+        return outcome.icmp.origin == "router" or seen.listener.state == "ours"
     return not is_host_unreachable(outcome) or (outcome.elapsed_ms or 0) < DEAD_MS
 
 
-def _is_one_flow(seen: Observation) -> bool:
-    """Tell whether at most one port is silent: a range would empty the bucket again."""
+def _is_silent(seen: Observation) -> bool:
+    """Tell whether so few ports are silent that asking them does not empty the bucket again."""
     if not seen.lost or (seen.witness is not None and seen.witness.socket):
         return False
-    return port_sets.count(seen.ports) < 2
+    return port_sets.count(seen.ports) <= (UDP_BURST if seen.task.protocol == "udp" else 1)
 
 
 def _add_attempts(late: Observation, before: Observation) -> Observation:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from netprobe.agent.wire.answers import StoryTold
-from netprobe.agent.wire.orders import StoryOrder
+from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -16,9 +17,10 @@ from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
+from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 NO = StoryPlace("no")
 # Of so many translated addresses the answers are looked for too.
@@ -26,7 +28,7 @@ MOST_TRANSLATED = 4
 
 
 class Stories(Check):
-    """Asks the recorders of both ends, once for each source, address and protocol."""
+    """Asks the recorders of both ends, once for each source and address."""
 
     name = "story"
 
@@ -36,15 +38,14 @@ class Stories(Check):
         return outcome is not None and seen.task.via is None and outcome.answer != "nonce"
 
     def group(self, seen: Observation) -> Hashable:
-        """One question tells of all ports of a pair and protocol."""
-        return (*seen.task.pair, seen.task.protocol)
+        """A pair; one question tells of all ports of one of its protocols."""
+        return seen.task.pair
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow its story, cut where the ports of a flow differ in theirs."""
-        source = scene.fleet.agent(group[0].task.source)
-        if not source.records and not scene.agent.records:
+        if not scene.fleet.agent(group[0].task.source).records and not scene.agent.records:
             return group
-        found = await self._read_stories(group, source, scene)
+        found = await self._read_stories(group, scene)
         late = [seen for seen in found if _came_late(seen)]
         if not late:
             return found
@@ -52,17 +53,16 @@ class Stories(Check):
         again = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
         waited = [one for some in again for one in some if one.outcome is not None]
         return [seen for seen in found if not _came_late(seen)] + await self._read_stories(
-            waited, source, scene
+            waited, scene
         )
 
-    async def _read_stories(
-        self, group: list[Observation], source: AgentMethods, scene: Scene
-    ) -> list[Observation]:
-        told = await _ask_recorders(group, source, scene.agent)
+    async def _read_stories(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        told = await ask_recorders(group, scene)
         return [
-            piece.noting(self.name, told=bool(told.source or told.destination))
-            for seen in group
-            for piece in _cut_by_story(seen, told)
+            piece.noting(self.name, told=bool(one.source or one.destination))
+            for some, one in told
+            for seen in some
+            for piece in _cut_by_story(seen, one)
         ]
 
 
@@ -81,14 +81,74 @@ class Told(NamedTuple):
     destination: StoryTold | None
     translated: str | None = None
 
+    def believing_others(self) -> Told:
+        """Give the same, where the packets of others show that the destination's recorder works."""
+        there = self.destination
+        return self._replace(destination=there and there._replace(heard=there.heard or there.awake))
 
-async def _ask_recorders(
-    group: list[Observation], source: AgentMethods, destination: AgentMethods
-) -> Told:
+
+async def ask_recorders(
+    group: list[Observation], scene: Scene
+) -> list[tuple[list[Observation], Told]]:
+    """Ask about all flows of a pair, by protocol.
+
+    Where a recorder saw nothing of the source yet, something harmless shows whether it would have.
+    """
+    if not group:
+        return []
     task = group[0].task
+    source = scene.fleet.agent(task.source)
     asker = source_address(task) or (await source.route(task.address, None)).source
     if asker is None:
-        return Told(None, None)
+        return [(group, Told(None, None))]
+    # What goes from an address to itself never leaves the host.
+    is_here = asker == task.address and task.source != scene.agent.host
+    ends = (source, None if is_here else scene.agent)
+    kinds = group_by(group, lambda seen: seen.task.protocol)
+
+    async def ask() -> list[Told]:
+        return await asyncio.gather(*(_ask_about(some, asker, *ends) for some in kinds))
+
+    told = await ask()
+    if any(_is_deaf(one.source) or _is_deaf(one.destination) for one in told):
+        await _send_controls(task, scene)
+        told = await ask()
+        if any(_is_deaf(one.destination, others=True) for one in told):
+            await _ask_next_hop(asker, task, scene)
+            told = await ask()
+        # What is harmless did not come either, where the packets of others do.
+        told = [one.believing_others() for one in told]
+    return list(zip(kinds, told, strict=True))
+
+
+def _is_deaf(told: StoryTold | None, *, others: bool = False) -> bool:
+    """Tell whether a recorder saw nothing of the source; ``others``: and of nobody else."""
+    return told is not None and not told.heard and not (others and told.awake)
+
+
+async def _send_controls(task: Task, scene: Scene) -> None:
+    """Send an echo request and a SYN to a port that nobody uses, from the address of the flows."""
+    control = ((CONTROL_PORTS[0],) * 2,)
+    await asyncio.gather(
+        scene.prober.ask(task, "icmp", (), look_ms=CHECK_MS),
+        scene.prober.ask(task, "tcp", control, look_ms=CHECK_MS),
+    )
+
+
+async def _ask_next_hop(asker: str, task: Task, scene: Scene) -> None:
+    """Let the destination ask its next hop for an echo: the answer comes in as requests would."""
+    with contextlib.suppress(AgentError):
+        hop = (await scene.agent.route(asker, task.address)).gateway or asker
+        number = next(scene.fleet.order_ids)
+        await scene.agent.probe(
+            EchoOrder(number, [hop], task.address, CHECK_MS, CHECK_MS, 1, size=None)
+        )
+
+
+async def _ask_about(
+    group: list[Observation], asker: str, source: AgentMethods, destination: AgentMethods | None
+) -> Told:
+    task = group[0].task
     order = _make_order(group, task, asker)
     at_source = await _ask_one(source, order)
     if at_source is not None and task.protocol == "tcp":
@@ -96,8 +156,8 @@ async def _ask_recorders(
         numbers = [number for run in at_source.runs for number in run.numbers]
         order = order._replace(numbers=numbers)
     order = order._replace(sent=False)
-    at_destination = await _ask_one(destination, order)
-    if at_destination is None or not at_destination.translated:
+    at_destination = None if destination is None else await _ask_one(destination, order)
+    if destination is None or at_destination is None or not at_destination.translated:
         return Told(at_source, at_destination)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:

@@ -240,7 +240,7 @@ STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [
         (
             lambda agent: agent.tell_story(STORY),
             STORY,
-            StoryTold(1, True, None, [], [], [], heard=True, lost=0, full=False),
+            StoryTold(1, True, None, [], [], [], heard=True, awake=True, lost=0, full=False),
         ),
     ],
 )

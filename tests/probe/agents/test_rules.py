@@ -57,7 +57,7 @@ STORY = StoryOrder(7, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 9)], True, [], [
 
 
 def told(**facts: Any) -> StoryTold:
-    usual = StoryTold(7, True, None, [], [], [], heard=True, lost=0, full=False)
+    usual = StoryTold(7, True, None, [], [], [], heard=True, awake=True, lost=0, full=False)
     return usual._replace(**facts)
 
 

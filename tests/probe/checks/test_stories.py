@@ -52,7 +52,7 @@ def run(
 
 def told(*runs: SeenRun, **facts: Any) -> StoryTold:
     """A recorder that works, lost nothing and heard the source."""
-    usual = StoryTold(1, True, None, list(runs), [], [], heard=True, lost=0, full=False)
+    usual = StoryTold(1, True, None, list(runs), [], [], heard=True, awake=True, lost=0, full=False)
     return usual._replace(**facts)
 
 
