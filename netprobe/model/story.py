@@ -60,11 +60,28 @@ class Story:
             yield one.name.replace("_", "-"), getattr(self, one.name)
 
     def settled(self) -> Story:
-        """Give the story in which a later "yes" makes an earlier "no" unknown."""
+        """Give the story in which a later "yes" makes an earlier "no" unknown.
+
+        What came to the source says nothing of the destination: somebody else may have sent it.
+        """
         changes: dict[str, Any] = {}
-        passed = False
-        for name, place in reversed(list(self.places())):
-            if passed and place.seen == "no":
-                changes[name.replace("-", "_")] = place._replace(seen="unknown")
-            passed = passed or place.seen == "yes"
+        passed: set[str] = set()
+        for one in reversed(fields(self)[:6]):
+            place: StoryPlace = getattr(self, one.name)
+            if place.seen == "yes":
+                passed.add(one.name)
+            elif place.seen == "no" and passed & _LATER[one.name]:
+                changes[one.name] = place._replace(seen="unknown")
         return replace(self, **changes)
+
+
+_AT_DESTINATION = frozenset(("destination_in", "socket", "destination_out"))
+# Where a "yes" means that a packet must have passed a place before.
+_LATER: dict[str, frozenset[str]] = {
+    "source_out": _AT_DESTINATION | {"source_in"},
+    "destination_in": _AT_DESTINATION,
+    "socket": _AT_DESTINATION,
+    "destination_out": frozenset(),
+    "source_in": frozenset(("prober",)),
+    "prober": frozenset(),
+}

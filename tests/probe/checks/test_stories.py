@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.host_messages import RouteOrder
-from netprobe.agent.wire.orders import ProbeOrder, StoryOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, Witness
@@ -80,10 +80,18 @@ class World:
             {
                 StoryOrder: self._teller(self.at_source),
                 ProbeOrder: lambda order: reply(order, self.again),
+                EchoOrder: lambda order: reply(order, self.again),
                 RouteOrder: routed(source=A),
             },
         )
-        self.target = FakeAgent(TARGET, {StoryOrder: self._teller(self.at_destination)})
+        self.target = FakeAgent(
+            TARGET,
+            {
+                StoryOrder: self._teller(self.at_destination),
+                RouteOrder: routed(source=B, gateway=ROUTER),
+                EchoOrder: lambda order: reply(order, self.again),
+            },
+        )
         self.source.recorder, self.target.recorder = self.records
         self.scene: Scene = make_scene(self.source, self.target if self.agent else None)
 
@@ -133,7 +141,9 @@ def sights(story: Story) -> str:
         (told(heard=False), told(), "?nnn?n"),
         (told(run(5)), told(lost=3), "y???nn"),
         (told(run(5)), told(full=True), "y???nn"),
-        (told(run(5)), told(heard=False), "y???nn"),
+        (told(run(5)), told(heard=False, awake=False), "y???nn"),
+        # What is harmless did not come either, and what others sent did.
+        (told(run(5)), told(heard=False), "ynnnnn"),
         # What was seen counts, whatever got lost.
         (told(run(5, answers=1), lost=9), told(run(5, answers=1), lost=9), "yyyyyn"),
         # Without the right to packet sockets nothing is known.
@@ -141,7 +151,8 @@ def sights(story: Story) -> str:
         (told(run(5)), told(running=False), "y???nn"),
         # The destination saw what the source's recorder did not: that one missed it.
         (told(), told(run(5)), "?ynnnn"),
-        (told(run(0, answers=1)), told(run(0)), "????yn"),
+        # An answer that the destination never sent is somebody else's.
+        (told(run(0, answers=1)), told(run(0)), "?n?nyn"),
     ],
 )
 async def test_each_place_is_yes_no_or_unknown(
@@ -246,6 +257,52 @@ async def test_the_listeners_word_tells_of_the_socket(seen: Observation, socket:
 async def test_the_prober_knows_what_came(outcome: Outcome, prober: str) -> None:
     """A refusal may be this host's own."""
     assert (await World().story(silent(outcome=outcome))).prober.seen == prober
+
+
+async def test_something_harmless_wakes_recorders_that_heard_nothing() -> None:
+    """An echo request and a SYN to a free port, once a pair; then it is asked again."""
+    deaf = told(heard=False, awake=False)
+    world = World(told(run(5)), lambda order: told() if world.source.orders(EchoOrder) else deaf)
+
+    found = await world.look(silent(), silent("udp"))
+
+    assert [sights(one.story) for one in found if one.story] == ["ynnnnn", "ynnnnn"]
+    (echo,), (probe,) = world.source.orders(EchoOrder), world.source.orders(ProbeOrder)
+    assert echo.dsts == [B]
+    assert probe.blocks[0].ports == [(64999, 64999)]
+    assert not world.target.orders(EchoOrder)
+
+
+async def test_a_recorder_that_hears_nobody_asks_its_next_hop() -> None:
+    """All that the source sends is dropped, but the answer of the router comes in."""
+    world = World(
+        told(run(5)),
+        lambda order: told(heard=False, awake=bool(world.target.orders(EchoOrder))),
+    )
+
+    assert sights(await world.story()) == "ynnnnn"
+    (echo,) = world.target.orders(EchoOrder)
+    assert (echo.dsts, echo.src) == ([ROUTER], B)
+
+
+async def test_who_was_heard_is_not_woken() -> None:
+    """Recorders that work need nothing."""
+    world = World(told(run(5)), told(run(5)))
+
+    await world.look(silent())
+
+    assert not [*world.source.orders(EchoOrder), *world.source.orders(ProbeOrder)]
+
+
+async def test_what_an_address_sends_itself_is_not_asked_of_another_host() -> None:
+    """The source has the destination's address, and so has what tests its own listeners there."""
+    world = World(told(run(5)), told(run(5)))
+    world.source.scripts[RouteOrder] = routed(source=B)
+
+    story = await world.story()
+
+    assert sights(story) == "y???nn"
+    assert not world.target.orders(StoryOrder)
 
 
 async def test_ports_are_cut_where_their_stories_differ() -> None:
