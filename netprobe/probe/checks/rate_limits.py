@@ -289,7 +289,9 @@ def _is_stopped(seen: Observation) -> bool:
 
 
 def _is_silent(seen: Observation) -> bool:
-    return seen.silent and seen.outcome is not None and seen.outcome.left_host is True
+    """Tell whether nothing answered what is known to have left the source."""
+    recorded = seen.story is not None and seen.story.source_out.seen == "yes"
+    return seen.silent and seen.outcome is not None and (seen.outcome.left_host is True or recorded)
 
 
 def _is_refused(seen: Observation) -> bool:
