@@ -75,16 +75,14 @@ class Told(NamedTuple):
     """What both recorders told of a pair and protocol; None: there is none, or it was lost.
 
     ``translated``: the address that the packets of the source come from, where it is another one.
+    ``believes_others``: nothing harmless of the source came to the destination either; where the
+    packets of others do, its recorder works.
     """
 
     source: StoryTold | None
     destination: StoryTold | None
     translated: str | None = None
-
-    def believing_others(self) -> Told:
-        """Give the same, where the packets of others show that the destination's recorder works."""
-        there = self.destination
-        return self._replace(destination=there and there._replace(heard=there.heard or there.awake))
+    believes_others: bool = False
 
 
 async def ask_recorders(
@@ -116,8 +114,7 @@ async def ask_recorders(
         if any(_is_deaf(one.destination, others=True) for one in told):
             await _ask_next_hop(asker, task, scene)
             told = await ask()
-        # What is harmless did not come either, where the packets of others do.
-        told = [one.believing_others() for one in told]
+        told = [one._replace(believes_others=True) for one in told]
     return list(zip(kinds, told, strict=True))
 
 
@@ -222,10 +219,12 @@ def _find_run(told: StoryTold | None) -> SeenRun | None:
 def _with_story(
     seen: Observation, told: Told, at_source: SeenRun | None, at_destination: SeenRun | None
 ) -> Observation:
-    # Datagrams without a nonce are known by the source's own port only.
+    # Datagrams without a nonce are known by the source's own address and port only.
     named = seen.task.protocol in ("tcp", "icmp") or seen.part.ours
-    sure_source = _is_sure(told.source) and (named or seen.sport is not None)
-    sure_destination = _is_sure(told.destination) and named
+    known = named or seen.sport is not None
+    sure_source = _is_sure(told.source) and known
+    others = named and told.believes_others
+    sure_destination = _is_sure(told.destination, others=others) and known
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     sure_answer = sure_source and not any(error.left is None for error in errors)
@@ -251,9 +250,11 @@ def _prober_place(seen: Observation) -> StoryPlace:
     return StoryPlace("yes") if answered else NO if seen.silent else UNKNOWN
 
 
-def _is_sure(told: StoryTold | None) -> bool:
-    """Tell whether what this recorder did not see did not come."""
-    return told is not None and told.heard and not told.lost and not told.full
+def _is_sure(told: StoryTold | None, *, others: bool = False) -> bool:
+    """Tell whether what this recorder did not see did not come; ``others``: by their packets."""
+    if told is None or told.lost or told.full:
+        return False
+    return told.heard or (others and told.awake)
 
 
 def _place_of(packets: SeenPackets | None, sure: bool) -> StoryPlace:

@@ -355,16 +355,15 @@ async def test_what_is_asked_names_the_packets() -> None:
 
 
 async def test_flows_without_a_nonce_are_told_by_the_own_port() -> None:
-    """Other datagrams to the same service are of other programs; ports may be translated."""
-    world = World(told(), told())
+    """Other datagrams to the same service are of other programs; a translation of the source's
+    address may change its port."""
+    world, translated = World(told(), told()), World(told(), told(heard=False))
+    known = silent("udp", listener="live", mode="bytes", sport=40000, witness=None)
+    unknown = silent("udp", listener="live", mode="bytes", witness=None)
 
-    known = await world.story(
-        silent("udp", listener="live", mode="bytes", sport=40000, witness=None)
-    )
-    unknown = await world.story(silent("udp", listener="live", mode="bytes", witness=None))
-
-    assert sights(known) == "n???nn"
-    assert sights(unknown) == "?????n"
+    assert sights(await world.story(known)) == "nn?nnn"
+    assert sights(await translated.story(known)) == "n???nn"
+    assert sights(await world.story(unknown)) == "?????n"
 
 
 @pytest.mark.parametrize("seen_from", [None, "192.0.2.8"])
