@@ -159,9 +159,11 @@ class Recorder:
             if proto == UDP:
                 sport, dport = _PORTS.unpack_from(memory, at)
                 at += 8
-            payload = memory[at : frame[4] + PACKET_BYTES]
-            # What begins as no request and no answer of the run is other traffic.
-            if payload.startswith(self._list_beginnings()) and len(self.payloads) < MOST_PAYLOADS:
+            payload = memory[at : self._find_end(frame)]
+            # What begins as no request and no answer of the run is other traffic; an empty one may
+            # be of the run.
+            known = not payload or payload.startswith(self._list_beginnings())
+            if known and len(self.payloads) < MOST_PAYLOADS:
                 row = ROW.pack(
                     time_ns, DATAGRAM, ttl, out, device, sport, dport, len(self.payloads)
                 )
@@ -173,11 +175,18 @@ class Recorder:
             row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, 0)
             self.rows[source + target] += row
             return
-        pair, quoted, port = self._read_quote(at + 8, proto == ICMP6)
+        pair, quoted, port = self._read_quote(at + 8, proto == ICMP6, self._find_end(frame))
         row = ERROR.pack(time_ns, kind, code, ttl, out, device, quoted, port, source)
         self.errors[pair] += row
 
-    def _read_quote(self, at: int, is_6: bool) -> Tuple[bytes, int, int]:
+    def _find_end(self, frame: Frame) -> int:
+        """Find where the packet ends, or what was kept of it: an older one may be behind that."""
+        assert self._ring is not None
+        is_6, at = frame[3:]
+        (length,) = _PORT.unpack_from(self._ring.memory, at + (4 if is_6 else 2))
+        return at + min(int(length) + (40 if is_6 else 0), PACKET_BYTES)
+
+    def _read_quote(self, at: int, is_6: bool, end: int) -> Tuple[bytes, int, int]:
         """Read the packet that an error quotes: its addresses, protocol and destination port."""
         assert self._ring is not None
         memory = self._ring.memory
@@ -185,7 +194,8 @@ class Recorder:
             proto, header, pair = memory[at + 6], 40, memory[at + 8 : at + 40]
         else:
             proto, header, pair = memory[at + 9], (memory[at] & 15) * 4, memory[at + 12 : at + 20]
-        port = _PORT.unpack_from(memory, at + header + 2)[0] if proto in (TCP, UDP) else 0
+        has_port = proto in (TCP, UDP) and at + header + 4 <= end
+        port = _PORT.unpack_from(memory, at + header + 2)[0] if has_port else 0
         return pair, proto, port
 
     def _list_beginnings(self) -> Tuple[bytes, ...]:

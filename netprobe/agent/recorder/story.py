@@ -11,7 +11,7 @@ from ..wire.answers import StoryTold
 from ..wire.host_messages import RouteOrder
 from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
-from ..wire.templates import NONCE_BYTES, read_nonce
+from ..wire.templates import NONCE_BYTES, Template, read_nonce
 from .rows import (
     DATAGRAM,
     ECHO_REPLY,
@@ -132,7 +132,7 @@ class StoryReader:
         """Find the order whose nonce a datagram carries, as a request or as an answer."""
         payload, key = self._recorder.payloads[place], self._agent.key
         for template in self._agent.templates.values():
-            nonce = template.recognise(key, payload)
+            nonce = _recognise_start(template, key, payload)
             if nonce is None and template.answer is not None:
                 at = template.answer_nonce_at
                 nonce = payload[at : at + NONCE_BYTES]
@@ -249,6 +249,16 @@ class StoryReader:
         # An address of the loopback device is reached by others.
         is_own = self._asker == self._target
         return device if is_own or device != find_loopback() else None
+
+
+def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional[bytes]:
+    """Give the nonce of a genuine request, of which the end may be cut off; else None."""
+    at = template.nonce_at
+    if at is None or len(payload) < at + NONCE_BYTES:
+        return None
+    nonce = payload[at : at + NONCE_BYTES]
+    request = template.fill(key, nonce)
+    return nonce if request[: len(payload)] == payload[: len(request)] else None
 
 
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:
