@@ -174,7 +174,8 @@ def _left_the_source(row: VerdictRow, evidence: Evidence) -> bool:
     story = evidence.story or Story()
     seen_out = story.source_out.seen == "yes"
     if row.reason == "reset":
-        return seen_out
+        # A reset that lost a hop was not made here.
+        return seen_out or (evidence.outcome is not None and evidence.outcome.full_ttl is False)
     if story.destination_in.seen != "no" or row.reason != "no-response":
         return False
     if seen_out:

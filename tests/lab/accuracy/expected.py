@@ -160,7 +160,7 @@ def _given_up(question: Question) -> Expectation:
 
 
 def _by_source(question: Question) -> Expectation:
-    one = _blocked("source", {"local-firewall", *_reasons(question)})
+    one = _near_reset(question, _blocked("source", {"local-firewall", *_reasons(question)}))
     return replace(one, rejecters=frozenset((None, question.own)))
 
 
@@ -169,8 +169,17 @@ def _by_router(question: Question) -> Expectation:
     return replace(one, rejecters=frozenset(question.router))
 
 
+def _near_reset(question: Question, one: Expectation) -> Expectation:
+    """The source's own resets and its first router's arrive with one TTL; captures see where."""
+    if question.captures or question.case.action != RESET:
+        return one
+    return replace(one, may=places("path source"))
+
+
 def _forged(question: Question) -> Expectation:
     one = _blocked("path", {"reset"})
+    if question.case.place == "router-1":
+        one = _near_reset(question, one)
     return replace(one, rejecters=frozenset((None, *question.router)))
 
 
