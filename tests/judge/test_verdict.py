@@ -63,7 +63,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
     [
         (evidence(Outcome("answer", None, answer="nonce"), listener=OURS),
          "pass", "open", "nonce-answer", ()),
-        # A reset of the way back ends the half-open connection before anybody sees it.
+        # A reset of the way back ends the connection before anybody sees it.
         (evidence(SILENT, listener=OURS, witness=Witness()), "blocked", "filtered", "no-response",
          ("destination", "path", "return-path", "source")),
         (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS, witness=Witness()),

@@ -55,7 +55,7 @@ def test_the_destination_resets_it(chain: Chain) -> None:
 
 
 def test_the_answer_is_dropped_on_the_way_back(chain: Chain) -> None:
-    """Half-open connections of the translated address stay at the destination."""
+    """Connections in SYN_RECV of the translated address stay at the destination."""
     chain.router_2.nft(table(FORWARD, "wall", f"tcp sport {STOPPED} drop"))
 
     assert places(chain, TCP) == {("return-path",)}

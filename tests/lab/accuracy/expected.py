@@ -334,7 +334,7 @@ RULES: tuple[Rule, ...] = (
          "capture sees the answers that its own INPUT drops (1)",
          lambda q: not q.agent, _nobody_there),
     Rule("6: nothing arrived; a capture tells the way there from the destination's INPUT, and "
-         "without one a half-open connection may have been ended before it was looked at",
+         "without one a connection in SYN_RECV may have been ended before it was looked at",
          lambda q: q.truth == "path", _stopped_on_the_way),
     Rule("6: seen by the capture but by no socket, or by nobody without the right to capture",
          lambda q: _is(q, "destination-in"), _dropped_by_destination),
