@@ -34,10 +34,10 @@ LISTENERS: Final = (
     "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown",
 )  # fmt: skip
 # socket: it reached a socket of our agent · captured: a recorder there saw it, no socket did ·
-# not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no agent
-# looked · no-way-back: the destination cannot answer · reverse-path: its recorder saw it on a device
-# whose reverse-path filter drops it · answer-arrived: (silence only) the source's recorder saw the
-# answer come
+# not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no
+# agent looked · no-way-back: the destination cannot answer · reverse-path: its recorder saw it on a
+# device whose reverse-path filter drops it · answer-arrived: (silence only) the source's
+# recorder saw the answer come
 WITNESSES: Final = (
     "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",
     "answer-arrived",
