@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "performance.md"
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 sys.path.insert(0, str(ROOT))
 
-from bench import packets, page, table, tcp, whole  # noqa: E402
+from bench import packets, page, recorder, table, tcp, whole  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
     "drops": lambda size: tcp.drops(size.flows, max(1, size.repeats - 2)),
     "udp": lambda size: packets.udp(size.udp_flows, size.repeats),
     "echo": lambda size: packets.echo(4 * size.repeats - 1),
+    "recorder": lambda size: recorder.recorder(4 * size.repeats - 1),
     "run": lambda size: whole.whole_run(size.repeats),
     "hosts": lambda size: whole.many_hosts(size.hosts),
     "commands": lambda size: whole.commands(size.repeats),

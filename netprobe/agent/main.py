@@ -38,6 +38,7 @@ HANDLERS: Dict[Any, Handler] = {
     orders.SeenOrder: (".listeners.listeners", "AgentListeners", "tell_seen"),
     orders.RecordOrder: (".recorder.recorder", "Recorder", "start"),
     orders.StoryOrder: (".recorder.recorder", "Recorder", "tell_story"),
+    orders.KeptOrder: (".recorder.recorder", "Recorder", "tell_kept"),
     orders.ProbeOrder: (".probers.registry", "submit_probe", None),
     orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),

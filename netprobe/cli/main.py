@@ -100,6 +100,12 @@ def cli() -> None:
     help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
     "and say what changed.",
 )
+@option(
+    "--evidence",
+    type=click.Path(),
+    metavar="DIR",
+    help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
+)
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
     from netprobe.cli.run import run_verb

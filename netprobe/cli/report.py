@@ -16,6 +16,7 @@ from netprobe.report import REPORTS
 from netprobe.report.changes import Changes, compare, fates_of
 from netprobe.report.collector import Collector, Report
 from netprobe.report.diff import write_diff
+from netprobe.report.evidence import EvidenceFolder
 from netprobe.report.headline import totals
 from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
@@ -37,12 +38,17 @@ def finish(
     outputs: Sequence[OutputTarget],
     problems: Sequence[str],
     changes: Changes | None = None,
+    evidence: EvidenceFolder | None = None,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
-    report = Report(info, collector, fold(collector.failures()), changes)
-
+    findings = fold(collector.failures())
+    unwritten = [*problems]
+    if evidence is not None:
+        findings = evidence.write_files(findings)
+        unwritten += evidence.problems
+    report = Report(info, collector, findings, changes)
     writers = {name: partial(write, report) for name, write in REPORTS.items()}
-    unwritten = [*problems, *write_outputs(outputs, writers)]
+    unwritten += write_outputs(outputs, writers)
     for problem in unwritten:
         tell(f"netprobe: {problem}")
     if all(output.path for output in outputs):

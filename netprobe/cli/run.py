@@ -29,6 +29,7 @@ from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.changes import compare
 from netprobe.report.collector import Collector
 from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
+from netprobe.report.evidence import EvidenceFolder, open_folder
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
@@ -54,6 +55,8 @@ def run_verb(options: VerbOptions) -> int:
     taken = _read_earlier(options)
     if options["record"]:
         _check_record_path(options["record"], taken)
+    evidence = _open_evidence(options)
+    settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
     part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
@@ -66,12 +69,12 @@ def run_verb(options: VerbOptions) -> int:
             sink: Sink = collector if writer is None else Both(collector, writer)
             with progress(sys.stderr) as events:
                 run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
-                info = run.probe(settings_of(options), launcher)
+                info = run.probe(settings, launcher)
         changes = None if before is None else compare(before, collector.results())
         if changes is not None:
             earlier = f"{earlier}; {word_changes(changes)}"
         info = replace(info, sample=sample, earlier=earlier)
-        return finish(info, collector, outputs, _end_record(writer, info), changes)
+        return finish(info, collector, outputs, _end_record(writer, info), changes, evidence)
 
 
 class Both:
@@ -108,6 +111,14 @@ def _check_record_path(path: str, taken: TakeOver | None) -> None:
     words = f"that is the JSON report of {same.option}" if same else "the file exists"
     way = "" if same else f"go on from it with --resume {path}, or "
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
+
+
+def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
+    """Open the folder of ``--evidence``. Raises RequestError, also where nothing records."""
+    path = options["evidence"]
+    if path and options["no_recorder"]:
+        raise RequestError("--evidence needs the packet recorder: leave out --no-recorder")
+    return open_folder(path) if path else None
 
 
 def _take_over(

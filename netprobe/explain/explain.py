@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from netprobe.explain import far_steps as far
 from netprobe.explain import near_steps as near
+from netprobe.explain import seen_steps as seen
 from netprobe.explain.extra_checks import Further, Watched, watch
 from netprobe.explain.remarks import advice, remarks
 from netprobe.explain.request import FlowRequest
@@ -27,7 +28,7 @@ from netprobe.vantage.launch import Launcher
 
 _STEPS: tuple[Callable[[View], TrailEntry], ...] = (
     near.agents_step, near.name_step, near.route_step, near.listener_step, near.probe_step,
-    near.reset_step, near.hops_step,
+    seen.story_step, seen.silence_step, near.reset_step, near.hops_step,
     far.arrival_step, far.way_back_step, far.control_step, far.path_mtu_step,
     far.checks_step,
 )  # fmt: skip

@@ -62,7 +62,7 @@ def _socket_words(view: View, witness: Witness) -> Iterator[str]:
 def _interface_words(view: View, story: Story) -> Iterator[str]:
     name, place = view.destination.name, story.destination_in
     if place.seen == "yes":
-        times = "1 request" if place.packets == 1 else f"{place.packets} requests"
+        times = "1 request" if place.count == 1 else f"{place.count} requests"
         yield f"{name}'s recorder saw {times} come in on {place.interface}, before its firewall"
     elif place.seen == "no":
         yield f"{name}'s recorder never saw a request come in"

@@ -24,6 +24,7 @@ _TITLES = {
     "unproved-machine": ("machine", "another machine seems to answer for {hosts}"),
     "next-hop-down": ("next-hop", _NEXT_HOP),
     "next-hop-silent": ("next-hop", _NEXT_HOP),
+    "bad-link": ("bundle", "one link of a bundle loses a part of {what} from {sources} to {ends}"),
     "nothing-listens": ("missing", "nothing listens on {what} of {ends}"),
 }
 # Findings though neither blocked nor exposed.
@@ -132,6 +133,9 @@ _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     "resolver of {source}.",
     ("port-taken", ("service",)): "On {destination}, stop {holder}, or move it to another port. If "
     "it is what the row is for, list its program in the matrix (process: [NAME]).",
+    ("bad-link", ("path", "return-path")): "Try each link of the bundles between {source} and "
+    "{destination} (LAG members, equal-cost routes) by itself: one of them, or the firewall behind "
+    "it, drops what it gets.",
     ("other-run", ("service",)): "Wait for the other run to end, and run again.",
     ("nothing-listens", ("service",)): "Start the service at {ports} of {destination}, or correct "
     "its address in the inventory.",

@@ -20,7 +20,7 @@ Symptom = Literal[
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
-    "address-here", "other-machine", "unproved-machine",
+    "address-here", "other-machine", "unproved-machine", "bad-link",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
     "tls", "plaintext", "tunnel",
@@ -131,6 +131,10 @@ ALLOWED: Final = _read_table(
      "sends this flow elsewhere"),
     ("reflected | * | * | *", "inconclusive open reflected none", "path service",
      "our own bytes came back: something reflects what it gets, and it is not our listener"),
+    # Hashes over addresses and ports choose a link, so each source port always meets the same one.
+    ("bad-link | * | * | *", "blocked filtered bad-link none", "path return-path",
+     "{said}, and the others get through: one link of a bundle (ECMP, LAG) between {source} and "
+     "{destination} drops what it gets"),
     ("address-here | * | * | *", "blocked unreachable address-here none", "source",
      "{source} has {address} itself, which is {destination}'s: nothing that it sends there leaves "
      "it"),
@@ -390,10 +394,10 @@ ALLOWED: Final = _read_table(
 
 DENIED: Final = _read_table(
     ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-     "tls plaintext tunnel | tcp | * | *", "exposed open syn-ack none", "destination",
+     "tls plaintext tunnel bad-link | tcp | * | *", "exposed open syn-ack none", "destination",
      "the port must not answer other hosts, and it accepted a connection{holder}"),
     ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-     "tls plaintext tunnel | * | * | *", "exposed open udp-response none", "destination",
+     "tls plaintext tunnel bad-link | * | * | *", "exposed open udp-response none", "destination",
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),

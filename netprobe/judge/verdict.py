@@ -52,6 +52,8 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         verdict = _judge_outcome(base, evidence, evidence.outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
+    if evidence.outcome is not None and verdict.verdict != "pass":
+        verdict = replace(verdict, story=evidence.story or Story())
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]

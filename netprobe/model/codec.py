@@ -7,7 +7,7 @@ that an older netprobe reads a newer file of the same schema number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
@@ -15,6 +15,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT
 from netprobe.model.result import Finding, Result, Summary
 from netprobe.model.run import RunInfo
+from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"
@@ -29,6 +30,7 @@ _RESULT_DEFAULTS: Json = {
     "purpose": "", "row": "", "optional": False, "expect": "allowed", "waived": None,
     "proof": "none", "where": [], "because": "",
 }  # fmt: skip
+_PLACE = fields(StoryPlace)
 _REFERENCE = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
 
@@ -42,24 +44,67 @@ class RecordHeader:
     ranges: tuple[tuple[str, str, str, tuple[tuple[int, int], ...]], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _NamedPlace(StoryPlace):
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoryJson:
+    """``story`` of a result: the six places in their order, and errors and resets."""
+
+    places: tuple[_NamedPlace, ...] = ()
+    errors: tuple[StoryError, ...] = ()
+
+
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys, and one about a port that is taken has ``holder``.
+    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
+    one that was probed and is not ``pass`` has ``story``.
     """
-    data: Json = to_json(result)
+    data: Json = to_json(replace(result, story=None))
     del data["order"]
-    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder"):
+    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder", "story"):
         if data[key] is None:
             del data[key]
+    if result.story is not None:
+        data["story"] = story_to_json(result.story)
     return data
+
+
+def story_to_json(story: Story) -> Json:
+    """Give ``story`` of a result."""
+    places = [{"place": name, **to_json(place)} for name, place in story.places()]
+    return {"places": places, "errors": to_json(story.errors)}
+
+
+def _story_from_json(data: object) -> Story:
+    """Read ``story`` of a result; places of other names are ignored. Raises WrongValue."""
+    try:
+        read = from_json(_StoryJson, data)
+    except WrongValue as error:
+        error.add_step("story")
+        raise
+    named = {one.place: one for one in read.places}
+    names = {name: named[name] for name, _ in Story().places() if name in named}
+    return Story(
+        errors=read.errors,
+        **{
+            name.replace("-", "_"): StoryPlace(*(getattr(one, each.name) for each in _PLACE))
+            for name, one in names.items()
+        },
+    )
 
 
 def result_from_json(data: Mapping[str, Any], order: object) -> Result:
     """Read one element of ``results``. Raises WrongValue, which names the key, where it is none."""
     place = list(order) if isinstance(order, tuple) else order
     known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": place}
+    told = known.pop("story", None)
     result = from_json(Result, known)
+    if told is not None:
+        result = replace(result, story=_story_from_json(told))
     first, last = result.port, result.end_port
     if (first, last) != (None, None):
         check_range(first, last)
@@ -77,6 +122,8 @@ def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
+    if data["evidence"] is None:
+        del data["evidence"]
     data["count"] = sum(member.port_count for member in finding.members)
     data["members"] = [
         {key: getattr(member, key) for key in _REFERENCE} for member in finding.members

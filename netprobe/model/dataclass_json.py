@@ -10,12 +10,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from itertools import repeat
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Json = dict[str, Any]  # Any: JSON holds whatever the file's writer put there
 # A reader takes a value of a JSON file and gives one of its field's type.
 FieldReader = Callable[[Any], Any]
 T = TypeVar("T")
+# A time of a clock in ns, which is the one number above MAX_NUMBER.
+Nanoseconds = NewType("Nanoseconds", int)
 
 # What every program that reads JSON can hold exactly (RFC 8259, section 6), and no infinity.
 MAX_NUMBER = 2**53
@@ -107,6 +109,8 @@ def _make_reader(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return _check_any
+    if hint is Nanoseconds:
+        return _check_time
     if is_dataclass(hint):
         return lambda value: from_json(cast(type, hint), value)
     if origin is Literal:
@@ -169,6 +173,12 @@ def _check_bounds(value: Any) -> Any:
     """Refuse the numbers that no clock or counter gives, and that do not survive arithmetic."""
     if type(value) in (int, float) and not -MAX_NUMBER <= value <= MAX_NUMBER:
         raise WrongValue("a number that is too large, expected one below 2**53")
+    return value
+
+
+def _check_time(value: object) -> object:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise WrongValue("no time, expected a whole number of nanoseconds")
     return value
 
 

@@ -9,8 +9,8 @@ from netprobe.model.trail import TrailEntry
 
 # Every explanation has all of them, in this order.
 STEPS = (
-    "agents", "name", "route", "listener", "probe", "reset", "hops", "arrival", "way-back",
-    "control", "path-mtu", "checks",
+    "agents", "name", "route", "listener", "probe", "story", "silence", "reset", "hops", "arrival",
+    "way-back", "control", "path-mtu", "checks",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from netprobe.model.matrix import Expect
+from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested"]
 State = Literal["open", "closed", "filtered", "open|filtered", "unreachable", "unknown"]
@@ -29,7 +30,8 @@ class Result:
     ``next_hop`` the source's own where that is at fault. ``rtt_ms`` is a median over the ports,
     ``attempts`` the maximum. ``path_mtu_bytes`` is the largest packet that the path carries,
     ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
-    is the process that has taken the port, with the address that it is bound to.
+    is the process that has taken the port, with the address that it is bound to. ``story``: where
+    its packets were seen, unless it passed or was not probed.
     """
 
     order: tuple[int, int, int]
@@ -61,6 +63,7 @@ class Result:
     path_mtu_bytes: int | None = None
     needed_mtu_bytes: int | None = None
     holder: str | None = None
+    story: Story | None = None
 
     @property
     def decides(self) -> bool:
@@ -80,7 +83,8 @@ class Finding:
     """Failures with one likely cause, reported as one.
 
     ``kind`` names the common factor (``pair``, ``source``, ``destination``, ``zone`` ...),
-    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds.
+    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds,
+    ``evidence`` the file with packets of them.
     """
 
     kind: str
@@ -91,6 +95,7 @@ class Finding:
     rejected_by: str | None = None
     last_hop: str | None = None
     members: tuple[Result, ...] = field(kw_only=True)
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

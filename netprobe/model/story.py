@@ -4,32 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from netprobe.model.dataclass_json import Nanoseconds
 
 Sight = Literal["yes", "no", "unknown"]
 
 
-class StoryPlace(NamedTuple):
-    """What was seen at one place: ``packets`` of a port (the most, of several ports), the
+@dataclass(frozen=True, slots=True)
+class StoryPlace:
+    """What was seen at one place: ``count`` packets of a port (the most, of several ports), the
     first of them at ``first_ns`` of that host's own clock, with this TTL, at this interface."""
 
     seen: Sight = "unknown"
-    packets: int = 0
-    first_ns: int | None = None
+    count: int = 0
+    first_ns: Nanoseconds | None = None
     interface: str | None = None
     ttl: int | None = None
 
 
-class StoryError(NamedTuple):
-    """ICMP errors about the flow. ``left``: the recorder of this host saw them leave; None: of the
-    errors that arrived at the source nobody saw that."""
+@dataclass(frozen=True, slots=True)
+class StoryError:
+    """ICMP errors about the flow, or resets of it (``type`` None) in the name of ``sender``.
+
+    ``quoted`` is the packet that they are about, as ``tcp 443``. ``left``: the recorder of this
+    host saw them leave; None: nobody saw that. ``not_left``: this host, in whose name they came,
+    did not send them, by the word of its recorder. ``arrived``: they came to the source's
+    interface.
+    """
 
     sender: str
-    type: int
-    code: int
+    type: int | None
+    code: int | None
     ttl: int
-    packets: int
+    count: int
+    quoted: str = ""
     left: str | None = None
+    not_left: str | None = None
+    arrived: bool = True
 
 
 UNKNOWN = StoryPlace()
@@ -71,7 +83,7 @@ class Story:
             if place.seen == "yes":
                 passed.add(one.name)
             elif place.seen == "no" and passed & _LATER[one.name]:
-                changes[one.name] = place._replace(seen="unknown")
+                changes[one.name] = replace(place, seen="unknown")
         return replace(self, **changes)
 
 

@@ -48,11 +48,13 @@ async def collect(
     fleet = Fleet(tuple(hosts.values()), launcher, tell)
     emitted = Emitted(work)
     try:
-        record = record_order(plan) if settings.record else None
+        keeps = settings.keep is not None
+        record = record_order(plan, keeps=keeps) if settings.record else None
         fleet.start(secrets.token_bytes(32), settings.rate, record)
         pace = asyncio.create_task(_share_rate(fleet, settings))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
+            await fleet.tell_losses()
         finally:
             pace.cancel()
     finally:
@@ -61,14 +63,15 @@ async def collect(
         await fleet.close()
 
 
-def record_order(plan: Plan) -> RecordOrder:
-    """Give what the recorders of the plan's hosts look for."""
+def record_order(plan: Plan, *, keeps: bool = False) -> RecordOrder:
+    """Give what the recorders of the plan's hosts look for, and whether they keep packets."""
     by_protocol: dict[str, list[Ports]] = {}
     for block in plan.blocks:
         by_protocol.setdefault(block.protocol, []).append(block.ports)
     numbers = [word.partition("/")[2] for word in by_protocol if word.startswith("ipproto/")]
     datagrams = port_sets.union(by_protocol.get("udp", ()))
-    return RecordOrder(list(datagrams), [int(number) for number in numbers])
+    connects = list(port_sets.union(by_protocol.get("tcp", ()))) if keeps else None
+    return RecordOrder(list(datagrams), [int(number) for number in numbers], connects)
 
 
 class Emitted:

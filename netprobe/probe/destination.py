@@ -18,6 +18,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
+from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
@@ -89,6 +90,9 @@ class Destination:
                 )
                 observations = await run_checks(FINAL_CHECKS, observations, self._make_scene(None))
                 await self._find_own(observations)
+                keep = self._settings.keep
+                if keep is not None:
+                    await fetch_packets(observations, self._fleet, self._agent, keep)
         except asyncio.CancelledError:
             self._widths.close()
             finished = interrupted(tasks, self._prober.proven)

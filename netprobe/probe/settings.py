@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from netprobe.model.packets import Keep
+
 # 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
 LOOK_S = 4.0
 # Datagrams to ports where nobody of ours answers are rationed, and asked so often.
@@ -52,7 +54,8 @@ class ProbeSettings:
     the chance of error demands).
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
-    ``record``: whether agents record the packets of the run, where they may.
+    ``record``: whether agents record the packets of the run, where they may. ``keep`` gets packets
+    of what did not pass; None: agents keep none.
     """
 
     timeout_s: float | None = None
@@ -61,6 +64,7 @@ class ProbeSettings:
     forks: int = FORKS
     listen: bool = True
     record: bool = True
+    keep: Keep | None = None
     ready_s: float = READY_S
 
     @property

@@ -5,7 +5,10 @@ A protocol never touches a socket. The probe stage sends its bytes through an ag
 
 from __future__ import annotations
 
+import contextlib
+import os
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -110,3 +113,18 @@ def add_length(message: bytes, transport: str) -> bytes:
 def drop_length(data: bytes, transport: str) -> bytes:
     """Take away what ``add_length`` adds."""
     return data[LENGTH_BYTES:] if transport == "tcp" else data
+
+
+@contextlib.contextmanager
+def import_without_files() -> Iterator[None]:
+    """Import scapy inside this, else it writes a cache and settings into the user's home."""
+    nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
+    before = {name: os.environ.get(name) for name in nowhere}
+    os.environ.update(nowhere)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value

@@ -8,14 +8,17 @@ imported late: it takes longer than all else of a start.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
 import typing
-from collections.abc import Iterator
 
 from netprobe.agent.wire import templates as wire
-from netprobe.protocols.base import Reading, Transport, make_template, unknown
+from netprobe.protocols.base import (
+    Reading,
+    Transport,
+    import_without_files,
+    make_template,
+    unknown,
+)
 from netprobe.protocols.plain import MARK
 
 if typing.TYPE_CHECKING:
@@ -108,7 +111,7 @@ def _read_network(kind: str, data: bytes) -> Reading:
 
 @functools.cache
 def _make_request(name: str) -> bytes:
-    with _import_without_files():
+    with import_without_files():
         from scapy.contrib.geneve import GENEVE
         from scapy.layers.inet import IP, UDP
         from scapy.layers.l2 import Ether
@@ -125,18 +128,3 @@ def _make_request(name: str) -> bytes:
         return bytes(VXLAN(flags="Instance", vni=NETWORK_ID) / frame)
     # Neither the control nor the critical bit is set, since there are no options.
     return bytes(GENEVE(proto=_GENEVE_ETHERNET, vni=NETWORK_ID) / frame)
-
-
-@contextlib.contextmanager
-def _import_without_files() -> Iterator[None]:
-    """Import scapy inside this, else it writes a cache and settings into the user's home."""
-    nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
-    before = {name: os.environ.get(name) for name in nowhere}
-    os.environ.update(nowhere)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value

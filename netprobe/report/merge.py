@@ -75,6 +75,7 @@ def _merge_group(group: list[Result]) -> Result:
         warnings=tuple(dict.fromkeys(text for result in group for text in result.warnings)),
         rtt_ms=_median_rtt_ms(group),
         attempts=longest.attempts,
+        story=longest.story,
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import marshal
 import operator
 import os
+import pickle
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def place(result: Result) -> tuple[tuple[int, int, int], str, int]:
 class Spool:
     """Takes results in any order and gives them back sorted, as often as asked.
 
-    Full chunks are sorted and written to an unlinked temporary file (as marshal, which only this
+    Full chunks are sorted and written to an unlinked temporary file (as pickle, which only this
     process reads); reading merges them. Raises NetprobeError where that file cannot be written.
     """
 
@@ -78,7 +78,7 @@ class Spool:
 
     def _write_slice(self, file: IO[bytes], start: int) -> FileSlice:
         rows = [_as_tuple(result) for result in self._chunk[start : start + BATCH_RESULTS]]
-        packed = zlib.compress(marshal.dumps(rows), 1)
+        packed = zlib.compress(pickle.dumps(rows, pickle.HIGHEST_PROTOCOL), 1)
         offset = file.seek(0, os.SEEK_END)
         file.write(packed)
         file.flush()
@@ -88,5 +88,5 @@ class Spool:
         assert self._file is not None
         for offset, length in run:
             packed = os.pread(self._file.fileno(), length, offset)
-            for row in marshal.loads(zlib.decompress(packed)):
+            for row in pickle.loads(zlib.decompress(packed)):
                 yield Result(**dict(zip(_NAMES, row, strict=True)))

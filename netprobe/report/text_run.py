@@ -79,6 +79,8 @@ def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
     yield from field("seen", _word_evidence(finding.members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])
+    if finding.evidence is not None:
+        yield from field("packets", [finding.evidence])
 
 
 def _word_evidence(members: tuple[Result, ...]) -> list[str]:

@@ -100,6 +100,7 @@ def order(
         ident, proto, None, dst, None, [block],
         first_ms=None, look_ms=4000, looks=1, pace=None, min_ttl=None, ttl=None, size=None,
         host=None,
+        sport=None,
     )  # fmt: skip
     return usual._replace(**more)
 
@@ -134,10 +135,12 @@ class TcpResponder:
         self.port: int = self.sock.getsockname()[1]
         self.open: list[socket.socket] = []
         self.seen: list[bytes] = []
+        self.own_ports: set[int] = set()
         agent.loop.watch(self.sock.fileno(), READ, lambda events: self._accept())
 
     def _accept(self) -> None:
-        connection, _ = self.sock.accept()
+        connection, peer = self.sock.accept()
+        self.own_ports.add(peer[1])
         connection.setblocking(False)
         self.open.append(connection)
         if self.how == "close":

@@ -76,7 +76,7 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
         assert link.hello.python.startswith(version + ".")
         link.send(TEMPLATES)
-        link.send(RecordOrder([(port, port)], []))
+        link.send(RecordOrder([(port, port)], [], None))
         ports = [(port, port)]
         blocks = [block("tcp", "127.0.0.1", ports), block("udp", "127.0.0.1", ports)]
         for item in (await link.request(ListenOrder(900, blocks), Listening)).blocks:

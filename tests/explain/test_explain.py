@@ -270,7 +270,7 @@ def test_the_page_leads_with_the_verdict_and_marks_the_steps() -> None:
     assert "   name      !! name says" in lines
     assert "   route     ?? route says" in lines
     assert "   listener  -- listener says" in lines
-    assert "   path mtu  path-mtu says" in lines
+    assert "   way back  way-back says" in lines
     assert lines[-1] == "   notes     note"
 
 

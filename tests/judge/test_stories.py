@@ -128,3 +128,16 @@ def test_an_answer_by_our_listener_passes_whatever_recorders_say() -> None:
     for letters in ("nnnnny", "ynnnny", "??????"):
         result = one(evidence(nonce, listener=Listener("ours"), story=tell(letters)))
         assert (result.verdict, result.where) == ("pass", ())
+
+
+def test_what_did_not_pass_carries_its_story() -> None:
+    """Also where no recorder ran: then its places are unknown. A pass needs none."""
+    silent = OUTCOMES["tcp"]
+    opened = replace(silent, failure=None, answer="nonce")
+
+    assert judged("tcp", "ynnnnn").story == tell("ynnnnn")
+    assert one(evidence(silent, "tcp")).story == Story()
+    assert (
+        one(evidence(opened, "tcp", listener=Listener("ours"), story=tell("yyyyyy"))).story is None
+    )
+    assert one(evidence(None, "tcp")).story is None

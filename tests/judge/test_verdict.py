@@ -127,6 +127,8 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "next-hop-silent", ("path", "source")),
         (evidence(SILENT, conclusion=CheckConclusion("no-carrier", "eth0")),
          "blocked", "unreachable", "no-carrier", ("source",)),
+        (evidence(OPEN, listener=OURS, conclusion=CheckConclusion("bad-link", "2 of 16 fail")),
+         "blocked", "filtered", "bad-link", ("path", "return-path")),
         (evidence(RESET, conclusion=CheckConclusion("address-here", "a")),
          "blocked", "unreachable", "address-here", ("source",)),
         (evidence(RESET, conclusion=CheckConclusion("other-machine", "x")),

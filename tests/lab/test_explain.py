@@ -142,6 +142,10 @@ class Explained:
         found: dict[str, Any] = self.step(name)["facts"]
         return found
 
+    def sights(self) -> list[str]:
+        """What was seen at each of the six places."""
+        return [place["seen"] for place in self.result["story"]["places"]]
+
     def words(self, name: str) -> str:
         """The sentences of one step."""
         return "; ".join(self.step(name)["words"])
@@ -188,12 +192,19 @@ def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
     assert seen.finished.status == 1
     assert seen.result["where"] == ["path"]
     looks = seen.facts("probe")["looks"]
-    # As often as --retries says: the recorders need no further look.
-    assert [(look["failure"], look["left_host"]) for look in looks] == [("no-answer", True)]
+    assert looks
+    assert all(look["failure"] == "no-answer" and look["left_host"] for look in looks)
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_2]
     assert seen.facts("hops")["icmp echo"]["reached"] is True
     assert (seen.facts("arrival")["socket"], seen.facts("arrival")["interface"]) == (False, "no")
     assert {"story", "traceroute"} <= set(seen.facts("checks"))
+    assert seen.facts("story") == seen.result["story"]
+    assert seen.sights() == ["yes", "no", "no", "no", "no", "no"]
+    left = seen.result["story"]["places"][0]
+    assert (left["count"], left["interface"], left["ttl"]) == (2, "r1", 64)
+    assert seen.step("silence")["words"] == [
+        "2 looks left source, none reached destination; at 10 % loss the chance is 1 in 100"
+    ]
     assert seen.flow["remarks"] == [
         f"tcp/{PORT} is lost between {ROUTER_2} (itself included) and {DESTINATION}, the next hop "
         "that icmp echo shows"
@@ -209,6 +220,11 @@ def test_a_reject_of_router_1_is_read_from_the_error_queue(chain: Chain) -> None
     icmp = seen.facts("probe")["looks"][0]["icmp"]
     assert icmp == {"type": 3, "code": 13, "word": "admin-prohibited", "offender": ROUTER_1,
                     "origin": "router", "ttl": 64}  # fmt: skip
+    told = seen.result["story"]["errors"][0]
+    assert (told["sender"], told["type"], told["code"], told["quoted"], told["left"]) == (
+        ROUTER_1, 3, 13, f"udp {PORT}", None
+    )  # fmt: skip
+    assert f"ICMP 3/13 (admin-prohibited) from {ROUTER_1} about udp {PORT}" in seen.words("story")
     assert seen.facts("hops")["flow"]["refused"] is True
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_1]
     assert ROUTER_1 in seen.flow["advice"]
@@ -223,6 +239,12 @@ def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:
     reset = seen.facts("reset")
     assert (reset["answer_ttl"], reset["min_ttl"], reset["refused_again"]) == (62, 63, True)
     assert reset["forged"] is True
+    (told,) = seen.result["story"]["errors"]
+    assert (told["type"], told["left"], told["not_left"], told["ttl"]) == (
+        None, None, "destination", 64
+    )  # fmt: skip
+    assert f"reset from {DESTINATION} of tcp {PORT}: " in seen.words("story")
+    assert "recorder never saw it leave: it was made on the way" in seen.words("story")
     assert seen.step("hops")["status"] == "doubt"
     assert f"stands at {ROUTER_1} or right behind it" in seen.flow["remarks"][0]
 
@@ -238,6 +260,8 @@ def test_a_dropped_answer_is_seen_to_leave_and_not_to_come(chain: Chain) -> None
     assert (back["answer_left"], back["answer_arrived"]) == ("yes", "no")
     assert seen.step("way-back")["status"] == "bad"
     assert seen.step("arrival")["status"] == "ok"
+    assert seen.sights() == ["yes", "yes", "yes", "yes", "no", "no"]
+    assert "answers left destination, none reached source; at 10 % loss" in seen.words("silence")
 
 
 def test_the_destinations_own_drop_is_seen_on_the_wire_only(chain: Chain) -> None:

@@ -14,8 +14,9 @@ from netprobe.model.codec import (
     result_from_json,
     result_to_json,
 )
-from netprobe.model.dataclass_json import from_json, to_json
+from netprobe.model.dataclass_json import Nanoseconds, from_json, to_json
 from netprobe.model.result import Result
+from netprobe.model.story import Story, StoryError, StoryPlace
 from tests.report.samples import BLOCKED, INFO, everything
 from tests.report.strategies import results
 
@@ -93,3 +94,46 @@ def test_an_error_inside_an_element_names_both_keys() -> None:
     hosts = [{"name": "a", "state": "agent", "privileged": None}]
     with pytest.raises(ValueError, match=r"^hosts\[0\]\.privileged: null, expected true"):
         info_from_json({"started_at": "", "matrices": [], "hosts": hosts})
+
+
+def test_a_story_stands_in_json_place_by_place() -> None:
+    """Six places, then errors and resets; times have more digits than other numbers may."""
+    place = StoryPlace("yes", 5, Nanoseconds(1_763_800_000_123_456_789), "eth0", 64)
+    reset = StoryError("10.0.0.9", None, None, 63, 1, "tcp 443", left="b")
+    told = replace(BLOCKED, story=Story(source_out=place, errors=(reset,)))
+
+    data = json.loads(json.dumps(result_to_json(told)))
+
+    first, *others = data["story"]["places"]
+    assert first == {
+        "place": "source-out", "seen": "yes", "count": 5, "first_ns": 1_763_800_000_123_456_789,
+        "interface": "eth0", "ttl": 64,
+    }  # fmt: skip
+    assert [one["place"] for one in others] == [
+        "destination-in", "socket", "destination-out", "source-in", "prober"
+    ]  # fmt: skip
+    assert data["story"]["errors"][0] == {
+        "sender": "10.0.0.9", "type": None, "code": None, "ttl": 63, "count": 1,
+        "quoted": "tcp 443", "left": "b", "not_left": None, "arrived": True,
+    }  # fmt: skip
+    assert result_from_json(data, told.order) == told
+    assert "story" not in result_to_json(BLOCKED)
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        ([], "story: a list, expected an object"),
+        ({"places": [{"place": "prober", "seen": "maybe"}]}, r"story.places\[0\].seen: 'maybe'"),
+        ({"places": [{"first_ns": -1}]}, r"story.places\[0\].first_ns: no time"),
+        ({"errors": [{"sender": "x"}]}, r'story.errors\[0\]: the key "type" is missing'),
+    ],
+)
+def test_a_wrong_story_is_refused(story: object, words: str) -> None:
+    """The error names the place; later versions may add keys and places."""
+    data = result_to_json(BLOCKED)
+    later = {**data, "story": {"places": [{"place": "middle", "new": 1}], "more": 2}}
+
+    assert result_from_json(later, BLOCKED.order).story == Story()
+    with pytest.raises(ValueError, match=words):
+        result_from_json({**data, "story": story}, BLOCKED.order)

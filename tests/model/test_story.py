@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.story import Sight, Story, StoryError, StoryPlace
 
 NAMES = ("source-out", "destination-in", "socket", "destination-out", "source-in", "prober")
@@ -62,7 +63,7 @@ def test_settled_stories_are_consistent_and_lose_nothing_else() -> None:
 def test_settling_keeps_counts_and_errors() -> None:
     """Only the word changes."""
     errors = (StoryError("10.0.0.9", 3, 13, 63, 2),)
-    told = Story(StoryPlace("no"), StoryPlace("yes", 3, 5, "eth0", 62), errors=errors)
+    told = Story(StoryPlace("no"), StoryPlace("yes", 3, Nanoseconds(5), "eth0", 62), errors=errors)
 
     settled = told.settled()
     assert settled.errors == errors

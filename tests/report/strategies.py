@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.result import PROOFS, VERDICTS, Result
+from netprobe.model.story import Story, StoryError, StoryPlace
 
 WORDS = st.text(max_size=12)
 NAMES = st.sampled_from(["a", "b", "node-1", "fd00::10"])
 PLACES = ("source", "path", "destination", "return-path", "host", "service")
+
+STORY_PLACES = st.builds(
+    StoryPlace,
+    seen=st.sampled_from(("yes", "no", "unknown")),
+    count=st.integers(0, 1000),
+    first_ns=st.none() | st.integers(0, 2**63 - 1).map(Nanoseconds),
+    ttl=st.none() | st.integers(0, 255),
+)
+STORIES = st.builds(
+    Story,
+    source_out=STORY_PLACES,
+    prober=STORY_PLACES,
+    errors=st.lists(st.builds(StoryError, *map(st.just, ("10.0.0.1", None, None, 64, 1))))
+    .filter(lambda some: len(some) < 3)
+    .map(tuple),
+)
 
 
 @st.composite
@@ -42,4 +60,5 @@ def results(draw: st.DrawFn, last_place: int = 100_000) -> Result:
         warnings=tuple(draw(st.lists(WORDS, max_size=2))),
         rtt_ms=draw(st.none() | st.floats(0, 1e6)),
         attempts=draw(st.integers(0, 1000)),
+        story=draw(st.none() | STORIES),
     )

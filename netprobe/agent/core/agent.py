@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from ..wire.answers import Fault, HelloLine
 from ..wire.failures import find_shortage
@@ -40,6 +40,8 @@ class AgentCore:
         self.rate = Bucket(None)
         self.answers = Answers()
         self.parts: Dict[Any, Any] = {}
+        # Where packets are kept: address and port that were asked, and the port that asked.
+        self.own_ports: Optional[Set[Tuple[bytes, int, int]]] = None
 
     def send(self, message: Record) -> None:
         """Queue one frame for the coordinator; never blocks."""

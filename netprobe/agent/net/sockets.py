@@ -8,7 +8,7 @@ import struct
 import sys
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .errqueue import listen_for_errors, set_ip_option
 
@@ -28,6 +28,7 @@ RESERVED_FILES = 64
 LEAST_FILES = 16
 MOST_FILES = 24000
 RECEIVE_BYTES = 1024 * 1024
+MOST_OWN_PORTS = 500000
 
 _LINGER_RESET = struct.pack("=ii", 1, 0)
 _U32 = struct.Struct("=I")
@@ -91,6 +92,8 @@ def open_probe(
             set_ip_option(sock, IP_MINTTL, IPV6_MINHOPCOUNT, min_ttl)
         if target.source is not None:
             bind_source(sock, target, port)
+        elif port:
+            sock.bind(("", port))
     except OSError:
         sock.close()
         raise
@@ -131,6 +134,18 @@ def forbid_fragments(sock: socket.socket) -> None:
 def padded(request: bytes, family: int, size: int, header: int) -> bytes:
     """Give the request with zeros behind it, so that the IP packet has ``size`` bytes in all."""
     return request + bytes(max(0, size - IP_HEADER[family] - header - len(request)))
+
+
+def note_own_ports(
+    known: Set[Tuple[bytes, int, int]],
+    target: ProbeTarget,
+    ports: Sequence[int],
+    socks: Sequence[socket.socket],
+) -> None:
+    """Note where packets of these sockets come from, so that a recorder knows them for our own."""
+    address = socket.inet_pton(target.family, target.address)
+    if len(known) < MOST_OWN_PORTS:
+        known.update((address, port, sock.getsockname()[1]) for port, sock in zip(ports, socks))
 
 
 def set_ttl(sock: socket.socket, ttl: int) -> None:

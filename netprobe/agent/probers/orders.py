@@ -48,6 +48,7 @@ class RunningOrder:
         self.min_ttl = order.min_ttl
         self.ttl = order.ttl
         self.size = order.size
+        self.sport = order.sport
         self._send = agent.send
         self.outcomes = Outcomes(agent.send, self.id)
         self._flushed_at = agent.loop.now()

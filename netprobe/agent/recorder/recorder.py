@@ -13,9 +13,9 @@ from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..host.identity import filtered_devices
 from ..net.bpf import ACK, PACKET_OUTGOING, RST
-from ..wire.answers import StoryTold
+from ..wire.answers import PacketsKept, StoryTold
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
-from ..wire.orders import RecordOrder, StoryOrder
+from ..wire.orders import KeptOrder, RecordOrder, StoryOrder
 from .filter import make_filter
 from .ring import PACKET_BYTES, Frame, PacketRing
 from .rows import (
@@ -32,7 +32,7 @@ from .rows import (
     TCP,
     UDP,
 )
-from .story import StoryReader
+from .story import StoryReader, find_nonce, pack_address
 
 ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
 WORD = 0xFFFFFFFF
@@ -46,6 +46,8 @@ _PORTS = struct.Struct("!HH")
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
 MOST_PAYLOADS = 100000
+# An echo's header, nonce and token.
+ECHO_BYTES = 8 + 24
 # How long a burst gathers in the ring before it is read at once.
 GATHER_S = 0.02
 
@@ -69,6 +71,7 @@ class Recorder:
         self._filtered: Optional[List[int]] = None
         self._known_templates = 0
         self._beginnings: Tuple[bytes, ...] = ()
+        self._keeper: Any = None
 
     def start(self, order: RecordOrder) -> None:
         """Begin; without the right to packet sockets nothing is recorded."""
@@ -78,7 +81,22 @@ class Recorder:
             denied = error.errno in PERMISSION
             self._failure = NO_PERMISSION if denied else name_of(error.errno)
             return
+        if order.keep is not None:
+            from .keeper import Keeper
+
+            self._keeper = Keeper(self._agent, order.keep)
         self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
+
+    def tell_kept(self, order: KeptOrder) -> None:
+        """Give what was kept of these probes."""
+        told = PacketsKept(order.id, [], [], sure=False)
+        if self._keeper is not None and self._ring is not None:
+            self._read_packets()
+            asker, target = pack_address(order.asker), pack_address(order.target)
+            heard = any(pair.startswith(asker) for pair in self.rows)
+            sure = heard and not self._lost and not self._is_full()
+            told = self._keeper.tell(order, asker, target, sure=sure)
+        self._agent.send(told)
 
     def tell_story(self, order: StoryOrder) -> None:
         """Answer what was seen of these probes."""
@@ -136,15 +154,30 @@ class Recorder:
                 continue
             if header != 20 and not is_6:  # IPv4 with options
                 sport, dport, number, acked, flags = _TCP.unpack_from(memory, at + header)
-            kind = SYN
+            kind = RESET if flags & RST else SYN
             if flags & ACK:
-                kind, number = SYN_ACK, (acked - 1) & WORD
-            if flags & RST:
-                kind = RESET
+                kind, number = kind or SYN_ACK, (acked - 1) & WORD
             out = about == PACKET_OUTGOING
             row = pack(time_ns, kind, ttl, out, device, sport, dport, number)
             rows[source + target] += row
+            if self._keeper is not None:
+                self._keep_connect(frame, header, source + target, (sport, dport, kind, number))
         self._lost += self._ring.count_lost()
+
+    def _keep_connect(self, frame: Frame, header: int, pair: bytes, row: Any) -> None:
+        """Keep the headers of a SYN, a SYN-ACK or a reset; ``header``: how long that of IP is."""
+        assert self._ring is not None
+        words = self._ring.memory[frame[4] + header + 12] >> 4
+        self._keeper.note_tcp(self._cut_packet(frame, header + words * 4), pair, row[:2], row[2:])
+
+    def _cut_packet(self, frame: Frame, end: int = PACKET_BYTES) -> Any:
+        """Give a packet up to there for the keeper; the rest of a frame is of older ones."""
+        assert self._ring is not None
+        time_ns, device, about, is_6, at = frame
+        memory = self._ring.memory
+        length = _PORT.unpack_from(memory, at + (4 if is_6 else 2))[0] + (40 if is_6 else 0)
+        data = bytes(memory[at : at + min(length, end, PACKET_BYTES)])
+        return time_ns, device, about == PACKET_OUTGOING, length, data
 
     def _note_other(self, frame: Frame, fields: Tuple[Any, ...], header: int) -> None:
         """Note an echo, an error or a datagram."""
@@ -169,15 +202,29 @@ class Recorder:
                 )
                 self.payloads.append(payload)
                 self.rows[source + target] += row
+            if self._keeper is not None:
+                nonce = find_nonce(self._agent, payload)
+                kept = self._cut_packet(frame)
+                pair = source + target
+                self._keeper.note_datagram(kept, pair, (sport, dport), nonce, at - frame[4])
             return
         kind, code = memory[at], memory[at + 1]
         if kind in ECHO_KINDS:
             row = ROW.pack(time_ns, ECHO_KINDS[kind], ttl, out, device, 0, 0, 0)
             self.rows[source + target] += row
+            if self._keeper is not None:
+                is_reply = ECHO_KINDS[kind] == ECHO_REPLY
+                kept = self._cut_packet(frame, header + ECHO_BYTES)
+                payload = memory[at + 8 : frame[4] + PACKET_BYTES]
+                self._keeper.note_echo(kept, source + target, is_reply, payload)
             return
         pair, quoted, port = self._read_quote(at + 8, proto == ICMP6, self._find_end(frame))
         row = ERROR.pack(time_ns, kind, code, ttl, out, device, quoted, port, source)
         self.errors[pair] += row
+        if self._keeper is not None:
+            kept = self._cut_packet(frame)
+            quote = header + 8 + (40 if proto == ICMP6 else (memory[at + 8] & 15) * 4)
+            self._keeper.note_error(kept, pair, quoted, port, kept[4][quote:])
 
     def _find_end(self, frame: Frame) -> int:
         """Find where the packet ends, or what was kept of it: an older one may be behind that."""

@@ -81,8 +81,8 @@ class StoryReader:
         self._agent = agent
         self._ports = frozenset(each(order.ports)) or frozenset((0,))
         self._request, self._answers = KINDS[order.proto]
-        self._asker = _pack_address(order.asker)
-        self._target = _pack_address(order.target)
+        self._asker = pack_address(order.asker)
+        self._target = pack_address(order.target)
 
     def read_story(self) -> StoryTold:
         """Give what was seen; the caller knows whether packets were lost."""
@@ -130,17 +130,8 @@ class StoryReader:
 
     def _find_order(self, place: int) -> Optional[int]:
         """Find the order whose nonce a datagram carries, as a request or as an answer."""
-        payload, key = self._recorder.payloads[place], self._agent.key
-        for template in self._agent.templates.values():
-            nonce = _recognise_start(template, key, payload)
-            if nonce is None and template.answer is not None:
-                at = template.answer_nonce_at
-                nonce = payload[at : at + NONCE_BYTES]
-                if template.answering_host(key, nonce, payload) is None:
-                    nonce = None
-            if nonce is not None:
-                return read_nonce(nonce).order
-        return None
+        nonce = find_nonce(self._agent, self._recorder.payloads[place])
+        return None if nonce is None else read_nonce(nonce).order
 
     def _make_runs(
         self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
@@ -279,5 +270,20 @@ def _print_address(address: bytes) -> str:
     return socket.inet_ntop(family, address)
 
 
-def _pack_address(text: str) -> bytes:
+def pack_address(text: str) -> bytes:
+    """Give an address as it stands in a packet."""
     return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+
+
+def find_nonce(agent: AgentCore, payload: bytes) -> Optional[bytes]:
+    """Find the genuine nonce of this run that a datagram carries, as a request or an answer."""
+    for template in agent.templates.values():
+        nonce = _recognise_start(template, agent.key, payload)
+        if nonce is None and template.answer is not None:
+            at = template.answer_nonce_at
+            nonce = payload[at : at + NONCE_BYTES]
+            if template.answering_host(agent.key, nonce, payload) is None:
+                nonce = None
+        if nonce is not None:
+            return nonce
+    return None

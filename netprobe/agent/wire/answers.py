@@ -5,6 +5,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from .parts import (
     EchoRun,
     HalfOpen,
+    KeptPacket,
     ListeningBlock,
     OrderArrivals,
     OutcomeKind,
@@ -83,6 +84,16 @@ class StoryTold(NamedTuple):
     awake: bool
     lost: int
     full: bool
+
+
+class PacketsKept(NamedTuple):
+    """Kept packets, the first and the last of each port; ``numbers`` name their flows, as in the
+    order. ``sure``: this recorder lost nothing and hears the asker, so others did not come."""
+
+    id: int
+    packets: List[KeptPacket]
+    numbers: List[int]
+    sure: bool
 
 
 class ProbeOutcomes(NamedTuple):

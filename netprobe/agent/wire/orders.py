@@ -63,10 +63,12 @@ class SeenOrder(NamedTuple):
 
 class RecordOrder(NamedTuple):
     """Start the packet recorder, where packet sockets are permitted. ``datagrams``: the run's UDP
-    ports; ``numbers``: its IP protocols."""
+    ports; ``numbers``: its IP protocols. ``keep``: the run's TCP ports, where some packets of its
+    flows are kept for ``KeptOrder``; None: nobody will ask for any."""
 
     datagrams: Ranges
     numbers: List[int]
+    keep: Optional[Ranges]
 
 
 class StoryOrder(NamedTuple):
@@ -86,6 +88,20 @@ class StoryOrder(NamedTuple):
     own_ports: List[int]
 
 
+class KeptOrder(NamedTuple):
+    """The kept packets of probes from ``asker`` to these ports of ``target``. ``sent``: told at the
+    source, whose own they are; else at the destination, where ``numbers`` name them: order ids of
+    nonces, or first sequence numbers of SYNs."""
+
+    id: int
+    proto: str
+    asker: str
+    target: str
+    ports: Ranges
+    sent: bool
+    numbers: List[int]
+
+
 class ProbeOrder(NamedTuple):
     """Probe ports of one destination by ``tcp``, ``udp`` or ``ipproto`` (with ``number``).
 
@@ -95,6 +111,7 @@ class ProbeOrder(NamedTuple):
     ``size``: the length of the whole IP packet, which is never fragmented; TCP sends packets of at
     most so many bytes both ways once the nonce is answered. ``host``: the index of the host whose
     answer is ``nonce``; another's is ``foreign``; None: any agent's.
+    ``sport``: the port that all packets leave from (of one port to probe); None: any.
     """
 
     id: int
@@ -111,6 +128,7 @@ class ProbeOrder(NamedTuple):
     ttl: Optional[int]
     size: Optional[int]
     host: Optional[int]
+    sport: Optional[int]
 
 
 class EchoOrder(NamedTuple):

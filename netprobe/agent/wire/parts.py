@@ -151,6 +151,17 @@ class SeenError(NamedTuple):
     first_ns: int
 
 
+class KeptPacket(NamedTuple):
+    """A packet that a recorder kept: when (ns of the host's own clock), the device, whether it
+    went out, how long it was, and its first bytes from the network header on."""
+
+    time_ns: int
+    device: str
+    outgoing: bool
+    length: int
+    data: bytes
+
+
 class TranslatedRun(NamedTuple):
     """Requests of the same nonce or sequence number that came under other addresses or ports."""
 

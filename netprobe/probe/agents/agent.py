@@ -166,7 +166,7 @@ class AgentMethods(ABC):
         number = next(_SERVICE_ORDERS)
         order = orders.ProbeOrder(
             number, protocol, None, dst, None, [block], *timing,
-            pace=None, min_ttl=None, ttl=None, size=None, host=None,
+            pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
         )  # fmt: skip
         return [row.kind for row in (await self.probe(order)).rows]
 

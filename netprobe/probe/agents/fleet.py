@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netprobe.agent.wire.answers import HelloLine
-from netprobe.agent.wire.orders import RateOrder, RecordOrder
+from netprobe.agent.wire.answers import HelloLine, StoryTold
+from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
@@ -21,6 +22,11 @@ from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
+
+# Asks a recorder for nothing but how it fares.
+NO_FLOW = StoryOrder(
+    0, "tcp", None, "0.0.0.0", "0.0.0.0", [], sent=True, numbers=[], own_ports=[]
+)  # fmt: skip
 
 _OF_MACHINE = ("machine", "addresses", "links")
 
@@ -47,6 +53,7 @@ class Fleet:
         }
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
+        self._reports: dict[str, HostReport] = {}
 
     def start(self, key: bytes, rate: int | None = None, record: RecordOrder | None = None) -> None:
         """Begin to start every agent; each settles on its own.
@@ -89,6 +96,10 @@ class Fleet:
         agents = self._agents.values()
         return [agent.link for agent in agents if agent.link is not None and agent.alive]
 
+    async def tell_losses(self) -> None:
+        """Report the hosts whose recorder has missed packets, once more with that."""
+        await asyncio.gather(*(self._tell_loss(one) for one in self._agents.values()))
+
     async def close(self) -> None:
         """End every agent, whatever it is doing, and every start that is in progress.
 
@@ -108,6 +119,16 @@ class Fleet:
             # A second interrupt may come before a closing has begun.
             for link in links:
                 link.kill()
+
+    async def _tell_loss(self, agent: Agent) -> None:
+        if not agent.records:
+            return
+        with contextlib.suppress(AgentError):
+            told = await agent.tell_story(NO_FLOW)
+            words = _word_loss(told)
+            report = self._reports[agent.host.name]
+            if words is not None:
+                self._report_host(agent.host, replace(report, cost=(*report.cost, words)))
 
     async def _start_one(
         self, agent: Agent, key: bytes, first: Sequence[RateOrder | RecordOrder]
@@ -147,7 +168,8 @@ class Fleet:
         self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
-        self._tell(replace(report, addresses=_probing_addresses(host)))
+        self._reports[host.name] = replace(report, addresses=_probing_addresses(host))
+        self._tell(self._reports[host.name])
 
 
 def _probing_addresses(host: Host) -> tuple[str, ...]:
@@ -155,6 +177,16 @@ def _probing_addresses(host: Host) -> tuple[str, ...]:
     chosen = {address.family for address in host.source_addresses}
     own = [one for one in host.addresses if one.family and one.family not in chosen]
     return tuple(address.text for address in (*host.source_addresses, *own))
+
+
+def _word_loss(told: StoryTold) -> str | None:
+    """Word what a recorder has missed; None where it missed nothing."""
+    if told.full:
+        return "its packet recorder was full: that it did not see a packet says nothing"
+    if not told.lost:
+        return None
+    packets = f"{told.lost:,} packet{'' if told.lost == 1 else 's'}"
+    return f"its packet recorder missed {packets}: that it did not see one says nothing"
 
 
 def host_report(link: AgentLink) -> HostReport:

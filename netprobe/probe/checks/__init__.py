@@ -5,6 +5,7 @@ an agent at the destination is left out where there is none, and the reverse.
 """
 
 from netprobe.probe.checks.arrivals import Arrivals
+from netprobe.probe.checks.bundles import Bundles
 from netprobe.probe.checks.check import Check
 from netprobe.probe.checks.dead_hosts import DeadHosts
 from netprobe.probe.checks.egress import EgressLook
@@ -26,6 +27,7 @@ from netprobe.probe.checks.traceroute import Traceroute
 
 CHECKS: tuple[Check, ...] = (
     Silence(),
+    Bundles(),
     Arrivals(),
     OneWay(),
     NextHops(),

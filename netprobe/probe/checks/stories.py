@@ -13,6 +13,7 @@ from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
+from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
@@ -227,7 +228,7 @@ def _with_story(
     sure_destination = _is_sure(told.destination, others=others) and known
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
-    sure_answer = sure_source and not any(error.left is None for error in errors)
+    sure_answer = sure_source and not any(error.arrived for error in errors)
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure_source),
         destination_in=_place_of(at_destination and at_destination.requests, sure_destination),
@@ -235,7 +236,7 @@ def _with_story(
         destination_out=_place_of(_answer_of(at_destination), sure_destination),
         source_in=_place_of(_answer_of(at_source), sure_answer),
         prober=_prober_place(seen),
-        errors=errors,
+        errors=(*errors, *_list_resets(seen, at_source, at_destination, sure=sure_destination)),
     ).settled()
     witness = seen.witness
     came = at_destination is not None and at_destination.requests is not None
@@ -260,7 +261,8 @@ def _is_sure(told: StoryTold | None, *, others: bool = False) -> bool:
 def _place_of(packets: SeenPackets | None, sure: bool) -> StoryPlace:
     if packets is None:
         return NO if sure else UNKNOWN
-    return StoryPlace("yes", packets.most, packets.first_ns, packets.device, packets.ttl)
+    first_ns = Nanoseconds(packets.first_ns)
+    return StoryPlace("yes", packets.most, first_ns, packets.device, packets.ttl)
 
 
 def _answer_of(run: SeenRun | None) -> SeenPackets | None:
@@ -285,20 +287,66 @@ def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool)
 
 
 def _list_errors(seen: Observation, told: Told) -> Iterator[StoryError]:
+    """List the errors about the flow; one that left the destination and arrived is one error."""
     destination = seen.task.wants[0].flow.destination.name
-    for error in _errors_about(seen, told.destination):
-        if error.outgoing:
-            yield _make_error(error, destination)
-    for error in _errors_about(seen, told.source):
-        if not error.outgoing or error.local:
-            yield _make_error(error, seen.task.source.name if error.local else None)
+    left = [error for error in _errors_about(seen, told.destination) if error.outgoing]
+    at_source = list(_errors_about(seen, told.source))
+    arrived = [error for error in at_source if not (error.outgoing or error.local)]
+    for error in left:
+        if not any(_is_same(error, other, seen.task.address) for other in arrived):
+            yield _make_error(seen, error, destination, arrived=False)
+    for error in arrived:
+        known = any(_is_same(other, error, seen.task.address) for other in left)
+        forged = not known and error.sender == seen.task.address and _is_sure(told.destination)
+        made = _make_error(seen, error, destination if known else None)
+        yield replace(made, not_left=destination) if forged else made
+    for error in at_source:
+        if error.local:
+            yield _make_error(seen, error, seen.task.source.name, arrived=False)
+
+
+def _is_same(left: SeenError, arrived: SeenError, address: str) -> bool:
+    """Tell whether an error that left is the one that arrived; translation gives it our address."""
+    same = (left.type, left.code) == (arrived.type, arrived.code)
+    return same and arrived.sender in (left.sender, address)
 
 
 def _errors_about(seen: Observation, told: StoryTold | None) -> Iterator[SeenError]:
     for error in told.errors if told is not None else ():
-        if not seen.ports or port_sets.intersect(seen.ports, port_sets.normalise(error.ports)):
+        if not seen.ports or _common_ports(seen, error):
             yield error
 
 
-def _make_error(error: SeenError, left: str | None) -> StoryError:
-    return StoryError(error.sender, error.type, error.code, error.ttl, error.packets, left)
+def _common_ports(seen: Observation, error: SeenError) -> Ports:
+    return port_sets.intersect(seen.ports, port_sets.normalise(error.ports))
+
+
+def _make_error(
+    seen: Observation, error: SeenError, left: str | None, *, arrived: bool = True
+) -> StoryError:
+    quoted = _name_packet(seen, _common_ports(seen, error) if seen.ports else ())
+    return StoryError(
+        error.sender, error.type, error.code, error.ttl, error.packets, quoted, left,
+        arrived=arrived,
+    )  # fmt: skip
+
+
+def _name_packet(seen: Observation, ports: Ports) -> str:
+    return f"{seen.task.protocol} {port_sets.text(ports)}".strip()
+
+
+def _list_resets(
+    seen: Observation, at_source: SeenRun | None, at_destination: SeenRun | None, *, sure: bool
+) -> Iterator[StoryError]:
+    """Tell of the resets: where they arrived, whether the destination's recorder saw them leave."""
+    came = at_source and at_source.resets
+    left = at_destination and at_destination.resets
+    first = came or left
+    if first is not None:
+        name = seen.task.wants[0].flow.destination.name
+        yield StoryError(
+            seen.task.address, None, None, first.ttl, first.most, _name_packet(seen, seen.ports),
+            left=name if left is not None else None,
+            not_left=name if left is None and sure else None,
+            arrived=came is not None,
+        )  # fmt: skip

@@ -85,6 +85,7 @@ def probe_order(
         ttl=None,
         size=None,
         host=None,
+        sport=None,
     )
 
 

@@ -139,8 +139,10 @@ class Prober:
         """Give the slowest round trip so far between a task's ends; None: nothing was answered."""
         return self._answered.slowest_ms(*task.pair)
 
-    async def part(self, part: Part, timing: Timing | None = None) -> list[Observation]:
-        """Run one order; ``timing`` None: as the settings say."""
+    async def part(
+        self, part: Part, timing: Timing | None = None, sport: int | None = None
+    ) -> list[Observation]:
+        """Run one order; ``timing`` None: as the settings say. ``sport``: our own port."""
         agent = self._fleet.agent(part.task.source)
         number = next(self._fleet.order_ids)
         if timing is not None:
@@ -149,6 +151,8 @@ class Prober:
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
         timing = timing or self._choose_timing(part)
         order = part.make_order(number, source_address(part.task), timing, host)
+        if sport is not None and isinstance(order, ProbeOrder):
+            order = order._replace(sport=sport)
         proven: list[Observation] = []
 
         def hear(rows: list[PortOutcome]) -> None:
@@ -162,8 +166,7 @@ class Prober:
             self.proven += fresh
 
         try:
-            if part.paced:
-                await self._teach_recorder(part)
+            await self._teach_recorder(part)
             async with self._paced if part.paced else nullcontext():
                 reply = await agent.probe(order, hear)
             own = await self._find_own(agent, part.task, reply)
@@ -182,7 +185,7 @@ class Prober:
     async def _teach_recorder(self, part: Part) -> None:
         """Let the destination's recorder know datagrams that no listener of ours waits for."""
         there = self._fleet.agent(part.task.wants[0].flow.destination)
-        if there.records and part.template != EMPTY:
+        if part.paced and there.records and part.template != EMPTY:
             with suppress(AgentError):
                 await there.learn_templates()
 
@@ -201,14 +204,16 @@ class Prober:
             return Timing(short_ms, short_ms, 1)
         return timing
 
-    async def again(self, seen: Observation, timing: Timing | None = None) -> list[Observation]:
+    async def again(
+        self, seen: Observation, timing: Timing | None = None, sport: int | None = None
+    ) -> list[Observation]:
         """Send the probes of one seen once more; ``timing`` None: one unhurried look."""
         look_ms = self._settings.look_ms
         timing = timing or Timing(look_ms, look_ms, 1)
         task = replace(seen.task, ports=seen.ports)
         listeners = ((seen.ports, seen.listener),)
         part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
-        found = await self.part(part, timing)
+        found = await self.part(part, timing, sport)
         return [replace(one, trail=seen.trail + one.trail) for one in found]
 
     async def ask(

@@ -31,13 +31,14 @@ class Recording:
         datagrams: Sequence[tuple[int, int]] = (),
         numbers: Iterable[int] = (),
         user: int = 0,
+        keep: list[tuple[int, int]] | None = None,
     ) -> None:
         self.agent = Agent()
         self.agent.templates = {1: PLAIN}
         self.namespace = namespace
         self.recorder = Recorder(self.agent)
         with inside(namespace), acting_as(user):
-            self.recorder.start(RecordOrder(list(datagrams), list(numbers)))
+            self.recorder.start(RecordOrder(list(datagrams), list(numbers), keep))
 
     def tell(self, proto: str, *ports: int, family: int = 4, **more: Any) -> StoryTold:
         """What it saw of probes from the lab's source to its destination."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.orders import RateOrder
+from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host
 from netprobe.model.result import HostReport
@@ -234,3 +235,31 @@ async def test_a_start_that_fails_as_nobody_foresaw_is_that_hosts_only(
     assert "UnicodeError: odd; a bug in netprobe" in by_name["b"].words
     with pytest.raises(AgentError, match="UnicodeError"):
         await fleet.agent(B).wait_ready()
+
+
+@pytest.mark.parametrize(
+    ("lost", "full", "words"),
+    [
+        (1, False, "its packet recorder missed 1 packet: that it did not see one says nothing"),
+        (1200, False, "its packet recorder missed 1,200 packets: "),
+        (0, True, "its packet recorder was full: "),
+        (0, False, None),
+    ],
+)
+async def test_a_recorder_that_missed_packets_is_reported(
+    monkeypatch: pytest.MonkeyPatch, lost: int, full: bool, words: str | None
+) -> None:
+    """Among the limits of the run, beside what missing rights cost; the others stay as they are."""
+    bench = Bench(monkeypatch, A, B)
+    bench.fleet.start(KEY, None, RecordOrder([], [], None))
+    await bench.fleet.settled()
+    well = StoryTold(0, True, None, [], [], [], heard=False, awake=False, lost=0, full=False)
+    bench.links["a"].scripts[StoryOrder] = lambda order: well._replace(lost=lost, full=full)
+    bench.links["b"].scripts[StoryOrder] = lambda order: well
+
+    await bench.fleet.tell_losses()
+    await bench.fleet.close()
+
+    costs = [cost for report in bench.reports[2:] for cost in report.cost]
+    assert [report.name for report in bench.reports[2:]] == ["a"] * (words is not None)
+    assert words is None or any(cost.startswith(words) for cost in costs)

@@ -72,7 +72,7 @@ def seen_error(ports: tuple[int, int], sender: str = "10.0.9.1") -> SeenError:
 def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
     return ProbeOrder(
         7, proto, None, "10.0.0.2", None, [ProbeBlock(list(ports), "connect", 0)], None, 400, 1,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
     )  # fmt: skip
 
 

@@ -13,9 +13,10 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
+from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.ports import Ports
-from netprobe.model.story import Story
+from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
 from netprobe.probe.flows.prober import Observation
@@ -220,8 +221,8 @@ async def test_places_tell_what_was_seen() -> None:
 
     story = await world.story()
 
-    assert story.source_out == ("yes", 5, 111, "eth7", 64)
-    assert story.destination_in == ("yes", 4, 222, "ens3", 61)
+    assert story.source_out == StoryPlace("yes", 5, Nanoseconds(111), "eth7", 64)
+    assert story.destination_in == StoryPlace("yes", 4, Nanoseconds(222), "ens3", 61)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +427,35 @@ async def test_errors_tell_who_saw_them_leave() -> None:
     story = await world.story()
 
     assert [(one.sender, one.left) for one in story.errors] == [(B, "b"), (ROUTER, None), (A, "a")]
-    assert story.errors[1] == (ROUTER, 3, 13, 63, 2, None)
+    assert story.errors[1] == StoryError(ROUTER, 3, 13, 63, 2, "tcp 443", arrived=True)
+    assert [one.arrived for one in story.errors] == [False, True, False]
+
+
+async def test_an_error_that_left_and_arrived_is_one() -> None:
+    """Whoever translates addresses gives it the one that was asked; its TTL is that on arrival."""
+    left = error(sender="10.0.9.9", outgoing=True, ttl=64)
+    world = World(told(run(5), errors=[error(sender=B, ttl=62)]), told(run(5), errors=[left]))
+
+    story = await world.story()
+
+    assert story.errors == (StoryError(B, 3, 13, 62, 2, "tcp 443", left="b", arrived=True),)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "expected"),
+    [
+        (2, 0, StoryError(B, None, None, 64, 2, "tcp 443", not_left="b")),
+        (2, 2, StoryError(B, None, None, 64, 2, "tcp 443", left="b")),
+        (0, 3, StoryError(B, None, None, 64, 3, "tcp 443", left="b", arrived=False)),
+    ],
+)
+async def test_resets_tell_who_saw_them_leave(
+    source: int, destination: int, expected: StoryError
+) -> None:
+    """One that the destination's recorder never saw leave was made on the way."""
+    world = World(told(run(5, resets=source)), told(run(5, resets=destination)))
+
+    assert (await world.story()).errors == (expected,)
 
 
 async def test_errors_belong_to_their_ports() -> None:

@@ -4,7 +4,7 @@ import socket
 from typing import Any, Optional, Tuple
 
 from ...net.errqueue import QueuedError
-from ...net.sockets import UDP_HEADER, open_probe
+from ...net.sockets import UDP_HEADER, note_own_ports, open_probe
 from ...wire import replies
 from ...wire.templates import NONCE_BYTES, read_nonce
 from ..outcomes import kind
@@ -17,8 +17,8 @@ class UdpEngine(DatagramEngine):
 
     def open_socket(self, order: DatagramOrder) -> socket.socket:
         """Open a socket whose port is known from the start."""
-        sock = open_probe(order.target, socket.SOCK_DGRAM)
-        if order.target.source is None:
+        sock = open_probe(order.target, socket.SOCK_DGRAM, port=order.sport or 0)
+        if order.target.source is None and not order.sport:
             sock.bind(("", 0))
         order.outcomes.own_port = sock.getsockname()[1]
         return sock
@@ -32,6 +32,8 @@ class UdpEngine(DatagramEngine):
         # Clear the errors of other packets from the socket, or this send would fail with them. They
         # stay in the error queue, which says whose they are.
         sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if self.agent.own_ports is not None:
+            note_own_ports(self.agent.own_ports, order.target, (flow.port,), (sock,))
         request = order.fill_request(flow, UDP_HEADER)
         sock.sendto(request, order.target.sockaddr(flow.port))
 

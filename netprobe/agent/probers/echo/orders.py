@@ -97,4 +97,5 @@ def _number_destinations(order: EchoOrder) -> ProbeOrder:
         ttl=None,
         size=order.size,
         host=None,
+        sport=None,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 from ...core.agent import AgentCore
 from ...core.pump import SHORT_S, YOUNG_S, short_for_long
 from ...net.errqueue import about, drain
-from ...net.sockets import is_own
+from ...net.sockets import is_own, note_own_ports
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
 from ..orders import PortLook, ProbePart, Turn, TurnScheduler
 from ..outcomes import kind
@@ -80,6 +80,8 @@ class ConnectScheduler(TurnScheduler):
         begun = self._now()
         codes = list(map(connect_ex, socks, batch.addresses))
         ended = self._now()
+        if self._agent.own_ports is not None:
+            note_own_ports(self._agent.own_ports, order.target, ports, socks)
         failed: List[Tuple[int, socket.socket, int]] = []
         if codes.count(errno.EINPROGRESS) != len(codes):
             all_of_it = list(zip(ports, socks, codes))

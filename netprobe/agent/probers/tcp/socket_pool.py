@@ -3,7 +3,7 @@
 import select
 import socket
 from collections import OrderedDict
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ...net.sockets import (
     ProbeTarget,
@@ -26,7 +26,7 @@ PARTING_SHARE = 0.25
 PARTING_S = 0.5
 FEW = 256
 
-ShelfKey = Tuple[int, Optional[str], bool, int, Optional[int], Optional[int], Optional[int]]
+ShelfKey = Tuple[Any, ...]
 Shelf = List[socket.socket]
 
 
@@ -54,7 +54,8 @@ class SocketPool:
         # Where the kernel chose the address, some sockets are not bound to it.
         chosen = order.target.source is None
         where = (target.family, target.source, chosen, target.scope)
-        return self._shelves.setdefault((*where, order.min_ttl, order.ttl, order.size), [])
+        kind = (order.min_ttl, order.ttl, order.size, order.sport)
+        return self._shelves.setdefault(where + kind, [])
 
     def room(self) -> int:
         """Tell how many more connects may be out."""
@@ -74,7 +75,8 @@ class SocketPool:
                     break
         sock = self.bound.open(bound, order.min_ttl) if bound is not None else None
         if sock is None:
-            sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl)
+            port = order.sport or 0
+            sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl, port)
         if order.ttl is not None:
             set_ttl(sock, order.ttl)
         if order.size is not None:

@@ -12,7 +12,7 @@ import pytest
 from netprobe.agent.core import pump
 from netprobe.agent.probers.datagram import order_keeper
 from netprobe.agent.probers.datagram.udp import UdpEngine
-from netprobe.agent.wire.answers import Done
+from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, Pace
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
@@ -52,6 +52,22 @@ def test_what_a_listener_says_is_told_apart(
     assert (found.kind.op, found.kind.failure) == ("answer", None)
     assert (found.kind.answer, found.kind.by) == (answer, by)
     assert (found.kind.ttl == 64) is (answer == "nonce")
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_packets_leave_from_the_port_that_is_asked_for(
+    agent: Agent, engine: UdpEngine, address: str
+) -> None:
+    """And the answer says which that was."""
+    responder = UdpResponder(agent, address, "answer")
+    wanted = closed_port(socket.SOCK_DGRAM, address)
+    message = order(1, "udp", address, only(responder.port), mode="nonce", template=1, host=HOST,
+                    sport=wanted)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert found.kind.answer == "nonce"
+    assert {answer.own_port for answer in agent.sent(ProbeOutcomes)} == {wanted}
 
 
 def test_another_host_of_ours_is_foreign(agent: Agent, engine: UdpEngine) -> None:

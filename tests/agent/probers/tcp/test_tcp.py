@@ -47,6 +47,25 @@ def test_open_port_is_open(agent: Agent, engine: TcpEngine, address: str) -> Non
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
+def test_connects_leave_from_the_port_that_is_asked_for(
+    agent: Agent, engine: TcpEngine, address: str
+) -> None:
+    """Again and again: a listener's answer to a nonce ends in a reset, which leaves nothing."""
+    responder = TcpResponder(agent, address, "answer")
+    wanted = closed_port(socket.SOCK_STREAM, address)
+    orders = [
+        order(number, "tcp", address, only(responder.port), mode="nonce", template=1, host=HOST,
+              sport=wanted)
+        for number in (1, 2)
+    ]  # fmt: skip
+    found = [one(agent, engine, each) for each in orders]
+    responder.close()
+
+    assert [each.kind.answer for each in found] == ["nonce", "nonce"]
+    assert responder.own_ports == {wanted}
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
 def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
     """Resets are refusals without ICMP, and a range of them is one run."""
     engine.submit(order(1, "tcp", address, [(1, 9), (20, 400)]))

@@ -1,0 +1,97 @@
+"""Whether one link of a bundle (ECMP, LAG) drops what it gets: some source ports fail every time.
+
+What is answered only at a later look, from another source port, looks like loss. Routers and bonds
+choose the link by a hash over addresses and ports, so a bad link stops the same source ports again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import CheckConclusion
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, UNKNOWN_MS
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import ROUND_TRIPS, Timing
+
+# With a quarter of them failing, a hundredth of all bundles would go unnoticed.
+SOURCE_PORTS = 16
+# Below the ports that Linux gives to connects by itself.
+FIRST_PORT, LAST_PORT = 20000, 29999
+# Ports that failed are asked so often again. Who passes does so at the first look: by loss alone
+# fewer than 1 in 1,000 samples look so, whatever the loss is.
+LOOKS = 6
+
+
+class Bundles(Check):
+    """Asks from a few source ports, and from the same ones again."""
+
+    name = "bundle"
+    needs = "agent"
+    probes_listeners = True
+
+    def concerns(self, seen: Observation) -> bool:
+        """Flows to our listeners that were answered late; and silent datagrams, all of which came
+        from one or two source ports."""
+        outcome = seen.outcome
+        if outcome is None or seen.conclusion is not None or seen.task.via is not None:
+            return False
+        if seen.part.mode != "nonce" or seen.listener.state != "ours" or not seen.ports:
+            return False
+        late = outcome.answer == "nonce" and outcome.attempts > 1
+        return late or (seen.silent and seen.task.protocol == "udp")
+
+    def group(self, seen: Observation) -> Hashable:
+        """The flows that one hash spreads over the links."""
+        return (*seen.task.pair, seen.task.protocol)
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Ask one flow of the group, a late one where there is one."""
+        if scene.prober.wanted_looks == 1:
+            return group
+        seen = min(group, key=lambda one: one.silent)
+        chosen = replace(seen, ports=(((seen.ports[0][0],) * 2),))
+        first = random.randrange(FIRST_PORT, LAST_PORT - SOURCE_PORTS)
+        failed = await _find_failing(chosen, range(first, first + SOURCE_PORTS), 1, scene)
+        if not failed or len(failed) == SOURCE_PORTS:
+            return group
+        # Those that failed go first: a limit of new connections would stop the others now.
+        others = sorted(set(range(first, first + SOURCE_PORTS)).difference(failed))
+        if await _find_failing(chosen, [*failed, *others], LOOKS, scene) != failed:
+            return group
+        ports = port_sets.text(port_sets.normalise((port, port) for port in failed))
+        said = f"{len(failed)} of {SOURCE_PORTS} source ports fail every time ({ports})"
+        conclusion = CheckConclusion("bad-link", said)
+        return [
+            replace(one, conclusion=conclusion).noting(self.name, "bad", failed=len(failed))
+            for one in group
+        ]
+
+
+async def _find_failing(
+    seen: Observation, sports: Sequence[int], looks: int, scene: Scene
+) -> list[int] | None:
+    """Find the source ports that get no answer in so many looks; None where one needs several."""
+    slowest_ms = scene.prober.slowest_ms(seen.task)
+    wait_ms = max(LEAST_LOOK_MS, round(ROUND_TRIPS * slowest_ms)) if slowest_ms else UNKNOWN_MS
+    timing = Timing(wait_ms, wait_ms, looks)
+    found = await asyncio.gather(*(scene.prober.again(seen, timing, port) for port in sports))
+    if any(_was_lost(some) for some in found):
+        return None
+    return sorted(
+        port for port, some in zip(sports, found, strict=True) if all(one.silent for one in some)
+    )
+
+
+def _was_lost(some: Iterable[Observation]) -> bool:
+    """Tell whether an answer came only to a later look, or something else than an answer."""
+    for one in some:
+        if one.outcome is None or not (one.silent or one.outcome.answer == "nonce"):
+            return True
+        if one.outcome.answer == "nonce" and one.outcome.attempts > 1:
+            return True
+    return False

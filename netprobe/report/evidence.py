@@ -1,0 +1,158 @@
+"""``--evidence DIR``: one pcapng a finding, with the packets that both ends kept of its flows."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from glob import escape, glob
+
+from netprobe.errors import RequestError
+from netprobe.model import ports as port_sets
+from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.model.result import Finding, Result
+from netprobe.protocols.pcapng import PcapPacket, check_writer, write_pcapng
+
+NAME = "finding-{:02}.pcapng"
+# A finding may fold thousands of flows: who reads packets wants some of each kind.
+MOST_FLOWS = 50
+TCP, UDP = 6, 17
+
+
+class EvidenceFolder:
+    """Takes packets during the run, and writes the files at its end.
+
+    ``problems``: one line for each file that could not be written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._flows: dict[tuple[str, ...], list[FlowPackets]] = {}
+        self.problems: list[str] = []
+
+    def keep(self, found: FlowPackets) -> None:
+        """Take the packets of some flows."""
+        key = (found.source.host, found.destination.host, found.address, found.protocol)
+        self._flows.setdefault(key, []).append(found)
+
+    def write_files(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Write a file for each finding that has packets, and name it there."""
+        return tuple(self._write_one(number, one) for number, one in enumerate(findings, 1))
+
+    def _write_one(self, number: int, finding: Finding) -> Finding:
+        packets = list(self._packets_of(finding))
+        if not packets or self.problems:
+            return finding
+        path = os.path.join(self._path, NAME.format(number))
+        try:
+            _write_privately(path, packets)
+        except OSError as error:
+            self.problems.append(f"cannot write the evidence {path}: {error.strerror or error}")
+            return finding
+        return replace(finding, evidence=path)
+
+    def _packets_of(self, finding: Finding) -> Iterator[PcapPacket]:
+        flows: dict[int, FlowPackets] = {}
+        for member in finding.members:
+            flows.update((id(one), one) for one in self._flows_of(member))
+            if len(flows) >= MOST_FLOWS:
+                break
+        packets = [packet for one in flows.values() for packet in _describe_packets(one)]
+        # Requirements may share flows, whose packets are in the file once.
+        yield from sorted(set(packets))
+
+    def _flows_of(self, result: Result) -> Iterator[FlowPackets]:
+        key = (result.source, result.destination, result.address, result.protocol)
+        ports = () if result.port is None else ((result.port, result.end_port or result.port),)
+        for one in self._flows.get(key, ()):
+            if not ports or port_sets.intersect(one.ports, ports):
+                yield one
+
+
+def open_folder(path: str) -> EvidenceFolder:
+    """Make the folder, or take an empty one. Raises RequestError, and where scapy is missing."""
+    check_writer()
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise RequestError(f"--evidence {path}: {error.strerror or error}") from error
+    earlier = sorted(glob(os.path.join(escape(path), "finding-*.pcapng")))
+    if earlier:
+        raise RequestError(
+            f"--evidence {path}: there is {os.path.basename(earlier[0])} of an earlier run; choose "
+            "another folder"
+        )
+    return EvidenceFolder(path)
+
+
+def _write_privately(path: str, packets: Sequence[PcapPacket]) -> None:
+    """Only the user may read it, and it is there as a whole or not at all. Raises OSError."""
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    os.close(handle)
+    try:
+        write_pcapng(temporary, packets)
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _describe_packets(flow: FlowPackets) -> Iterator[PcapPacket]:
+    for here, there in ((flow.source, flow.destination), (flow.destination, flow.source)):
+        known = {_find_mark(packet): packet.outgoing for packet in there.packets}
+        for packet in here.packets:
+            yield PcapPacket(
+                packet.time_ns, f"{here.host}/{packet.interface}", packet.outgoing, packet.length,
+                packet.data, _word_fate(packet, here, there, known, flow.address),
+            )  # fmt: skip
+
+
+def _word_fate(
+    packet: FlowPacket,
+    here: EndPackets,
+    there: EndPackets,
+    known: dict[bytes, bool],
+    address: str,
+) -> str:
+    """Tell what both recorders say: ``left worker-0; never seen by master-0``."""
+    seen = known.get(_find_mark(packet)) is (not packet.outgoing)
+    if packet.interface == "lo":
+        return f"never left {here.host}"
+    if packet.outgoing:
+        fate = f"came to {there.host}" if seen else f"never seen by {there.host}"
+        return f"left {here.host}; {_if_sure(fate, there, seen)}"
+    sender = _sender_of(packet)
+    if sender not in (None, address):
+        return f"came to {here.host} from {sender}"
+    fate = f"left {there.host}" if seen else f"never seen to leave {there.host}"
+    return f"came to {here.host}; {_if_sure(fate, there, seen)}"
+
+
+def _sender_of(packet: FlowPacket) -> str | None:
+    """Give who sent an ICMP error; None for other packets, which are the ends' own."""
+    data = packet.data
+    is_6 = data[0] >> 4 == 6
+    kinds, at = ((58, range(1, 5)), 40) if is_6 else ((1, (3, 11, 12)), (data[0] & 15) * 4)
+    if data[6 if is_6 else 9] != kinds[0] or data[at] not in kinds[1]:
+        return None
+    return str(ipaddress.ip_address(data[8:24] if is_6 else data[12:16]))
+
+
+def _if_sure(fate: str, there: EndPackets, seen: bool) -> str:
+    return fate if seen or there.sure else f"nobody knows of {there.host}"
+
+
+def _find_mark(packet: FlowPacket) -> bytes:
+    """Give what address translation and routers leave as it is: numbers and payload."""
+    data = packet.data
+    is_6 = data[0] >> 4 == 6
+    proto, header = (data[6], 40) if is_6 else (data[9], (data[0] & 15) * 4)
+    # Of TCP the sequence numbers, of UDP what follows its header, else all behind type and sum.
+    begin = header + (8 if proto == UDP else 4)
+    return bytes((proto,)) + data[begin : begin + 8 if proto == TCP else None]

@@ -1,0 +1,133 @@
+"""What is kept of packets: the run's own and nobody else's, the first and the last, in bounds."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from netprobe.agent.recorder.keeper import FEW_FLOWS, FEW_PACKETS, MOST_BYTES, PACKET_COST, Keeper
+from netprobe.agent.recorder.rows import RESET, SYN, SYN_ACK
+from netprobe.agent.wire.answers import PacketsKept
+from netprobe.agent.wire.orders import KeptOrder
+from tests.agent.netlab import ADDRESS, SOURCE, inside
+from tests.agent.recorder.recording import Recording, family_of, ping, request, send
+from tests.agent.rig import Agent
+
+A, B = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
+PORT = 443
+HEADERS = bytes(60)
+
+
+class World:
+    """A keeper, and packets of connects from a to b."""
+
+    def __init__(self) -> None:
+        self.agent = Agent()
+        self.keeper = Keeper(self.agent, [(PORT, PORT + 9)])
+        self.time = 0
+
+    def note(self, kind: int, number: int, *, out: bool = True, sport: int = 1024) -> None:
+        """One packet of a connect, as the source sees it; ``out`` False: as the destination."""
+        self.time += 1
+        sent = (kind == SYN) == out
+        pair, ports = (A + B, (sport, PORT)) if kind == SYN else (B + A, (PORT, sport))
+        self.keeper.note_tcp((self.time, 1, sent, 60, HEADERS), pair, ports, (kind, number))
+
+    def own(self, sport: int = 1024) -> None:
+        """The agent connects from this port."""
+        assert self.agent.own_ports is not None
+        self.agent.own_ports.add((B, PORT, sport))
+
+    def tell(self, *numbers: int, sent: bool = True) -> PacketsKept:
+        order = KeptOrder(1, "tcp", "10.0.0.1", "10.0.0.2", [(PORT, PORT)], sent, list(numbers))
+        return self.keeper.tell(order, A, B, sure=True)
+
+
+def test_at_the_source_only_the_agents_own_connects_are_kept() -> None:
+    """Other programs of the host connect to the same ports."""
+    world = World()
+    world.own()
+    world.note(SYN, 7)
+    world.note(RESET, 7)
+    world.note(SYN, 8, sport=5555)
+    world.note(SYN_ACK, 8, sport=5555)
+
+    told = world.tell()
+
+    assert [(one.time_ns, one.outgoing) for one in told.packets] == [(1, True), (2, False)]
+    assert (told.numbers, told.sure) == ([7], True)
+
+
+def test_at_the_destination_only_what_the_source_names_is_told() -> None:
+    """By the first sequence number, whatever addresses it has there."""
+    world = World()
+    world.note(SYN, 7, out=False)
+    world.note(SYN_ACK, 7, out=False)
+    world.note(SYN, 8, out=False, sport=5555)
+
+    assert len(world.tell(7, sent=False).packets) == 2
+    assert world.tell(sent=False).packets == []
+
+
+def test_the_first_and_the_last_are_told() -> None:
+    """Then nobody can say that what was left out did not come."""
+    world = World()
+    world.own()
+    for number in range(100, 200):
+        for _ in range(10):
+            world.note(SYN, number)
+
+    told = world.tell()
+
+    assert told.numbers == [*range(100, 100 + FEW_FLOWS), *range(200 - FEW_FLOWS, 200)]
+    assert len(told.packets) == 2 * FEW_FLOWS * 2 * FEW_PACKETS
+    assert told.sure is False
+
+
+def test_memory_is_bounded_and_answered_connects_go_first() -> None:
+    """A MiB a host."""
+    world = World()
+    world.own()
+    world.note(SYN, 1)
+    most = MOST_BYTES // (60 + PACKET_COST)
+    for number in range(2, 2 * most):
+        world.note(SYN, number)
+        world.note(SYN_ACK, number)
+
+    assert 0 < world.keeper._bytes <= MOST_BYTES
+    assert 1 in world.tell().numbers
+    assert world.tell().sure is False
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("family", [4, 6])
+def test_real_packets_are_kept_as_they_were(lab: None, family: int) -> None:
+    """Headers, and payload of our own nonces only; also of an error's quote."""
+    source, target = ADDRESS[family]["source"], ADDRESS[family]["destination"]
+    recording = Recording(SOURCE, datagrams=[(53, 54)], keep=[(PORT, PORT)])
+    genuine = request(3, 53)
+    own = send(SOURCE, target, 53, genuine, b"SECRET" * 20)
+    assert recording.agent.own_ports is not None
+    # What the agent itself sends to a service has no nonce.
+    asked = send(SOURCE, target, 54, b"SECRET" * 20)
+    recording.agent.own_ports.add((socket.inet_pton(family_of(target), target), 54, asked[1]))
+    send(SOURCE, target, 54, b"SECRET" * 20)
+    ping(SOURCE, target)
+
+    told = {}
+    for name, ports in (("udp", [(53, 53)]), ("tcp", [(PORT, PORT)]), ("icmp", [])):
+        with inside(SOURCE):
+            recording.recorder.tell_kept(KeptOrder(9, name, source, target, ports, True, [3]))
+        told[name] = recording.agent.messages.pop()
+    recording.close()
+
+    first, *errors = told["udp"].packets
+    header = 20 if family == 4 else 40
+    assert first.data[header + 8 :] == genuine
+    assert first.length == header + 8 + len(genuine)
+    assert int.from_bytes(first.data[header : header + 2], "big") == own[1]
+    # The destination refuses both; the error of ours quotes ours.
+    assert all(not one.outgoing and len(one.data) == 2 * header + 16 for one in errors)
+    assert b"SECRET" not in b"".join(one.data for some in told.values() for one in some.packets)
+    assert told["tcp"].packets == told["icmp"].packets == []

@@ -1,0 +1,107 @@
+"""Where files of ``--evidence`` go, what they say, and what happens where they cannot."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.judge.findings import fold
+from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.report.evidence import open_folder
+from tests.report.samples import BLOCKED
+
+# An IPv4 SYN from 10.0.0.1 to 10.0.0.2.
+SYN = bytes.fromhex(
+    "450000280000400040060000" "0a0000010a000002" "0400192b00000007000000005002ffff00000000"
+)  # fmt: skip
+
+
+def flows(*, sure: bool = True) -> FlowPackets:
+    """The blocked flow of the samples: its SYN left, and did not come."""
+    assert BLOCKED.port is not None
+    packet = FlowPacket(1_763_800_000_123_456_789, "eth0", True, 40, SYN)
+    return FlowPackets(
+        BLOCKED.address, BLOCKED.protocol, ((BLOCKED.port, BLOCKED.port),),
+        EndPackets(BLOCKED.source, True, (packet,)), EndPackets(BLOCKED.destination, sure),
+    )  # fmt: skip
+
+
+@contextmanager
+def file_limit(size_bytes: int) -> Iterator[None]:
+    """No file may grow beyond this, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(("sure", "fate"), [(True, "never seen by"), (False, "nobody knows of")])
+def test_a_packet_says_what_the_other_end_saw(tmp_path: Path, sure: bool, fate: str) -> None:
+    """Only a recorder that lost nothing says that a packet did not come."""
+    folder = open_folder(str(tmp_path))
+    folder.keep(flows(sure=sure))
+    folder.keep(replace(flows(), address="10.9.9.9"))
+    (finding,) = folder.write_files(fold([BLOCKED]))
+
+    assert finding.evidence == str(tmp_path / "finding-01.pcapng")
+    written = (tmp_path / "finding-01.pcapng").read_bytes()
+    assert written.count(SYN) == 1
+    assert f"left {BLOCKED.source}; {fate} {BLOCKED.destination}".encode() in written
+    assert f"{BLOCKED.source}/eth0".encode() in written
+
+
+def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:
+    """Nobody recorded it."""
+    (finding,) = open_folder(str(tmp_path)).write_files(fold([BLOCKED]))
+
+    assert finding.evidence is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """However many files could not be written; no half of one stays."""
+    folder = open_folder(str(tmp_path))
+    folder.keep(flows())
+    other = replace(BLOCKED, reason="reset", where=("path",))
+    folder.keep(flows())
+    with file_limit(100):
+        findings = folder.write_files(fold([BLOCKED, other]))
+
+    assert [one.evidence for one in findings] == [None] * len(findings)
+    (problem,) = folder.problems
+    assert problem.startswith(f"cannot write the evidence {tmp_path}/finding-01.pcapng: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
+    """Nothing is written over; a new folder, or another one with files in it, is taken."""
+    (tmp_path / "notes.txt").write_text("")
+    open_folder(str(tmp_path))
+    (tmp_path / "finding-07.pcapng").write_text("")
+    with pytest.raises(
+        RequestError, match=r"there is finding-07\.pcapng of an earlier run; choose"
+    ):
+        open_folder(str(tmp_path))
+    file = tmp_path / "notes.txt"
+    with pytest.raises(RequestError, match=f"--evidence {file}: File exists"):
+        open_folder(str(file))
+    with pytest.raises(RequestError, match="Not a directory"):
+        open_folder(str(file / "below"))
+
+
+def test_scapy_is_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is probed."""
+    monkeypatch.setitem(sys.modules, "scapy", None)
+    with pytest.raises(RequestError, match="--evidence needs scapy, which is not installed: pip"):
+        open_folder(str(tmp_path))
