@@ -48,13 +48,13 @@ A result is what the source saw (*symptom*), held against what was at the destin
 
 | witness | means |
 |---|---|
-| `socket` | the probe reached a socket of our agent (a half-open connection counts) |
-| `captured` | a packet capture there, before the firewall, saw it; no socket did |
-| `not-captured` | the capture never saw it |
-| `unseen` | our listener never saw it, and no capture ran |
+| `socket` | the probe reached a socket of our agent (a connection in `SYN_RECV` counts) |
+| `captured` | a packet recorder there, before the firewall, saw it; no socket did |
+| `not-captured` | the recorder never saw it |
+| `unseen` | our listener never saw it, and no recorder ran |
 | `no-way-back` | the destination cannot answer: no route back, or nobody answers for its next hop |
-| `reverse-path` | a capture saw it on a device whose strict `rp_filter` drops it |
-| `answer-arrived` | (silence only) a capture at the source, before its firewall, saw the answer |
+| `reverse-path` | a recorder saw it on a device whose strict `rp_filter` drops it |
+| `answer-arrived` | (silence only) a recorder at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is

@@ -34,11 +34,11 @@ PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 LISTENERS: Final = (
     "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown",
 )  # fmt: skip
-# socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
-# not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: no agent
-# looked · no-way-back: the destination cannot answer · reverse-path: its capture saw it on a device
-# whose reverse-path filter drops it · answer-arrived: (silence only) the source's capture saw the
-# answer come
+# socket: it reached a socket of our agent · captured: a recorder there saw it, no socket did ·
+# not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no
+# agent looked · no-way-back: the destination cannot answer · reverse-path: its recorder saw it on a
+# device whose reverse-path filter drops it · answer-arrived: (silence only) the source's
+# recorder saw the answer come
 WITNESSES: Final = (
     "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",
     "answer-arrived",
@@ -353,11 +353,11 @@ ALLOWED: Final = _read_table(
     ("silence sent | udp | ours | socket", "blocked filtered no-response none",
      "return-path source",
      "{look}; the datagram reached {destination}'s listener, and its answer never came back"),
-    # A reset or an ICMP error that comes back to a SYN-ACK ends the half-open connection before it
+    # A reset or an ICMP error that comes back to a SYN-ACK ends the connection before it
     # can be looked at (tcp_req_err): that nothing is left at the socket proves nothing.
     ("silence silence-maybe-stuck | tcp | ours | captured", "blocked filtered no-response none",
      "destination return-path source",
-     "{look}; {destination}'s packet recorder saw it arrive, but no half-open connection was left: "
+     "{look}; {destination}'s packet recorder saw it arrive, but its kernel knows no connection: "
      "its own firewall drops it, or something on the way back refuses the answer"),
     ("silence silence-maybe-stuck sent | * | ours | captured", "blocked filtered no-response none",
      "destination",
@@ -370,7 +370,7 @@ ALLOWED: Final = _read_table(
      "{look}; {destination}'s packet recorder never saw it"),
     ("silence silence-maybe-stuck | tcp | ours | unseen none", "blocked filtered no-response none",
      "destination path return-path source",
-     "{look}; no half-open connection from {source} was left on {destination}: it never got there, "
+     "{look}; {destination}'s kernel knows no connection from {source}: it never got there, "
      "or something on the way back refuses the answer"),
     ("silence sent | tcp udp ipproto | ours | unseen none socket",
      "blocked filtered no-response none", "destination path",

@@ -203,7 +203,8 @@ def _list_left(story: Story, *, silent: bool) -> frozenset[Place]:
 def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     """Give the story with what other facts tell of it.
 
-    A hop that answered a TTL walk shows that packets leave the source. So does an IPv4 echo request
+    A hop that answered a TTL walk shows that packets leave the source; a reset that lost a hop was
+    not made there. So does an IPv4 echo request
     that was sent without an error: an OUTPUT chain that drops it makes the send fail. For IPv6 the
     send may succeed (docs/network-facts.md, section 1).
     """
@@ -211,6 +212,9 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     echo = evidence.flow.block.protocol == "icmp" and ":" not in evidence.address
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     if story.source_out.seen == "unknown" and row.reason == "no-response" and (walked or echo):
+        story = replace(story, source_out=replace(story.source_out, seen="yes"))
+    far = evidence.outcome is not None and evidence.outcome.full_ttl is False
+    if story.source_out.seen == "unknown" and row.reason == "reset" and far:
         story = replace(story, source_out=replace(story.source_out, seen="yes"))
     if witness.socket and story.socket.seen == "unknown":
         story = replace(story, socket=replace(story.socket, seen="yes"))

@@ -56,8 +56,8 @@ class Outcome:
     without retransmissions), True where it proves that one did, None where it cannot say.
     ``blind``: a TCP errno of a kernel before 5.8, whose error queue says nothing of TCP.
     ``forged``: whether a reset came from nearer than the destination; None where nobody could say.
-    ``full_ttl``: where nothing tells the destination's TTL and the route goes through a gateway,
-    whether a reset arrived with one that no router has lowered; else None.
+    ``full_ttl``: whether a reset through a gateway arrived with a TTL that no router has lowered;
+    None where nobody looked, or (where ``forged`` is known) it did.
     ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
     """
 

@@ -64,7 +64,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
     [
         (evidence(Outcome("answer", None, answer="nonce"), listener=OURS),
          "pass", "open", "nonce-answer", ()),
-        # A reset of the way back ends the half-open connection before anybody sees it.
+        # A reset of the way back ends the connection before anybody sees it.
         (evidence(SILENT, listener=OURS, witness=Witness()), "blocked", "filtered", "no-response",
          ("destination", "path", "return-path", "source")),
         (evidence(Outcome("answer", "no-answer"), "udp", listener=OURS, witness=Witness()),
@@ -171,6 +171,9 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(RESET, listener=Listener("closed")), "pass", "closed", "reset", ()),
         # The own OUTPUT chain may have made it, too, unless the SYN was seen to leave.
         (evidence(replace(RESET, forged=True)), "blocked", "filtered", "reset", ("path", "source")),
+        # One that has lost a hop was not made by the source.
+        (evidence(replace(RESET, forged=True, full_ttl=False)),
+         "blocked", "filtered", "reset", ("path",)),
         (evidence(replace(RESET, forged=True), story=story(source_out="yes")),
          "blocked", "filtered", "reset", ("path",)),
         (evidence(replace(RESET, forged=True), story=story(source_out="no")),

@@ -11,7 +11,7 @@ from netprobe.model.run import RunInfo
 from netprobe.report.collector import Report, collect
 
 DROPPED = (
-    "7 SYNs, no answer; {to}'s packet capture never saw them; last hop that answered: 10.0.0.1"
+    "7 SYNs, no answer; {to}'s packet recorder never saw them; last hop that answered: 10.0.0.1"
 )
 NO_SSH = (
     "worker-9: ssh: connect to host 10.0.9.9 port 22: No route to host; "
@@ -223,7 +223,7 @@ def everything() -> Report:
                 "agent",
                 python="3.6.8",
                 user="core",
-                cost=("no capture, so a drop before the host cannot be told from one on it",),
+                cost=("no recorder, so a drop before the host cannot be told from one on it",),
             ),
             HostReport("worker-9", "failed", words=NO_SSH, addresses=("10.0.9.9",)),
             HostReport("db-0", "failed", words="no Python 3.6 or newer; install python3"),

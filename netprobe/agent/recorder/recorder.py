@@ -208,13 +208,14 @@ class Recorder:
         at += header
         if proto not in (ICMP, ICMP6):
             sport = dport = 0
-            end = frame[4] + PACKET_BYTES
+            end = self._find_end(frame)
             if proto == UDP:
                 sport, dport, length = _PORTS.unpack_from(memory, at)
                 end = min(end, at + length)
                 at += 8
             payload = memory[at:end]
-            # What begins as no request and no answer of the run is other traffic.
+            # What begins as no request and no answer of the run is other traffic; an empty one may
+            # be of the run.
             ours = not payload or payload.startswith(self._list_beginnings())
             if ours and len(self.payloads) < MOST_PAYLOADS:
                 row = ROW.pack(
@@ -239,7 +240,7 @@ class Recorder:
                 payload = memory[at + 8 : frame[4] + PACKET_BYTES]
                 self._keeper.note_echo(kept, source + target, is_reply, payload)
             return
-        pair, quoted, port = self._read_quote(at + 8, proto == ICMP6)
+        pair, quoted, port = self._read_quote(at + 8, proto == ICMP6, self._find_end(frame))
         row = ERROR.pack(time_ns, kind, code, ttl, out, device, quoted, port, source)
         self.errors[pair] += row
         if self._keeper is not None:
@@ -247,7 +248,14 @@ class Recorder:
             quote = header + 8 + (40 if proto == ICMP6 else (memory[at + 8] & 15) * 4)
             self._keeper.note_error(kept, pair, quoted, port, kept[4][quote:])
 
-    def _read_quote(self, at: int, is_6: bool) -> Tuple[bytes, int, int]:
+    def _find_end(self, frame: Frame) -> int:
+        """Find where the packet ends, or what was kept of it: an older one may be behind that."""
+        assert self._ring is not None
+        is_6, at = frame[3:]
+        (length,) = _PORT.unpack_from(self._ring.memory, at + (4 if is_6 else 2))
+        return at + min(int(length) + (40 if is_6 else 0), PACKET_BYTES)
+
+    def _read_quote(self, at: int, is_6: bool, end: int) -> Tuple[bytes, int, int]:
         """Read the packet that an error quotes: its addresses, protocol and destination port."""
         assert self._ring is not None
         memory = self._ring.memory
@@ -255,7 +263,8 @@ class Recorder:
             proto, header, pair = memory[at + 6], 40, memory[at + 8 : at + 40]
         else:
             proto, header, pair = memory[at + 9], (memory[at] & 15) * 4, memory[at + 12 : at + 20]
-        port = _PORT.unpack_from(memory, at + header + 2)[0] if proto in (TCP, UDP) else 0
+        has_port = proto in (TCP, UDP) and at + header + 4 <= end
+        port = _PORT.unpack_from(memory, at + header + 2)[0] if has_port else 0
         return pair, proto, port
 
     def _list_beginnings(self) -> Tuple[bytes, ...]:

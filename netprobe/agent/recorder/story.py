@@ -11,7 +11,7 @@ from ..wire.answers import StoryTold
 from ..wire.host_messages import RouteOrder
 from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
-from ..wire.templates import NONCE_BYTES, read_nonce
+from ..wire.templates import NONCE_BYTES, Template, read_nonce
 from .rows import (
     DATAGRAM,
     ECHO_REPLY,
@@ -246,6 +246,16 @@ class StoryReader:
         return device if is_own or device != find_loopback() else None
 
 
+def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional[bytes]:
+    """Give the nonce of a genuine request, of which the end may be cut off; else None."""
+    at = template.nonce_at
+    if at is None or len(payload) < at + NONCE_BYTES:
+        return None
+    nonce = payload[at : at + NONCE_BYTES]
+    request = template.fill(key, nonce)
+    return nonce if request[: len(payload)] == payload[: len(request)] else None
+
+
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:
     """Give what several ports have in common; they are alike."""
     first = some[0]
@@ -272,7 +282,7 @@ def pack_address(text: str) -> bytes:
 def find_nonce(agent: AgentCore, payload: bytes) -> Optional[bytes]:
     """Find the genuine nonce of this run that a datagram carries, as a request or an answer."""
     for template in agent.templates.values():
-        nonce = template.recognise(agent.key, payload)
+        nonce = _recognise_start(template, agent.key, payload)
         if nonce is None and template.answer is not None:
             at = template.answer_nonce_at
             nonce = payload[at : at + NONCE_BYTES]

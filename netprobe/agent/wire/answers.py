@@ -60,7 +60,7 @@ class Closed(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a round has seen; at most 64 strangers and 4,096 half-open connections."""
+    """What a round has seen; at most 64 strangers and 4,096 connections in SYN_RECV."""
 
     id: int
     orders: List[OrderArrivals]

@@ -155,6 +155,9 @@ class AgentMethods(ABC):
         """Ask what the recorder saw of a flow's packets."""
         return await self.request(order, answers.StoryTold)
 
+    async def learn_templates(self) -> None:  # noqa: B027
+        """Wait until the agent knows all packets of the run: its recorder keeps no others."""
+
     async def ask_service(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing
     ) -> list[OutcomeKind]:
@@ -306,6 +309,11 @@ class Agent(AgentMethods):
             yield found
         with _refusing(link, answers.Done):
             rules.finish()
+
+    async def learn_templates(self) -> None:
+        """Wait until the agent knows all packets of the run so far. Raises AgentError."""
+        if self.templates.after(self._known_templates):
+            await self.request(host_messages.RouteOrder(0, "127.0.0.1", None), host_messages.Routed)
 
     def _send_templates(self, link: AgentLink) -> None:
         """Send the templates that this agent does not know yet."""

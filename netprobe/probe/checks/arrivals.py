@@ -109,7 +109,7 @@ def _find_strange_sender(seen: Observation, senders: Iterable[str], origins: Ori
 
 
 def _half_open(seen: Observation, entries: list[HalfOpen], origins: Origins) -> dict[str, Ports]:
-    """Ports on which the listener's kernel holds a half-open connection of this source, by the
+    """Ports on which the listener's kernel has a connection of this source in SYN_RECV, by the
     address that it came from."""
     if seen.task.protocol != "tcp":
         return {}

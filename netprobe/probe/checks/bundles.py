@@ -14,9 +14,9 @@ from dataclasses import replace
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.checks.silence import LEAST_LOOK_MS, ROUND_TRIPS, UNKNOWN_MS
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, UNKNOWN_MS
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import Timing
+from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # With a quarter of them failing, a hundredth of all bundles would go unnoticed.
 SOURCE_PORTS = 16

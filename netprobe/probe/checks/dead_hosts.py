@@ -75,7 +75,8 @@ async def _has_address(agent: AgentMethods, address: str) -> bool:
 
 
 async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[TrailEntry, ...]]:
-    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time.
+    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time, or
+    just after a SYN was repeated.
 
     It gives the entries of these looks too.
     """
@@ -87,7 +88,8 @@ async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[T
     for _ in range(TRIES):
         again = await scene.prober.again(asked)
         looks += tuple(entry for one in again for entry in one.trail)
-        if not all(_is_routers_word(one) and _elapsed_ms(one) < REFUSED_MS for one in again):
+        if any(one.outcome is None or not _is_routers_word(one) or _has_waited(one.outcome)
+               for one in again):  # fmt: skip
             return True, looks
     return False, looks
 

@@ -142,7 +142,15 @@ class _ResetLooks:
         forged = await self._find_refused(port_sets.union(one.ports for one in group), ttl + 1)
         if forged and await self._start_higher(forged):
             return group
-        return [piece.amending(forged=nearer) for one in group for nearer, piece in one.cut(forged)]
+        # What this host or its first router makes arrives with a full TTL.
+        full = await self._find_refused(forged, min(INITIAL_TTLS)) if forged else ()
+        full = full if count_lost_hops(ttl) else port_sets.union(one.ports for one in group)
+        return [
+            some.amending(forged=nearer, full_ttl=None if is_full else False)
+            for one in group
+            for nearer, piece in one.cut(forged)
+            for is_full, some in piece.cut(full)
+        ]
 
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """Find the ports whose resets arrive with at least this TTL."""

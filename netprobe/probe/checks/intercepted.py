@@ -27,6 +27,8 @@ NEARER = CheckConclusion(
     "intercepted", "the connection opens even with a TTL too small to reach the destination"
 )
 
+# Of ports that differ each is asked so often: a lost answer must not look like a genuine port.
+TRIES = 3
 HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
 
 
@@ -79,12 +81,10 @@ class _OpenLooks:
         if opened:
             self.conclusion = EVERYBODY
             return everything
-        ttl = (await find_genuine(self.task, (), self.scene)).ttl
-        doubtful = [
-            some
-            for some in group_by(group, arrival_ttl)
-            if not _is_as_far(arrival_ttl(some[0]), ttl)
-        ]
+        alike = group_by(group, arrival_ttl)
+        known = any(arrival_ttl(some[0]) is not None for some in alike)
+        ttl = (await find_genuine(self.task, (), self.scene)).ttl if known else None
+        doubtful = [some for some in alike if not _is_as_far(arrival_ttl(some[0]), ttl)]
         hops = await count_hops(self.task, self.scene) if doubtful else None
         if hops is None or hops < 2:
             return ()
@@ -99,19 +99,26 @@ class _OpenLooks:
     async def _find_nearer(self, group: list[Observation], hops: int) -> Ports:
         """Find which of these ports open with a TTL that is one too small.
 
-        Ports with one TTL on arrival are of one kind, and a few of them stand for all.
+        Ports with one TTL on arrival are of one kind, and a few of them stand for all, unless
+        these differ.
         """
         ports = port_sets.union(seen.ports for seen in group)
-        alike = arrival_ttl(group[0]) is not None
-        asked = choose_sample(ports) if alike else ports
-        answers = await self.scene.prober.ask(
-            self.task, "tcp", asked, look_ms=CHECK_MS, ttl=hops - 1
-        )
-        nearer = port_sets.union(some for some, one in answers if one.answer is not None)
+        asked = choose_sample(ports) if arrival_ttl(group[0]) is not None else ports
+        nearer = await self._ask_with_ttl(asked, hops - 1)
+        if nearer and asked != ports:
+            if nearer == asked:
+                nearer = ports
+            for _ in range(TRIES if nearer != ports else 0):
+                rest = port_sets.subtract(ports, nearer)
+                more = await self._ask_with_ttl(rest, hops - 1) if rest else ()
+                nearer = port_sets.union((nearer, more))
         self.facts |= {"ttl": hops - 1, "opened": bool(nearer)}
-        if alike and nearer:
-            return ports
         return nearer
+
+    async def _ask_with_ttl(self, ports: Ports, ttl: int) -> Ports:
+        """Find which of these ports open with this TTL."""
+        answers = await self.scene.prober.ask(self.task, "tcp", ports, look_ms=CHECK_MS, ttl=ttl)
+        return port_sets.union(some for some, one in answers if one.answer is not None)
 
 
 def _is_as_far(arrived: int | None, ttl: int | None) -> bool:

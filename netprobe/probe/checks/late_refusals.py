@@ -20,6 +20,10 @@ from netprobe.probe.settings import UDP_BURST
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
 PAUSE_S = 3.5
 
+# So many ports are asked at once: connects repeat their SYNs over three seconds, and datagrams are
+# sent at the pace of the answers.
+MOST_AT_ONCE = {"tcp": 64, "udp": UDP_BURST}
+
 PORT_UNREACHABLE = ((3, 3), (1, 4))
 
 
@@ -81,7 +85,7 @@ def _is_silent(seen: Observation) -> bool:
     """Tell whether so few ports are silent that asking them does not empty the bucket again."""
     if not seen.lost or (seen.witness is not None and seen.witness.socket):
         return False
-    return port_sets.count(seen.ports) <= (UDP_BURST if seen.task.protocol == "udp" else 1)
+    return port_sets.count(seen.ports) <= MOST_AT_ONCE.get(seen.task.protocol, 1)
 
 
 def _add_attempts(late: Observation, before: Observation) -> Observation:

@@ -21,6 +21,7 @@ from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.forged_resets import is_genuine
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
+from netprobe.probe.settings import CHECK_MS, ROUND_TRIPS, Timing
 
 # Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
 LEAST_ASKED, LEAST_REFUSED = 6, 3
@@ -137,10 +138,19 @@ async def _ask_spot(
         if not await is_genuine(seen, group, scene):
             return None
         await asyncio.sleep(BATCH_S)
-    (again,) = await scene.prober.again(seen)
+    (again,) = await scene.prober.again(seen, _choose_timing(seen, scene))
     if again.outcome is None or _is_stopped(again):
         return None
     return again.amending(forged=False if forged else None)
+
+
+def _choose_timing(seen: Observation, scene: Scene) -> Timing | None:
+    """Choose how long to wait: the host has answered, so it is known how far away it is."""
+    slowest_ms = scene.prober.slowest_ms(seen.task)
+    if slowest_ms is None:
+        return None
+    look_ms = max(CHECK_MS, round(ROUND_TRIPS * slowest_ms))
+    return Timing(look_ms, look_ms, 1)
 
 
 def _next_size(size: int, answers: list[Observation | None]) -> int:
@@ -184,7 +194,8 @@ class _Pending:
         first: list[Spot] = []
         rest: list[Spot] = []
         self.runs = {}
-        for run in _find_runs(spots):
+        known = {spot for spot, tries in self.silent.items() if tries >= TRIES}
+        for run in _find_runs(spots, known):
             speak = _choose_evenly(run, SPOKESMEN if len(run) >= LEAST_RUN else 0)
             first += speak
             rest += [spot for spot in run if spot not in speak]
@@ -238,15 +249,16 @@ class _Pending:
         return found
 
 
-def _find_runs(spots: list[Spot]) -> list[list[Spot]]:
-    """Split sorted ports into runs of neighbours."""
+def _find_runs(spots: list[Spot], known: set[Spot]) -> list[list[Spot]]:
+    """Split ports into runs of neighbours, which ``known`` ones do not part."""
     runs: list[list[Spot]] = []
-    for at, port in spots:
+    for at, port in sorted({*spots, *known}):
         if runs and runs[-1][-1] == (at, port - 1):
             runs[-1].append((at, port))
         else:
             runs.append([(at, port)])
-    return runs
+    left = ([spot for spot in run if spot not in known] for run in runs)
+    return [run for run in left if run]
 
 
 def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
@@ -289,7 +301,9 @@ def _is_stopped(seen: Observation) -> bool:
 
 
 def _is_silent(seen: Observation) -> bool:
-    return seen.silent and seen.outcome is not None and seen.outcome.left_host is True
+    """Tell whether nothing answered what is known to have left the source."""
+    recorded = seen.story is not None and seen.story.source_out.seen == "yes"
+    return seen.silent and seen.outcome is not None and (seen.outcome.left_host is True or recorded)
 
 
 def _is_refused(seen: Observation) -> bool:

@@ -161,8 +161,8 @@ async def _ask_about(
         numbers = [number for run in at_source.runs for number in run.numbers]
         order = order._replace(numbers=numbers)
     order = order._replace(sent=False)
-    at_destination = await _ask_one(destination, order)
-    if at_destination is None or not at_destination.translated:
+    at_destination = None if destination is None else await _ask_one(destination, order)
+    if destination is None or at_destination is None or not at_destination.translated:
         return Told(at_source, at_destination)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:
@@ -227,14 +227,15 @@ def _find_run(told: StoryTold | None) -> SeenRun | None:
 def _with_story(
     seen: Observation, told: Told, at_source: SeenRun | None, at_destination: SeenRun | None
 ) -> Observation:
-    # Datagrams without a nonce are known by the source's own port only, and nonces on connections
-    # by what plain ones begin with.
+    # Datagrams without a nonce are known by the source's own address and port only, and nonces on
+    # connections by what plain ones begin with.
     named = seen.task.protocol in ("tcp", "icmp") or seen.part.ours
     named = named and (seen.part.protocol.name == PLAIN or not seen.unanswered)
-    sure_source = _is_sure(told.source, named=True) and (named or seen.sport is not None)
+    known = named or seen.sport is not None
+    sure_source = known and _is_sure(told.source, named=True)
     # A translation may hide where SYNs come from whose numbers nobody at the source recorded.
     numbered = told.source is not None or (seen.part.ours and seen.task.protocol == "udp")
-    sure_destination = named and _is_sure(told.destination, named=numbered)
+    sure_destination = known and _is_sure(told.destination, named=named and numbered)
     errors = tuple(_list_errors(seen, told))
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     # Of answers to empty datagrams the recorder does not know how they begin.

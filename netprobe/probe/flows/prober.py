@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,6 +179,7 @@ class Prober:
             self.proven += fresh
 
         try:
+            await self._teach_recorder(part)
             async with self._paced if part.paced else nullcontext():
                 reply = await agent.probe(order, hear)
             own = await self._find_own(agent, part.task, reply)
@@ -193,6 +194,13 @@ class Prober:
                 if one.outcome.answer is not None or one.outcome.failure == "refused":
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
         return found
+
+    async def _teach_recorder(self, part: Part) -> None:
+        """Let the destination's recorder know datagrams that no listener of ours waits for."""
+        there = self._fleet.agent(part.task.wants[0].flow.destination)
+        if part.paced and there.records and part.template != EMPTY:
+            with suppress(AgentError):
+                await there.learn_templates()
 
     def has_answer(self, source: Host, address: str) -> bool:
         """Tell whether the address ever answered the source in this run."""

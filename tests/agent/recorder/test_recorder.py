@@ -130,11 +130,39 @@ def test_who_heard_nothing_says_so(record: Record) -> None:
     assert source.tell("tcp", PORT, sent=True).heard
     told = destination.tell("tcp", PORT)
     assert (told.running, told.heard, told.runs) == (True, False, [])
-    # What somebody else sent does not tell of this source.
+    assert not told.awake
+    # What somebody else sent does not tell of this source, though of the recorder.
     connect(R2, ADDRESS[4]["destination"], PORT + 1)
-    assert not destination.tell("tcp", PORT).heard
+    told = destination.tell("tcp", PORT)
+    assert (told.heard, told.awake) == (False, True)
     ping(SOURCE, ADDRESS[4]["destination"])
     assert destination.tell("tcp", PORT).heard
+
+
+def test_another_interface_tells_nothing(record: Record) -> None:
+    """An address that no device has is somebody else's, and the loopback device hears itself."""
+    destination = record(DESTINATION)
+    ping(SOURCE, ADDRESS[4]["destination"])
+
+    assert destination.tell("tcp", PORT).heard
+    for elsewhere in ("10.66.3.77", "127.0.0.1"):
+        told = destination.tell("tcp", PORT, target=elsewhere)
+        assert (told.heard, told.awake) == (False, False), elsewhere
+    # Another source's packets come in at the same device.
+    assert not destination.tell("tcp", PORT, asker=ADDRESS[4]["destination"]).heard
+
+
+def test_behind_an_xdp_program_nothing_is_known(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have dropped what this recorder did not see; what leaves does not pass it."""
+    monkeypatch.setattr(recorder_module, "filtered_devices", lambda: [2])
+    source, destination = record(SOURCE), record(DESTINATION)
+    ping(SOURCE, ADDRESS[4]["destination"])
+
+    assert source.tell("tcp", PORT, sent=True).heard
+    told = destination.tell("tcp", PORT)
+    assert (told.heard, told.awake) == (False, False)
 
 
 def test_the_own_firewalls_reset_is_no_answer(record: Record) -> None:
@@ -369,7 +397,8 @@ def test_a_translated_destination_is_found_by_nonce(record: Record) -> None:
     (other,) = told.translated
     assert (other.asker, other.target) == (ADDRESS[4]["source"], ADDRESS[4]["destination"])
     assert other.ports == [(PORT, PORT)]
-    assert told.heard
+    # Of what is for the address that was asked it knows nothing.
+    assert not told.heard
 
 
 def test_a_bridge_and_its_port_are_one(record: Record) -> None:

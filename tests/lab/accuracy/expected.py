@@ -160,7 +160,7 @@ def _given_up(question: Question) -> Expectation:
 
 
 def _by_source(question: Question) -> Expectation:
-    one = _blocked("source", {"local-firewall", *_reasons(question)})
+    one = _near_reset(question, _blocked("source", {"local-firewall", *_reasons(question)}))
     return replace(one, rejecters=frozenset((None, question.own)))
 
 
@@ -169,8 +169,17 @@ def _by_router(question: Question) -> Expectation:
     return replace(one, rejecters=frozenset(question.router))
 
 
+def _near_reset(question: Question, one: Expectation) -> Expectation:
+    """The source's own resets and its first router's arrive with one TTL; captures see where."""
+    if question.captures or question.case.action != RESET:
+        return one
+    return replace(one, may=places("path source"))
+
+
 def _forged(question: Question) -> Expectation:
     one = _blocked("path", {"reset"})
+    if question.case.place == "router-1":
+        one = _near_reset(question, one)
     return replace(one, rejecters=frozenset((None, *question.router)))
 
 
@@ -325,7 +334,7 @@ RULES: tuple[Rule, ...] = (
          "capture sees the answers that its own INPUT drops (1)",
          lambda q: not q.agent, _nobody_there),
     Rule("6: nothing arrived; a capture tells the way there from the destination's INPUT, and "
-         "without one a half-open connection may have been ended before it was looked at",
+         "without one a connection in SYN_RECV may have been ended before it was looked at",
          lambda q: q.truth == "path", _stopped_on_the_way),
     Rule("6: seen by the capture but by no socket, or by nobody without the right to capture",
          lambda q: _is(q, "destination-in"), _dropped_by_destination),

@@ -116,7 +116,7 @@ async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
 
     found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
 
-    assert words(found) == [(((443, 443),), (False, None))]
+    assert words(found) == [(((443, 443),), (False, False))]
     assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61]
     assert len(agent.asked) == 1
     assert dict(found[0].trail[0].facts) == {
@@ -125,14 +125,19 @@ async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
 
 
 async def test_a_reset_that_has_crossed_fewer_routers_is_forged() -> None:
-    """Port by port: one firewall rule may stand beside genuine refusals."""
-    world = World({443: 63, 444: 60})
+    """Port by port: one firewall rule may stand beside genuine refusals.
 
-    found = await look(ForgedResets(), make_scene(world.agent()), answered(60), reset(443, 444))
+    What has lost a hop was not made by the source itself.
+    """
+    world = World({443: 63, 444: 60, 445: 64})
+    flows = answered(60), reset(443, 444, 445)
+
+    found = await look(ForgedResets(), make_scene(world.agent()), *flows)
 
     assert words(found) == [
-        (((443, 443),), (True, None)),
-        (((444, 444),), (False, None)),
+        (((443, 443),), (True, False)),
+        (((444, 444),), (False, False)),
+        (((445, 445),), (True, None)),
     ]
     answers = [one for one in found if one.task.protocol == "udp"]
     assert [one.trail for one in answers] == [()]

@@ -156,13 +156,28 @@ async def test_a_few_ports_stand_for_all_with_one_ttl() -> None:
     assert short.blocks[0].ports == [(1000, 1000), (1500, 1500), (1999, 1999)]
 
 
-async def test_a_proxied_port_is_found_behind_the_sample() -> None:
+async def test_where_the_sample_differs_every_port_is_asked() -> None:
     """Recorded with one TTL, but only some of the sample open: these are no one kind."""
-    source = agent({1000: 1, 1500: 3, 1999: 3}, echo_ttl=61)
+    source = agent({1000: 1, 1234: 2, 1500: 3, 1999: 3}, echo_ttl=61)
 
     found = await look(Intercepted(), make_scene(source), recorded(((1000, 1999),), 63))
 
-    assert (((1000, 1999),), NEARER.said) in conclusions(found)
+    nearer = ((1000, 1000), (1234, 1234))
+    assert conclusions(found) == [
+        (nearer, NEARER.said),
+        (((1001, 1233), (1235, 1999)), None),
+    ]
+    # Once with the sample, and then often enough for loss.
+    assert [order.ttl for order in connects(source)] == [None, 2, 2, 2, 2]
+
+
+async def test_without_recorded_answers_nobody_asks_for_their_ttl() -> None:
+    """There is nothing to compare it with."""
+    source = agent({443: 3, 444: 3}, echo_ttl=61)
+
+    await look(Intercepted(), make_scene(source), opened())
+
+    assert source.orders(EchoOrder) == []
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class World:
             TARGET,
             {
                 StoryOrder: self._teller(self.at_destination),
-                RouteOrder: routed(source=B),
+                RouteOrder: routed(source=B, gateway=ROUTER),
                 EchoOrder: unheard,
             },
         )
@@ -267,6 +267,41 @@ async def test_the_prober_knows_what_came(outcome: Outcome, prober: str) -> None
     assert (await World().story(silent(outcome=outcome))).prober.seen == prober
 
 
+async def test_something_harmless_wakes_recorders_that_heard_nothing() -> None:
+    """An echo request and a SYN to a free port, once a pair; then it is asked again."""
+    deaf = told(heard=False, awake=False)
+    world = World(told(run(5)), lambda order: told() if world.source.orders(EchoOrder) else deaf)
+
+    found = await world.look(silent(), silent("udp"))
+
+    assert [sights(one.story) for one in found if one.story] == ["ynnnnn", "ynnnnn"]
+    (echo,), (probe,) = world.source.orders(EchoOrder), world.source.orders(ProbeOrder)
+    assert echo.dsts == [B]
+    assert probe.blocks[0].ports == [(64999, 64999)]
+    assert not world.target.orders(EchoOrder)
+
+
+async def test_a_recorder_that_hears_nobody_asks_its_next_hop() -> None:
+    """All that the source sends is dropped, but the answer of the router comes in."""
+    world = World(
+        told(run(5)),
+        lambda order: told(heard=False, awake=bool(world.target.orders(EchoOrder))),
+    )
+
+    assert sights(await world.story()) == "ynnnnn"
+    (echo,) = world.target.orders(EchoOrder)
+    assert (echo.dsts, echo.src) == ([ROUTER], B)
+
+
+async def test_who_was_heard_is_not_woken() -> None:
+    """Recorders that work need nothing."""
+    world = World(told(run(5)), told(run(5)))
+
+    await world.look(silent())
+
+    assert not [*world.source.orders(EchoOrder), *world.source.orders(ProbeOrder)]
+
+
 async def test_ports_are_cut_where_their_stories_differ() -> None:
     """One question tells of all ports of a pair and protocol."""
     world = World(
@@ -317,16 +352,15 @@ async def test_what_is_asked_names_the_packets() -> None:
 
 
 async def test_flows_without_a_nonce_are_told_by_the_own_port() -> None:
-    """Other datagrams to the same service are of other programs; ports may be translated."""
-    world = World(told(), told())
+    """Other datagrams to the same service are of other programs; a translation of the source's
+    address may change its port."""
+    world, translated = World(told(), told()), World(told(), told(heard=False))
+    known = silent("udp", listener="live", mode="bytes", sport=40000, witness=None)
+    unknown = silent("udp", listener="live", mode="bytes", witness=None)
 
-    known = await world.story(
-        silent("udp", listener="live", mode="bytes", sport=40000, witness=None)
-    )
-    unknown = await world.story(silent("udp", listener="live", mode="bytes", witness=None))
-
-    assert sights(known) == "n???nn"
-    assert sights(unknown) == "?????n"
+    assert sights(await world.story(known)) == "nn?nnn"
+    assert sights(await translated.story(known)) == "n???nn"
+    assert sights(await world.story(unknown)) == "?????n"
 
 
 @pytest.mark.parametrize("seen_from", [None, "192.0.2.8"])
