@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections import Counter
@@ -160,10 +161,11 @@ def _run(
     inventory.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     output = folder / "run.json"
     words = ["run", "-m", matrix, "-i", str(inventory), "-o", f"json={output}"]
+    words += ["-v"] if os.environ.get("V") else []
     cpu_s, begun = children_cpu_s(), time.monotonic()
     subprocess.run(
         [*COMMAND, *words], check=False, env=environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=None if os.environ.get("V") else subprocess.DEVNULL,
     )  # fmt: skip
     wall_s, cpu_s = time.monotonic() - begun, children_cpu_s() - cpu_s
     read = json.loads(output.read_text(encoding="utf-8"))
@@ -232,8 +234,8 @@ def faults(repeats: int) -> list[Row]:
             ends[f"h{number}"] = (host, "target")
             way.append(on_way.format(d=address))
             if at_host:
-                chain = f"chain c {{ type filter hook input priority 0; {at_host}\n}}"
-                host.nft(f"table inet own {{ {chain} }}")
+                chain = f"chain c {{\ntype filter hook input priority 0;\n{at_host}\n}}"
+                host.nft(f"table inet own {{\n{chain}\n}}")
         _forward(router, *way)
         hosts = _agents(ends)
         runs = [_run(lab.folder, FAULTY, hosts, lambda result: 0) for _ in range(repeats)]

@@ -99,6 +99,7 @@ def cli() -> None:
     help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
     "and say what changed.",
 )
+@flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
     from netprobe.cli.run import run_verb

@@ -77,7 +77,9 @@ class Destination:
         self._resolved = await resolve_names(by_way, self._fleet)
         tasks = join(by_way, self._resolved.addresses)
         try:
-            async with self._alone.at(task.address for task in tasks):
+            lock = self._alone.at(task.address for task in tasks)
+            about = f"for another host with an address of {self._host.name}"
+            async with self._fleet.phases.turn(lock, about):
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
                 observations = await self._prober.probe(denied, Listeners(UNKNOWN))

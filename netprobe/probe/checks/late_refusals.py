@@ -51,9 +51,9 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
     if agent.late_left <= 0:
         return [seen]
     agent.late_left -= 1
-    async with agent.unhurried:
+    async with scene.fleet.phases.turn(agent.unhurried, f"for a turn of {agent.host.name}"):
         await agent.quiet()
-        await asyncio.sleep(PAUSE_S)
+        await scene.fleet.phases.pause(PAUSE_S, f"before {agent.host.name} asks again")
         again = await scene.prober.again(seen)
     heard = [one for one in again if one.outcome is not None and not one.lost]
     return [_add_attempts(one, seen) for one in heard] or [seen]

@@ -71,7 +71,7 @@ class RateLimits(Check):
         if not slow:
             return group
         found: list[Observation] = []
-        async with scene.fleet.slowly:
+        async with scene.fleet.phases.turn(scene.fleet.slowly, "for a turn to ask slowly"):
             end_s = _now_s() + BUDGET_S
             for pair in slow:
                 found += await _ask_slowly(pair, scene, end_s)

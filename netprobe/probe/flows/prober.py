@@ -19,6 +19,7 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.phases import Phase
 from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners
@@ -162,8 +163,10 @@ class Prober:
             self.proven += fresh
 
         try:
-            async with self._paced if part.paced else nullcontext():
-                reply = await agent.probe(order, hear)
+            phase: Phase = "second looks" if number in self.asked_again else "probes"
+            with self._fleet.phases.during(phase, _word_ends(part.task)):
+                async with self._paced if part.paced else nullcontext():
+                    reply = await agent.probe(order, hear)
             own = await self._find_own(agent, part.task, reply)
             reader = self._make_reader(agent, part.protocol, part.task, own)
             found = list(read_reply(part, number, reader, reply))
@@ -249,6 +252,10 @@ class Prober:
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
         )
+
+
+def _word_ends(task: Task) -> str:
+    return f"from {task.source.name} to {task.wants[0].flow.destination.name}"
 
 
 def _join_rows(
