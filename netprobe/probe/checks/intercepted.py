@@ -17,7 +17,13 @@ from netprobe.model.evidence import CheckConclusion
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
-from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, count_lost_hops, find_ttl
+from netprobe.probe.checks.genuine import (
+    arrival_ttl,
+    choose_sample,
+    count_lost_hops,
+    find_by_sample,
+    find_ttl,
+)
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
@@ -98,19 +104,21 @@ class _OpenLooks:
     async def _find_nearer(self, group: list[Observation], hops: int) -> Ports:
         """Find which of these ports open with a TTL that is one too small.
 
-        Ports with one TTL on arrival are of one kind, and a few of them stand for all.
+        A few stand for all with one TTL on arrival, and where no recorder told it, for a range.
         """
         ports = port_sets.union(seen.ports for seen in group)
-        alike = arrival_ttl(group[0]) is not None
-        asked = choose_sample(ports) if alike else ports
-        answers = await self.scene.prober.ask(
-            self.task, "tcp", asked, look_ms=CHECK_MS, ttl=hops - 1
-        )
-        nearer = port_sets.union(some for some, one in answers if one.answer is not None)
-        self.facts |= {"ttl": hops - 1, "opened": bool(nearer)}
-        if alike and nearer:
-            return ports
-        return nearer
+        if arrival_ttl(group[0]) is not None:
+            nearer = await self._find_opened(choose_sample(ports), hops - 1)
+            return ports if nearer else ()
+        asked_for = port_sets.union(seen.task.ports for seen in group)
+        return await find_by_sample(ports, asked_for, lambda some: self._find_opened(some, hops - 1))
+
+    async def _find_opened(self, ports: Ports, ttl: int) -> Ports:
+        """Find the ports that open to a SYN with this TTL."""
+        answers = await self.scene.prober.ask(self.task, "tcp", ports, look_ms=CHECK_MS, ttl=ttl)
+        opened = port_sets.union(some for some, one in answers if one.answer is not None)
+        self.facts |= {"ttl": ttl, "opened": self.facts.get("opened", False) or bool(opened)}
+        return opened
 
 
 def _is_as_far(arrived: int | None, ttl: int | None) -> bool:

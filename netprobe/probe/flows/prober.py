@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.agent.wire.orders import ProbeOrder
-from netprobe.agent.wire.parts import ProbeBlock
+from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
@@ -153,6 +153,8 @@ class Prober:
         proven: list[Observation] = []
 
         def hear(rows: list[PortOutcome]) -> None:
+            if part.task.protocol == "tcp" and any(_is_through(row.kind) for row in rows):
+                self._answered.note_through(agent.host.name)
             # An answer that proves itself has no ICMP error whose sender would need a route.
             reader = self._make_reader(
                 agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
@@ -183,6 +185,10 @@ class Prober:
     def has_answer(self, source: Host, address: str) -> bool:
         """Tell whether the address ever answered the source in this run."""
         return self._answered.has(source.name, address)
+
+    def came_through(self, source: Host) -> bool:
+        """Tell whether any new connection of the source came through in this run."""
+        return self._answered.came_through(source.name)
 
     def _choose_timing(self, part: Part) -> Timing:
         timing = self._settings.timing
@@ -252,6 +258,10 @@ class Prober:
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
         )
+
+
+def _is_through(kind: OutcomeKind) -> bool:
+    return kind.answer is not None or kind.failure == "refused"
 
 
 def _word_ends(task: Task) -> str:

@@ -22,6 +22,8 @@ class Answered:
         self.chance = Chance(flows)
         self._answered: set[tuple[str, str]] = set()
         self._up: set[str] = set()
+        # Sources of which something let a new connection through.
+        self._through: set[str] = set()
         self._down: dict[str, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
@@ -36,6 +38,14 @@ class Answered:
             self._answered.add(pair)
         if outcome.rtt_ms is not None:
             self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), outcome.rtt_ms)
+
+    def note_through(self, source: str) -> None:
+        """Remember that a TCP connection of the source came through to somebody, or was reset."""
+        self._through.add(source)
+
+    def came_through(self, source: str) -> bool:
+        """Tell whether any new connection of the source came through in this run."""
+        return source in self._through
 
     def slowest_ms(self, source: str, address: str) -> float | None:
         """Give the slowest round trip of the pair in ms; None where nothing was answered."""
