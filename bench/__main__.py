@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 # A plain path: shims of version managers start a shell before every Python.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 sys.path.insert(0, str(ROOT))
 
