@@ -15,11 +15,12 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS
+from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS, PART_CHECKS
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.prober import Observation, Prober, unprobed
@@ -219,13 +220,20 @@ class Destination:
         Raises AgentError where this destination's agent is lost meanwhile.
         """
         flows = [task for task in tasks if task.probe != PATH_MTU]
-        seen, through = await asyncio.gather(
-            self._prober.probe([task for task in flows if task.via is None], listeners),
+        scene = self._make_scene(round_)
+        direct = self._prober.cut([task for task in flows if task.via is None], listeners)
+        looked, through = await asyncio.gather(
+            asyncio.gather(*(self._probe_part(part, scene) for part in direct)),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
+        seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
-        return await run_checks(CHECKS, seen, self._make_scene(round_)) + through
+        return await run_checks(CHECKS, seen, scene) + through
+
+    async def _probe_part(self, part: Part, scene: Scene) -> list[Observation]:
+        """Probe, and ask again what stayed silent: no other source has to be waited for."""
+        return await run_checks(PART_CHECKS, await self._prober.part(part), scene)
 
     def _make_scene(self, round_: Round | None) -> Scene:
         return Scene(self._fleet, self._agent, self._prober, self._origins, round_)

@@ -42,6 +42,10 @@ CHECKS: tuple[Check, ...] = (
     PathMtuLook(),
 )
 
+# The looks at a part, as soon as its order has ended. The run knows more of its loss later, so that
+# silence is a check of the whole destination, too.
+PART_CHECKS: tuple[Check, ...] = (Silence(),)
+
 # The looks at ports that must not answer, which are probed before any listener is open.
 DENIED_CHECKS: tuple[Check, ...] = (NextHops(),)
 

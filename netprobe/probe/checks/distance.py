@@ -15,8 +15,6 @@ async def count_hops(task: Task, scene: Scene) -> int | None:
     """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port."""
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
-    if (await agent.route(task.address, source)).gateway is None:
-        return 1  # on the same network; a walk would only cost time
     for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
         walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
         hops = _find_distance(task.address, walked.hops)

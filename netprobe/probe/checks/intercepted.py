@@ -24,7 +24,7 @@ from netprobe.probe.checks.genuine import (
     find_by_sample,
     find_ttl,
 )
-from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
@@ -90,10 +90,20 @@ class _OpenLooks:
             for some in group_by(group, arrival_ttl)
             if not _is_as_far(arrival_ttl(some[0]), ttl)
         ]
-        hops = await count_hops(self.task, self.scene) if doubtful else None
+        if not doubtful or await self._is_neighbour(ttl):
+            return ()
+        hops = await count_hops(self.task, self.scene)
         if hops is None or hops < 2:
             return ()
         return port_sets.union([await self._find_nearer(some, hops) for some in doubtful])
+
+    async def _is_neighbour(self, ttl: int | None) -> bool:
+        """Tell whether no router is on the way: none in the route, and none lowered the TTL."""
+        if ttl is None or count_lost_hops(ttl):
+            return False
+        task = self.task
+        agent = self.scene.fleet.agent(task.source)
+        return (await agent.route(task.address, source_address(task))).gateway is None
 
     async def _control_ports_open(self) -> bool:
         """Tell whether two ports that nobody needs accept connections too."""

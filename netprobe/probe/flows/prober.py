@@ -122,9 +122,13 @@ class Prober:
 
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Probe all tasks at once; agents that are lost make their own tasks untested."""
-        wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
+        wanted = self.cut(tasks, listeners)
         found = await asyncio.gather(*(self.part(part) for part in wanted))
         return [seen for some in found for seen in some]
+
+    def cut(self, tasks: Iterable[Task], listeners: Listeners) -> list[Part]:
+        """Cut tasks into the parts that are one order each."""
+        return [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
 
     @property
     def wanted_looks(self) -> int | None:
@@ -185,6 +189,14 @@ class Prober:
     def has_answer(self, source: Host, address: str) -> bool:
         """Tell whether the address ever answered the source in this run."""
         return self._answered.has(source.name, address)
+
+    def fastest_ms(self, task: Task) -> float | None:
+        """Give the fastest round trip so far between a task's ends; None: nothing was answered."""
+        return self._answered.fastest_ms(*task.pair)
+
+    def hears_routers(self, source: Host) -> bool:
+        """Tell whether a router has sent the source an ICMP error in this run."""
+        return self._answered.hears_routers(source.name)
 
     def came_through(self, source: Host) -> bool:
         """Tell whether any new connection of the source came through in this run."""
