@@ -66,7 +66,12 @@ class RateLimits(Check):
         late = any(_is_late(seen) for seen in group)
         pairs = group_by(group, lambda seen: seen.task.pair)
         # What lets nothing through is no limit.
-        pairs = [pair for pair in pairs if scene.prober.came_through(pair[0].task.source)]
+        through = {seen.task.source.name for seen in group if not _is_stopped(seen)}
+        pairs = [
+            pair
+            for pair in pairs
+            if pair[0].task.source.name in through or scene.prober.came_through(pair[0].task.source)
+        ]
         pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
