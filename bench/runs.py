@@ -276,7 +276,7 @@ def dead_host(repeats: int) -> list[Row]:
         without = {name: one for name, one in hosts.items() if name != "h9"}
         # Its cable is there, and nobody answers ARP at its end.
         lab["h9"].ip("link set eth0 arp off")
-        killed = {**without, "h9": dead | {"vantage": "none"}}
+        killed = {**without, "h9": dead | {"vantage": {"command": ["false"]}}}
         alive, down = [], []
         for _ in range(repeats):
             alive.append(_run(lab.folder, estate.MATRIX, without, _is_no_pass))

@@ -27,6 +27,7 @@ from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.scouts import Scouts
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import STOPPED, Order, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
@@ -222,14 +223,31 @@ class Destination:
         flows = [task for task in tasks if task.probe != PATH_MTU]
         scene = self._make_scene(round_)
         direct = self._prober.cut([task for task in flows if task.via is None], listeners)
+        pairs: dict[tuple[str, str], list[Part]] = {}
+        for part in direct:
+            pairs.setdefault(part.task.pair, []).append(part)
         looked, through = await asyncio.gather(
-            asyncio.gather(*(self._probe_part(part, scene) for part in direct)),
+            asyncio.gather(*(self._probe_pair(parts, scene) for parts in pairs.values())),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
         seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
         return await run_checks(CHECKS, seen, scene) + through
+
+    async def _probe_pair(self, parts: list[Part], scene: Scene) -> list[Observation]:
+        """Probe the parts of one pair; where nobody vouches for the host, a few flows go first."""
+        scouts = None if self._agent.alive else Scouts(parts, self._prober)
+        if scouts is None or not scouts.first:
+            found = await asyncio.gather(*(self._probe_part(part, scene) for part in parts))
+            return [seen for some in found for seen in some]
+        if await scouts.are_dead():
+            return [*scouts.seen, *scouts.stand_for_rest()]
+        first, *found = await asyncio.gather(
+            scouts.wait(), *(self._probe_part(part, scene) for part in scouts.rest)
+        )
+        first = await run_checks(PART_CHECKS, first, scene)
+        return first + [seen for some in found for seen in some]
 
     async def _probe_part(self, part: Part, scene: Scene) -> list[Observation]:
         """Probe, and ask again what stayed silent: no other source has to be waited for."""

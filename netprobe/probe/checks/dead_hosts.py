@@ -48,6 +48,8 @@ class DeadHosts(Check):
         asker = await ask_network(group[0].task, scene.fleet)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
+        if all(seen.conclusion is not None for seen in group):
+            return group  # the scouts of the pair have told
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         first = (early or group)[0]
         looks: tuple[TrailEntry, ...] = ()

@@ -25,6 +25,8 @@ from netprobe.probe.settings import Timing
 # first is short: what arrives is answered, or seen by the listener, long before its end.
 SHORT_MS = 600
 LOOK_MS = 1500
+# Conclusions of a host that is down: no size arrives.
+DEAD = ("host-down", "router-gives-up")
 SMALLEST = {4: 576, 6: 1280}
 STEPS = 16
 # Answers that only the destination itself gives.
@@ -70,8 +72,8 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
     agent = scene.fleet.agent(task.source)
     try:
         needed = (await agent.route(task.address, source_address(task))).dev_mtu
-        mtu = PathMtu(None, None)
-        if needed is not None:
+        mtu = PathMtu(None, needed)
+        if needed is not None and not any(seen.concluded in DEAD for seen in group):
             mtu = await _measure_best(task, group, scene, needed)
     except AgentError as error:
         return replace(wanted, untested=(error.reason, str(error)))

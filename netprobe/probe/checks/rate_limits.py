@@ -43,6 +43,9 @@ SHOWN = (
 # A port with a listener does not reset connections, so the reset comes from a firewall.
 TELLING = ("ours", "live")
 
+# Conclusions of a host that is down.
+DEAD = ("host-down", "router-gives-up")
+
 # One port of one seen.
 Spot = tuple[int, int]
 
@@ -306,7 +309,7 @@ def _is_refused(seen: Observation) -> bool:
         return False
     if outcome.icmp is not None:
         slow = (outcome.elapsed_ms or 0) >= REFUSED_MS
-        dead = slow if seen.conclusion is None else seen.concluded == "host-down"
+        dead = slow if seen.conclusion is None else seen.concluded in DEAD
         return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
     told = seen.listener.state in TELLING
     return outcome.failure == "refused" and (told or bool(outcome.forged))

@@ -1,0 +1,127 @@
+"""Finds out about a host that may be dead from a few of its flows, before the others are sent.
+
+A dead host costs a router, and whoever waits for the router's word, three seconds; and the router
+says so a few times only. So some ports and an echo request go first. Where all of them come back as
+those of a dead host, they stand for all other flows of the pair, however many there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.prober import Observation, Prober
+from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable, is_own_kernels_word
+
+SCOUTS = 3
+# Fewer flows than these are sent at once.
+LEAST_FLOWS = 8
+# A dead neighbour shows after 3.06 s.
+ECHO_MS = 4000
+
+
+class Scouts:
+    """The scouts of one pair: which parts they are, what they saw, and what is left to send."""
+
+    def __init__(self, parts: list[Part], prober: Prober) -> None:
+        self._prober = prober
+        self._task = parts[0].task
+        self.first, self.rest = _cut_scouts(parts)
+        self.seen: list[Observation] = []
+
+    async def are_dead(self) -> bool:
+        """Send the scouts; True as soon as all of them met a dead host, False as soon as one did not.
+
+        Scouts that are still out are waited for, so that ``seen`` has all of them.
+        """
+        first_word = not self._prober.hears_routers(self._task.source)
+        asked = [asyncio.ensure_future(self._prober.part(part)) for part in self.first]
+        echo = asyncio.ensure_future(self._echo())
+        dead = True
+        for done in asyncio.as_completed([*asked, echo]):
+            dead = dead and all(_is_late(one) for one in _outcomes(await done))
+            if not dead:
+                break
+        self._asked = asked
+        if not dead:
+            echo.cancel()
+            return False
+        self.seen = [one for some in asked for one in some.result()]
+        routers = {one.outcome.icmp.offender for one in self.seen
+                   if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
+        if len(routers) > 1:
+            return False
+        if first_word:
+            # Nothing had used up the router's answers: a firewall would have spoken at once.
+            self.seen = [_conclude_dead(one) for one in self.seen]
+        return True
+
+    async def wait(self) -> list[Observation]:
+        """Give what all scouts saw."""
+        return self.seen or [one for some in self._asked for one in await some]
+
+    def stand_for_rest(self) -> list[Observation]:
+        """Give the flows that need not be sent what a scout saw, with the scout in their trail."""
+        scout = self.seen[0]
+        assert scout.outcome is not None
+        port = scout.ports[0][0] if scout.ports else None
+        return [
+            replace(
+                scout, task=part.task, part=part, ports=part.ports, listener=listener,
+                stood_for=True,
+            ).noting("dead-host", scout=scout.task.protocol, port=port)
+            for part in self.rest
+            for _, listener in part.listener(part.ports)
+        ]  # fmt: skip
+
+    async def _echo(self) -> list[Outcome]:
+        try:
+            found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
+        except AgentError:
+            return []
+        return [outcome for _, outcome in found]
+
+
+def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
+    """Choose a few TCP ports, ends included; and give the parts without them."""
+    ports = port_sets.union(part.ports for part in parts if part.task.protocol == "tcp")
+    each = list(port_sets.each(ports))
+    flows = sum(port_sets.count(part.ports) or 1 for part in parts)
+    if not each or flows < LEAST_FLOWS:
+        return [], parts
+    last = len(each) - 1
+    chosen = {each[round(last * number / (SCOUTS - 1))] for number in range(SCOUTS)}
+    wanted = port_sets.normalise((port, port) for port in chosen)
+    first, rest = [], []
+    for part in parts:
+        is_tcp = part.task.protocol == "tcp"
+        mine = port_sets.intersect(part.ports, wanted) if is_tcp else ()
+        others = port_sets.subtract(part.ports, mine)
+        if mine:
+            first.append(replace(part, ports=mine))
+        if others or not part.ports:
+            rest.append(replace(part, ports=others))
+    return first, rest
+
+
+def _outcomes(found: Iterable[Observation | Outcome]) -> list[Outcome | None]:
+    return [one.outcome if isinstance(one, Observation) else one for one in found]
+
+
+def _is_late(outcome: Outcome | None) -> bool:
+    """Tell whether it is what a dead host gives: "host unreachable", not at once."""
+    if outcome is None or not is_host_unreachable(outcome):
+        return False
+    return outcome.elapsed_ms is None or outcome.elapsed_ms >= DEAD_MS
+
+
+def _conclude_dead(seen: Observation) -> Observation:
+    assert seen.outcome is not None
+    if is_own_kernels_word(seen.outcome):
+        return seen  # the neighbour table says more
+    return replace(seen, conclusion=CheckConclusion("router-gives-up"))
