@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import yaml
@@ -44,7 +43,9 @@ name: pair
 title: A few flows between two agents
 roles: {source: {description: any}, target: {description: any}}
 requirements:
-  - {id: few, from: source, to: target, tcp: ["20001-20006"], udp: [20007], icmp: echo, purpose: bench}
+  - {id: tcp, from: source, to: target, tcp: ["20001-20006"], purpose: bench}
+  - {id: udp, from: source, to: target, udp: [20007], purpose: bench}
+  - {id: echo, from: source, to: target, icmp: echo, purpose: bench}
 """
 FAULTY = """\
 schema: netprobe.matrix/1
@@ -199,7 +200,7 @@ def pairs(repeats: int) -> list[Row]:
             _forward(router, rules)
 
             def is_wrong(result: Mapping[str, Any], bad: tuple[int, ...] = bad) -> int:
-                return result["verdict"] != ("blocked" if result["port"] in bad else "pass")
+                return int(result["verdict"] != ("blocked" if result["port"] in bad else "pass"))
 
             runs = [_run(lab.folder, PAIR, hosts, is_wrong) for _ in range(repeats)]
             rows.append(_best(f"`run`, two agents, 8 flows, {name}", runs, goal_s))
@@ -210,7 +211,8 @@ def pairs(repeats: int) -> list[Row]:
 FAULTS: tuple[tuple[str, str, str], ...] = (
     ("none at all", "", ""),
     ("a TCP port dropped on the way", "ip daddr {d} tcp dport 443 drop", ""),
-    ("a TCP port rejected on the way", "ip daddr {d} tcp dport 443 reject with icmp admin-prohibited", ""),
+    ("a TCP port rejected on the way",
+     "ip daddr {d} tcp dport 443 reject with icmp admin-prohibited", ""),
     ("a TCP port reset on the way", "ip daddr {d} tcp dport 443 reject with tcp reset", ""),
     ("the overlay dropped on the way", "ip daddr {d} udp dport 8472 drop", ""),
     ("a UDP port dropped by the host", "", "udp dport 20007 drop"),
@@ -252,9 +254,7 @@ def demo_run(repeats: int) -> list[Row]:
     every, stopped = estate.expected()
     with Lab() as lab:
         estate.build(lab)
-        hosts = {
-            name: _entry(lab[name], *roles) for name, roles in estate.ROLES.items()
-        }
+        hosts = {name: _entry(lab[name], *roles) for name, roles in estate.ROLES.items()}
         runs = [_run(lab.folder, estate.MATRIX, hosts, lambda result: 0) for _ in range(repeats)]
     runs = [
         Timed(run.wall_s, run.cpu_s, run.answers, abs(run.answers["blocked"] - len(stopped)))
@@ -271,7 +271,9 @@ def dead_host(repeats: int) -> list[Row]:
         hosts: dict[str, Any] = {}
         for number in range(10):
             role = "master" if number < 3 else "frontend" if number == 3 else "node"
-            hosts[f"h{number}"] = _entry(lab.host(f"h{number}", router, f"10.10.1.{number + 1}"), role)
+            hosts[f"h{number}"] = _entry(
+                lab.host(f"h{number}", router, f"10.10.1.{number + 1}"), role
+            )
         dead = hosts["h9"]
         without = {name: one for name, one in hosts.items() if name != "h9"}
         # Its cable is there, and nobody answers ARP at its end.
@@ -294,7 +296,7 @@ def dead_host(repeats: int) -> list[Row]:
 
 
 def _is_no_pass(result: Mapping[str, Any]) -> int:
-    return result["verdict"] != "pass"
+    return int(result["verdict"] != "pass")
 
 
 def _best(work: str, runs: Sequence[Timed], goal_s: float) -> Row:

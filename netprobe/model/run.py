@@ -15,7 +15,7 @@ class RunInfo:
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
-    ``phases``: the seconds of each phase (``starts``, ``probes`` ...), together the time of the run.
+    ``phases``: the seconds of each phase (``starts``, ``probes`` ...), together the run's time.
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.

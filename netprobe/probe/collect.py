@@ -32,7 +32,7 @@ WATCH_S = 0.5
 PROVEN_S = 0.4
 
 
-async def collect(
+async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
     plan: Plan,
     settings: ProbeSettings,
     launcher: Launcher,
@@ -43,8 +43,8 @@ async def collect(
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
-    ``done`` are ports that an earlier run has final results for. ``watch`` is called again and again,
-    and at the end, with the times of the run so far and whom it waits for.
+    ``done`` are ports that an earlier run has final results for. ``watch`` is called again and
+    again, and at the end, with the times of the run so far and whom it waits for.
 
     Cancelled, it ends every agent and emits what was not probed as untested.
     """

@@ -80,7 +80,7 @@ def bundle() -> bytes:
 
 
 def _find_cache() -> Path | None:
-    """Find where the bundle of these very sources is kept, as Python keeps bytecode; None: nowhere."""
+    """Find where the bundle of these sources is kept, as Python keeps bytecode; None: nowhere."""
     if sys.dont_write_bytecode:
         return None
     try:

@@ -2,8 +2,8 @@
 
 TCP and UDP need no privilege: time-exceeded errors come through the error queue. Every router keeps
 a bucket of errors for each address, so walks start at a pace, and their hops are asked in parallel
-(docs/network-facts.md, sections 4 and 5). Where the first hop was the only one that answered a walk,
-other walks of the same probe by the same gateway know it, and spare it.
+(docs/network-facts.md, sections 4 and 5). Where the first hop was the only one that answered a
+walk, other walks of the same probe by the same gateway know it, and spare it.
 """
 
 import socket

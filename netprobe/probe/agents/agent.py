@@ -283,9 +283,9 @@ class Agent(AgentMethods):
 
     async def quiet(self) -> None:
         """Wait until no probe of this host is out, or for QUIET_S."""
-        with self.phases.during("waiting", f"until {self.host.name} is quiet"):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._quiet.wait(), QUIET_S)
+        waiting = self.phases.during("waiting", f"until {self.host.name} is quiet")
+        with waiting, contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), QUIET_S)
 
     @contextlib.asynccontextmanager
     async def _count_probing(self) -> AsyncIterator[None]:

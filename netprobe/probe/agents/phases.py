@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -42,7 +42,7 @@ class Phases:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last_s = clock()
-        self._times_s: Counter[str] = Counter()
+        self._times_s: defaultdict[str, float] = defaultdict(float)
         # Spans that wait for no other, oldest first, and how many of each phase there are.
         self._innermost: dict[Span, None] = {}
         self._counts: Counter[str] = Counter()

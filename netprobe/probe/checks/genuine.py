@@ -58,7 +58,8 @@ def _halve(ports: Ports) -> list[Ports]:
     each = list(port_sets.each(ports))
     middle = len(each) // 2
     return [
-        port_sets.normalise((port, port) for port in half) for half in (each[:middle], each[middle:])
+        port_sets.normalise((port, port) for port in half)
+        for half in (each[:middle], each[middle:])
     ]
 
 

@@ -121,7 +121,9 @@ class _OpenLooks:
             nearer = await self._find_opened(choose_sample(ports), hops - 1)
             return ports if nearer else ()
         asked_for = port_sets.union(seen.task.ports for seen in group)
-        return await find_by_sample(ports, asked_for, lambda some: self._find_opened(some, hops - 1))
+        return await find_by_sample(
+            ports, asked_for, lambda some: self._find_opened(some, hops - 1)
+        )
 
     async def _find_opened(self, ports: Ports, ttl: int) -> Ports:
         """Find the ports that open to a SYN with this TTL."""

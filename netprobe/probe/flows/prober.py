@@ -43,8 +43,8 @@ class Observation(FlowFacts):
     """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
-    where the agent said it. ``stood_for``: nothing was sent; a flow to the same dead host stands for
-    it.
+    where the agent said it. ``stood_for``: nothing was sent, because another flow to the same dead
+    host stands for it.
     """
 
     task: Task

@@ -8,7 +8,6 @@ those of a dead host, they stand for all other flows of the pair, however many t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.errors import AgentError
@@ -33,25 +32,26 @@ class Scouts:
         self._task = parts[0].task
         self.first, self.rest = _cut_scouts(parts)
         self.seen: list[Observation] = []
+        self._asked: list[asyncio.Task[bool]] = []
 
     async def are_dead(self) -> bool:
-        """Send the scouts; True as soon as all of them met a dead host, False as soon as one did not.
+        """Send the scouts: True when all of them have met a dead host, False when one has not.
 
-        Scouts that are still out are waited for, so that ``seen`` has all of them.
+        After True ``seen`` has what they saw; after False ``wait`` gives it.
         """
         first_word = not self._prober.hears_routers(self._task.source)
-        asked = [asyncio.ensure_future(self._prober.part(part)) for part in self.first]
-        echo = asyncio.ensure_future(self._echo())
-        dead = True
-        for done in asyncio.as_completed([*asked, echo]):
-            dead = dead and all(_is_late(one) for one in _outcomes(await done))
-            if not dead:
-                break
-        self._asked = asked
-        if not dead:
+        asked = self._asked = [asyncio.create_task(self._ask(part)) for part in self.first]
+        echo = asyncio.create_task(self._echo())
+        try:
+            for done in asyncio.as_completed([*asked, echo]):
+                if not await done:
+                    return False
+        except asyncio.CancelledError:
+            for task in asked:
+                task.cancel()
+            raise
+        finally:
             echo.cancel()
-            return False
-        self.seen = [one for some in asked for one in some.result()]
         routers = {one.outcome.icmp.offender for one in self.seen
                    if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
         if len(routers) > 1:
@@ -62,8 +62,9 @@ class Scouts:
         return True
 
     async def wait(self) -> list[Observation]:
-        """Give what all scouts saw."""
-        return self.seen or [one for some in self._asked for one in await some]
+        """Give what all scouts saw, when they have all come back."""
+        await asyncio.gather(*self._asked)
+        return self.seen
 
     def stand_for_rest(self) -> list[Observation]:
         """Give the flows that need not be sent what a scout saw, with the scout in their trail."""
@@ -79,12 +80,19 @@ class Scouts:
             for _, listener in part.listener(part.ports)
         ]  # fmt: skip
 
-    async def _echo(self) -> list[Outcome]:
+    async def _ask(self, part: Part) -> bool:
+        """Send one scout, and tell whether it met a dead host."""
+        found = await self._prober.part(part)
+        self.seen += found
+        return all(_is_late(one.outcome) for one in found)
+
+    async def _echo(self) -> bool:
+        """Ask for an echo, and tell whether the request met a dead host."""
         try:
             found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
         except AgentError:
-            return []
-        return [outcome for _, outcome in found]
+            return False
+        return all(_is_late(outcome) for _, outcome in found)
 
 
 def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
@@ -107,10 +115,6 @@ def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
         if others or not part.ports:
             rest.append(replace(part, ports=others))
     return first, rest
-
-
-def _outcomes(found: Iterable[Observation | Outcome]) -> list[Outcome | None]:
-    return [one.outcome if isinstance(one, Observation) else one for one in found]
 
 
 def _is_late(outcome: Outcome | None) -> bool:
