@@ -108,7 +108,7 @@ class Phases:
         now_s = self._clock()
         passed_s, self._last_s = now_s - self._last_s, now_s
         total = len(self._innermost)
-        if not total:
+        if not total and passed_s:
             self._times_s[OWN_WORK] += passed_s
         for phase, count in self._counts.items():
             if count:
