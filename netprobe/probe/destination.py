@@ -15,7 +15,14 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS, PART_CHECKS
+from netprobe.probe.checks import (
+    CHECKS,
+    DENIED_CHECKS,
+    DOWN,
+    FINAL_CHECKS,
+    PART_CHECKS,
+    SCOUT_CHECKS,
+)
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
@@ -242,7 +249,9 @@ class Destination:
             found = await asyncio.gather(*(self._probe_part(part, scene) for part in parts))
             return [seen for some in found for seen in some]
         if await scouts.are_dead():
-            return [*scouts.seen, *scouts.stand_for_rest()]
+            scouts.seen = await run_checks(SCOUT_CHECKS, scouts.seen, scene)
+            if all(seen.concluded in DOWN for seen in scouts.seen):
+                return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
         first, *found = await asyncio.gather(
             scouts.wait(), *(self._probe_part(part, scene) for part in scouts.rest)
         )

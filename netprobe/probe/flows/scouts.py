@@ -2,7 +2,7 @@
 
 A dead host costs a router, and whoever waits for the router's word, three seconds; and the router
 says so a few times only. So some ports and an echo request go first. Where all of them come back as
-those of a dead host, they stand for all other flows of the pair, however many there are.
+those of a dead host, and a check confirms it, they stand for all other flows of the pair.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.evidence import Outcome
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
-from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable, is_own_kernels_word
+from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
 
 SCOUTS = 3
 # Fewer flows than these are sent at once.
@@ -39,7 +39,6 @@ class Scouts:
 
         After True ``seen`` has what they saw; after False ``wait`` gives it.
         """
-        first_word = not self._prober.hears_routers(self._task.source)
         asked = self._asked = [asyncio.create_task(self._ask(part)) for part in self.first]
         echo = asyncio.create_task(self._echo())
         try:
@@ -54,21 +53,15 @@ class Scouts:
             echo.cancel()
         routers = {one.outcome.icmp.offender for one in self.seen
                    if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
-        if len(routers) > 1:
-            return False
-        if first_word:
-            # Nothing had used up the router's answers: a firewall would have spoken at once.
-            self.seen = [_conclude_dead(one) for one in self.seen]
-        return True
+        return len(routers) <= 1
 
     async def wait(self) -> list[Observation]:
         """Give what all scouts saw, when they have all come back."""
         await asyncio.gather(*self._asked)
         return self.seen
 
-    def stand_for_rest(self) -> list[Observation]:
+    def stand_for_rest(self, scout: Observation) -> list[Observation]:
         """Give the flows that need not be sent what a scout saw, with the scout in their trail."""
-        scout = self.seen[0]
         assert scout.outcome is not None
         port = scout.ports[0][0] if scout.ports else None
         return [
@@ -122,10 +115,3 @@ def _is_late(outcome: Outcome | None) -> bool:
     if outcome is None or not is_host_unreachable(outcome):
         return False
     return outcome.elapsed_ms is None or outcome.elapsed_ms >= DEAD_MS
-
-
-def _conclude_dead(seen: Observation) -> Observation:
-    assert seen.outcome is not None
-    if is_own_kernels_word(seen.outcome):
-        return seen  # the neighbour table says more
-    return replace(seen, conclusion=CheckConclusion("router-gives-up"))
