@@ -21,7 +21,8 @@ def test_a_host_without_an_agent_costs_less(plan_of: MakePlan) -> None:
     heard = estimate(plan_of([row], [source, host("no", "external")]))
 
     assert bare.flows == heard.flows == 10_000
-    assert bare.seconds < 2 < 3 < heard.seconds
+    assert bare.seconds < 2
+    assert heard.seconds > 3
 
 
 def test_silence_costs_the_same_however_much_is_silent(plan_of: MakePlan) -> None:
