@@ -75,7 +75,7 @@ def bundle() -> bytes:
     packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
     made = b"%d\n%s" % (len(packed), packed)
     if path is not None:
-        _keep(path, made)
+        _keep_bundle(path, made)
     return made
 
 
@@ -95,7 +95,7 @@ def _find_cache() -> Path | None:
     return None  # in a zip file
 
 
-def _keep(path: Path, made: bytes) -> None:
+def _keep_bundle(path: Path, made: bytes) -> None:
     """Write the bundle whole or not at all, and remove those of other sources."""
     with contextlib.suppress(OSError):
         for old in path.parent.glob("agent-*.bundle"):

@@ -146,6 +146,6 @@ def test_the_bundle_is_kept_beside_the_bytecode(
 def test_without_bytecode_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """PYTHONDONTWRITEBYTECODE holds for the bundle, too."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(pack, "_keep", lambda *_: pytest.fail("it was written"))
+    monkeypatch.setattr(pack, "_keep_bundle", lambda *_: pytest.fail("it was written"))
 
     assert pack.bundle.__wrapped__()

@@ -53,21 +53,21 @@ class Phases:
         parent = _CURRENT.get()
         span = Span(phase, about, parent)
         token = _CURRENT.set(span)
-        self._tick()
+        self._share_time()
         if parent is not None:
             parent.within += 1
-            self._drop(parent)
-        self._add(span)
+            self._drop_span(parent)
+        self._add_span(span)
         try:
             yield
         finally:
             _CURRENT.reset(token)
-            self._tick()
-            self._drop(span)
+            self._share_time()
+            self._drop_span(span)
             if parent is not None:
                 parent.within -= 1
                 if not parent.within:
-                    self._add(parent)
+                    self._add_span(parent)
 
     async def pause(self, seconds: float, about: str) -> None:
         """Wait, because something is to be spared."""
@@ -88,7 +88,7 @@ class Phases:
 
     def times_s(self) -> dict[str, float]:
         """Give the seconds of each phase so far."""
-        self._tick()
+        self._share_time()
         return {phase: round(seconds, 3) for phase, seconds in self._times_s.items()}
 
     def waits_for(self) -> str:
@@ -104,7 +104,7 @@ class Phases:
             parts.append(f"{phase} {first}" + (f" and {len(others)} more" if others else ""))
         return ", ".join(parts)
 
-    def _tick(self) -> None:
+    def _share_time(self) -> None:
         now_s = self._clock()
         passed_s, self._last_s = now_s - self._last_s, now_s
         total = len(self._innermost)
@@ -114,11 +114,11 @@ class Phases:
             if count:
                 self._times_s[phase] += passed_s * count / total
 
-    def _add(self, span: Span) -> None:
+    def _add_span(self, span: Span) -> None:
         self._innermost[span] = None
         self._counts[span.phase] += 1
 
-    def _drop(self, span: Span) -> None:
+    def _drop_span(self, span: Span) -> None:
         if span in self._innermost:
             del self._innermost[span]
             self._counts[span.phase] -= 1

@@ -49,12 +49,12 @@ async def find_by_sample(
             elif port_sets.count(piece) <= RANGE_SAMPLE:
                 found.append(here)
             elif here:
-                halves += _halve(piece)
+                halves += _halve_ports(piece)
         pieces = halves
     return port_sets.union(found)
 
 
-def _halve(ports: Ports) -> list[Ports]:
+def _halve_ports(ports: Ports) -> list[Ports]:
     each = list(port_sets.each(ports))
     middle = len(each) // 2
     return [

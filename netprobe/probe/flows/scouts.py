@@ -39,8 +39,8 @@ class Scouts:
 
         After True ``seen`` has what they saw; after False ``wait`` gives it.
         """
-        asked = self._asked = [asyncio.create_task(self._ask(part)) for part in self.first]
-        echo = asyncio.create_task(self._echo())
+        asked = self._asked = [asyncio.create_task(self._ask_part(part)) for part in self.first]
+        echo = asyncio.create_task(self._ask_echo())
         try:
             for done in asyncio.as_completed([*asked, echo]):
                 if not await done:
@@ -73,13 +73,13 @@ class Scouts:
             for _, listener in part.listener(part.ports)
         ]  # fmt: skip
 
-    async def _ask(self, part: Part) -> bool:
+    async def _ask_part(self, part: Part) -> bool:
         """Send one scout, and tell whether it met a dead host."""
         found = await self._prober.part(part)
         self.seen += found
         return all(_is_late(one.outcome) for one in found)
 
-    async def _echo(self) -> bool:
+    async def _ask_echo(self) -> bool:
         """Ask for an echo, and tell whether the request met a dead host."""
         try:
             found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
