@@ -16,10 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 # A plain path: shims of version managers start a shell before every Python.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 sys.path.insert(0, str(ROOT))
 
-from bench import packets, page, recorder, table, tcp, whole  # noqa: E402
+from bench import packets, page, recorder, runs, table, tcp, whole  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
     "echo": lambda size: packets.echo(4 * size.repeats - 1),
     "recorder": lambda size: recorder.recorder(4 * size.repeats - 1),
     "run": lambda size: whole.whole_run(size.repeats),
+    "scanning": lambda size: runs.without_agents(size.flows, size.repeats),
+    "pairs": lambda size: runs.pairs(size.repeats),
+    "faults": lambda size: runs.faults(size.repeats),
+    "demo": lambda size: runs.demo_run(size.repeats),
+    "dead": lambda size: runs.dead_host(size.repeats),
     "hosts": lambda size: whole.many_hosts(size.hosts),
     "commands": lambda size: whole.commands(size.repeats),
     "memory": lambda size: whole.memory(size.port_probes),

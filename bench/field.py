@@ -29,14 +29,14 @@ _UNLIMITED = (
 class Field:
     """The two machines; use it as a context manager.
 
-    ``addresses`` are the destination's; each has the ports FIRST_PORT to FIRST_PORT + PORTS - 1.
+    ``addresses`` are the destination's; each has ``ports`` ports from FIRST_PORT on.
     """
 
-    def __init__(self, flows: int) -> None:
+    def __init__(self, flows: int, ports: int = PORTS) -> None:
         self._lab = Lab()
-        self.ports = min(PORTS, flows)
+        self.ports = min(ports, flows)
         self.last_port = FIRST_PORT + self.ports - 1
-        self.addresses = [f"10.88.1.{number + 1}" for number in range(max(1, flows // PORTS))]
+        self.addresses = [f"10.88.1.{number + 1}" for number in range(max(1, flows // ports))]
         self._loops: list[subprocess.Popen[bytes]] = []
         # The last processor: the first one serves the machine's interrupts.
         self.core = str(max(os.sched_getaffinity(0)))

@@ -45,6 +45,11 @@ def ratio(ours: Sequence[Timed], theirs: Sequence[Timed], cpu: bool) -> float:
     return median(pick(theirs_) / pick(ours_) for ours_, theirs_ in pairs)
 
 
+def wall_ratio(ours: Sequence[Timed], theirs: Sequence[Timed]) -> float:
+    """How many times faster we are in wall time."""
+    return ratio(ours, theirs, cpu=False)
+
+
 def against(
     work: str, ours: Sequence[Timed], name: str, theirs: Sequence[Timed], goal: float | None
 ) -> Row:

@@ -49,9 +49,12 @@ def agent(place: Field, orders: Sequence[ProbeOrder], expected: Answers) -> Time
     return Timed(wall_s, cpu_s, Counter(answers.values()), wrong + len(answers.keys() - expected))
 
 
-def nmap(place: Field, options: Sequence[str], expected: Counter[str]) -> Timed:
-    """nmap, held against how many ports of each state there are."""
-    argv = [*place.within, "nmap", *options, "-p", place.port_range, "-oX", "-", *place.addresses]
+def nmap(
+    place: Field, options: Sequence[str], expected: Counter[str], *, pinned: bool = True
+) -> Timed:
+    """nmap, held against how many ports of each state there are; ``pinned``: on one processor."""
+    within = place.within if pinned else place.source.enter
+    argv = [*within, "nmap", *options, "-p", place.port_range, "-oX", "-", *place.addresses]
     wall_s, cpu_s, said = command(argv)
     found: Counter[str] = Counter(state for state in _PORT.findall(said))
     for state, count in _EXTRA.findall(said):

@@ -22,6 +22,7 @@ from netprobe.plan import expand
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.probe import preflight
+from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Key, Want
 from netprobe.probe.settings import ProbeSettings
@@ -83,6 +84,8 @@ class PlanRun:
         self._done_flows = sum(count_ports(ports) or 1 for ports in done.values())
         self._known_flows = self._done_flows
         self._total_flows = plan.flow_count()
+        self._phases: dict[str, float] = {}
+        self._waits_for = ""
 
     def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
         """Probe everything. SIGINT, SIGTERM and SIGHUP end it early."""
@@ -92,6 +95,7 @@ class PlanRun:
         return RunInfo(
             started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             elapsed_s=round(time.monotonic() - begin, 3),
+            phases=self._phases,
             complete=not stopped and self._known_flows >= self._total_flows,
             matrices=self._plan.matrices,
             hosts=tuple(self._reports[name] for name in sorted(self._reports)),
@@ -105,8 +109,9 @@ class PlanRun:
     async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
         async with launcher:
             await collect(
-                self._plan, settings, launcher, self._emit_all, self._tell_host, self._done
-            )
+                self._plan, settings, launcher, self._emit_all, self._tell_host, self._done,
+                self._watch_phases,
+            )  # fmt: skip
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
         results = [
@@ -117,9 +122,17 @@ class PlanRun:
             self._sink.add(result)
         probed = [one for one in found if one.untested != STOPPED]
         self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)
+        self._tell_progress()
+
+    def _watch_phases(self, phases: Phases) -> None:
+        self._phases = phases.times_s()
+        self._waits_for = phases.waits_for()
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
         # A name may have several addresses, whose flows nobody could count before.
         done = min(self._done_flows, self._total_flows)
-        self._events.progress(done, self._total_flows, f"to {want.flow.destination.name}")
+        self._events.progress(done, self._total_flows, self._waits_for)
 
     def _judge_one(self, want: Want, evidence: Evidence) -> list[Result]:
         """Judge; evidence that no table was made for is no result, and ends no run."""

@@ -106,6 +106,7 @@ def cli() -> None:
     metavar="DIR",
     help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
 )
+@flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
     from netprobe.cli.run import run_verb

@@ -36,9 +36,10 @@ def _repeat_option(*names: str, text: str, **attributes: Any) -> Decorator:
     return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
 
 
-def flag(name: str, text: str) -> Decorator:
-    """Give an option without a value."""
-    return option(name, is_flag=True, show_default=False, help=text)
+def flag(*words: str) -> Decorator:
+    """Give an option without a value: its names, then the words of the help."""
+    *names, text = words
+    return option(*names, is_flag=True, show_default=False, help=text)
 
 
 def _add_number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:

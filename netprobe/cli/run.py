@@ -39,7 +39,7 @@ from netprobe.report.plan_report import (
     write_plan_json,
     write_plan_text,
 )
-from netprobe.report.progress import progress
+from netprobe.report.progress import phases_text, progress
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
@@ -67,9 +67,11 @@ def run_verb(options: VerbOptions) -> int:
             _tell_note(earlier)
         with _begin_record(options["record"], taken, plan) as writer:
             sink: Sink = collector if writer is None else Both(collector, writer)
-            with progress(sys.stderr) as events:
+            with progress(sys.stderr, verbose=options["verbose"]) as events:
                 run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
                 info = run.probe(settings, launcher)
+        if options["verbose"]:
+            tell(f"netprobe: {phases_text(info)}")
         changes = None if before is None else compare(before, collector.results())
         if changes is not None:
             earlier = f"{earlier}; {word_changes(changes)}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from netprobe.model.plan import PlannedMatrix, Skipped
 from netprobe.model.result import HostReport
@@ -14,6 +15,7 @@ class RunInfo:
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
+    ``phases``: the seconds of each phase (``starts``, ``probes`` ...), together the run's time.
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
@@ -22,6 +24,7 @@ class RunInfo:
     started_at: str = ""
     elapsed_s: float = 0.0
     complete: bool = False
+    phases: Mapping[str, float] = field(default_factory=dict)
     interrupted: bool = False
     planned_flows: int = 0
     selection: str | None = None

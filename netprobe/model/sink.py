@@ -21,4 +21,4 @@ class Events(Protocol):
         """Tell that a host's agent started, could not be started or was lost."""
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
-        """Tell how many flows (ports) are final of how many, and what is being done."""
+        """Tell how many flows (ports) are final of how many, and what it waits for."""

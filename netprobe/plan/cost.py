@@ -13,10 +13,17 @@ from netprobe.model.ports import Ports
 PACKETS = {"tcp": 6, "udp": 2, "icmp": 2}
 PACKETS_OTHER = 2
 
-# How many flows a second one source and one destination get through, Python at both ends
-# (docs/performance.md); a start of an agent takes about a second over ssh.
-FLOWS_PER_S = 4000
-START_S = 2.0
+# How many flows a second one source and one destination get through, Python at both ends; and a
+# source whose destinations have no agent (docs/performance.md).
+FLOWS_PER_S = 3500
+BARE_FLOWS_PER_S = 50_000
+# A start of an agent takes about a second over ssh, eight at a time through one first hop; then
+# come netprobe's own start and the end.
+START_S = {"ssh": 1.2, "command": 0.2, "local": 0.2, "none": 0.0}
+STARTS_AT_ONCE = 8
+OWN_S = 0.5
+# What flows that stay silent cost, however many they are: first looks, second looks, walks.
+SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
 # (docs/design.md, section 6.7).
 UDP_BURST = 6
@@ -25,7 +32,8 @@ UDP_INTERVAL_S = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``flows`` counts ports; ``seconds`` is about how long while nothing is blocked.
+    """``flows`` counts ports; ``seconds`` is about how long while nothing is blocked, and
+    ``seconds_dropped`` where something is dropped.
 
     ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it, because closed UDP
     ports may only be asked one a second.
@@ -35,6 +43,7 @@ class Cost:
     packets: int
     listeners: int
     seconds: float
+    seconds_dropped: float
     paced_udp_seconds: float
 
 
@@ -45,8 +54,20 @@ def estimate(plan: Plan) -> Cost:
         block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks
     )
     paced = _paced_seconds(plan)
-    seconds = START_S + _count_flows_of_busiest_host(plan) / FLOWS_PER_S + paced if flows else 0.0
-    return Cost(flows, packets, _count_listeners(plan), round(seconds, 1), round(paced, 1))
+    seconds = _start_seconds(plan) + _busiest_seconds(plan) + paced if flows else 0.0
+    dropped = seconds + SILENCE_S if flows else 0.0
+    listeners = _count_listeners(plan)
+    return Cost(flows, packets, listeners, round(seconds, 1), round(dropped, 1), round(paced, 1))
+
+
+def _start_seconds(plan: Plan) -> float:
+    """Give the seconds until all agents have started, with netprobe's own start and end."""
+    hosts = {host.name: host for block in plan.blocks for host in block.sources}
+    for block in plan.blocks:
+        hosts |= {host.name: host for host, _ in block.destinations}
+    kinds = [host.vantage.kind for host in hosts.values()]
+    over_ssh = -(-kinds.count("ssh") // STARTS_AT_ONCE) * START_S["ssh"]
+    return OWN_S + max([over_ssh, *(START_S[kind] for kind in kinds if kind != "ssh")])
 
 
 def _count_listeners(plan: Plan) -> int:
@@ -60,16 +81,21 @@ def _count_listeners(plan: Plan) -> int:
     return sum(port_sets.count(port_sets.normalise(ranges)) for ranges in wanted.values())
 
 
-def _count_flows_of_busiest_host(plan: Plan) -> int:
-    """Count the flows of the host that has most to do, as source and destination together."""
-    load: dict[str, int] = {}
+def _busiest_seconds(plan: Plan) -> float:
+    """Give the seconds of the host that has most to do, as source and destination together."""
+    load: dict[str, float] = {}
     for block in plan.blocks:
         ports = port_sets.count(block.ports) or 1
+        bare = sum(1 for host, _ in block.destinations if host.vantage.kind == "none")
+        heard = len(block.destinations) - bare
         for source in block.sources:
-            load[source.name] = load.get(source.name, 0) + ports * len(block.destinations)
+            its_s = ports * (heard / FLOWS_PER_S + bare / BARE_FLOWS_PER_S)
+            load[source.name] = load.get(source.name, 0.0) + its_s
         for host, _ in block.destinations:
-            load[host.name] = load.get(host.name, 0) + ports * len(block.sources)
-    return max(load.values(), default=0)
+            if host.vantage.kind != "none":
+                its_s = ports * len(block.sources) / FLOWS_PER_S
+                load[host.name] = load.get(host.name, 0.0) + its_s
+    return max(load.values(), default=0.0)
 
 
 def _paced_seconds(plan: Plan) -> float:

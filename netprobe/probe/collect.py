@@ -16,6 +16,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
@@ -25,21 +26,25 @@ from netprobe.vantage.launch import Launcher
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
 PROMPT_S = 3.0
+# How often whom the run waits for is told.
+WATCH_S = 0.5
 # How often answers that need no further look are emitted while a destination is worked on.
 PROVEN_S = 0.4
 
 
-async def collect(
+async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
     plan: Plan,
     settings: ProbeSettings,
     launcher: Launcher,
     emit: Emit,
     tell: Callable[[HostReport], None],
     done: Mapping[Key, Ports] | None = None,
+    watch: Callable[[Phases], None] = lambda _: None,
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
-    ``done`` are ports that an earlier run has final results for.
+    ``done`` are ports that an earlier run has final results for. ``watch`` is called again and
+    again, and at the end, with the times of the run so far and whom it waits for.
 
     Cancelled, it ends every agent and emits what was not probed as untested.
     """
@@ -52,15 +57,24 @@ async def collect(
         record = record_order(plan, keeps=keeps) if settings.record else None
         fleet.start(secrets.token_bytes(32), settings.rate, record)
         pace = asyncio.create_task(_share_rate(fleet, settings))
+        watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
             await fleet.tell_losses()
         finally:
             pace.cancel()
+            watching.cancel()
     finally:
         for want in emitted.missing():
             emit(want, [want.untested(STOPPED)])
         await fleet.close()
+        watch(fleet.phases)
+
+
+async def _watch_phases(phases: Phases, watch: Callable[[Phases], None]) -> None:
+    while True:
+        await asyncio.sleep(WATCH_S)
+        watch(phases)
 
 
 def record_order(plan: Plan, *, keeps: bool = False) -> RecordOrder:
@@ -127,7 +141,7 @@ async def _work_through(
         while left:
             prompt, left = await _sort_by_promptness(left, fleet)
             await fleet.agent(host).settle(ready_by - now_s())
-            async with slots:
+            async with fleet.phases.turn(slots, f"for a slot for {host.name}"):
                 await some(host, prompt)
         emitted.whole(host)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from netprobe.errors import AgentError
@@ -15,21 +15,40 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS
+from netprobe.probe.checks import (
+    CHECKS,
+    DENIED_CHECKS,
+    DOWN,
+    FINAL_CHECKS,
+    PART_CHECKS,
+    SCOUT_CHECKS,
+)
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
-from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, rounds, spots
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.listeners import (
+    CLOSED,
+    UNKNOWN,
+    Listeners,
+    Round,
+    Spot,
+    restrict,
+    rounds,
+    spots,
+)
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.scouts import Scouts
+from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import STOPPED, Order, Task, Want, join
+from netprobe.probe.flows.work import Order, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 
 Emit = Callable[[Want, list[Evidence]], None]
@@ -82,7 +101,9 @@ class Destination:
         self._resolved = await resolve_names(by_way, self._fleet)
         tasks = join(by_way, self._resolved.addresses)
         try:
-            async with self._alone.at(task.address for task in tasks):
+            lock = self._alone.at(task.address for task in tasks)
+            about = f"for another host with an address of {self._host.name}"
+            async with self._fleet.phases.turn(lock, about):
                 await self._await_recorder()
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
@@ -119,11 +140,11 @@ class Destination:
                 looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
         ready = [one for one in self._find_known_machines(heard) if self._is_wide_enough(one)]
-        for seen in _cut_known(ready, self._emitted):
+        for seen in cut_known(ready, self._emitted):
             if self._fleet.agent(seen.task.source).refused is None:
                 self._emit_early(seen)
         # More may have come meanwhile.
-        self._prober.proven[: len(fresh)] = _cut_known(fresh, self._emitted)
+        self._prober.proven[: len(fresh)] = cut_known(fresh, self._emitted)
 
     def _is_wide_enough(self, seen: Observation) -> bool:
         """Tell whether full-sized segments get through, where the flow needs them; look else."""
@@ -158,7 +179,7 @@ class Destination:
                 yield left
 
     def _emit_early(self, seen: Observation) -> None:
-        _note_ports(seen, self._emitted)
+        note_ports(seen, self._emitted)
         for want in seen.task.wants:
             evidence = self._make_evidence(want, seen)
             if evidence is not None:
@@ -249,13 +270,39 @@ class Destination:
         Raises AgentError where this destination's agent is lost meanwhile.
         """
         flows = [task for task in tasks if task.probe != PATH_MTU]
-        seen, through = await asyncio.gather(
-            self._prober.probe([task for task in flows if task.via is None], listeners),
+        scene = self._make_scene(round_)
+        direct = self._prober.cut([task for task in flows if task.via is None], listeners)
+        pairs: dict[tuple[str, str], list[Part]] = {}
+        for part in direct:
+            pairs.setdefault(part.task.pair, []).append(part)
+        looked, through = await asyncio.gather(
+            asyncio.gather(*(self._probe_pair(parts, scene) for parts in pairs.values())),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
+        seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
-        return await run_checks(CHECKS, seen, self._make_scene(round_)) + through
+        return await run_checks(CHECKS, seen, scene) + through
+
+    async def _probe_pair(self, parts: list[Part], scene: Scene) -> list[Observation]:
+        """Probe the parts of one pair; where nobody vouches for the host, a few flows go first."""
+        scouts = None if self._agent.alive else Scouts(parts, self._prober)
+        if scouts is None or not scouts.first:
+            found = await asyncio.gather(*(self._probe_part(part, scene) for part in parts))
+            return [seen for some in found for seen in some]
+        if await scouts.are_dead():
+            scouts.seen = await run_checks(SCOUT_CHECKS, scouts.seen, scene)
+            if all(seen.concluded in DOWN for seen in scouts.seen):
+                return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
+        first, *found = await asyncio.gather(
+            scouts.wait(), *(self._probe_part(part, scene) for part in scouts.rest)
+        )
+        first = await run_checks(PART_CHECKS, first, scene)
+        return first + [seen for some in found for seen in some]
+
+    async def _probe_part(self, part: Part, scene: Scene) -> list[Observation]:
+        """Probe, and ask again what stayed silent: no other source has to be waited for."""
+        return await run_checks(PART_CHECKS, await self._prober.part(part), scene)
 
     def _make_scene(self, round_: Round | None) -> Scene:
         return Scene(self._fleet, self._agent, self._prober, self._origins, self._widths, round_)
@@ -278,7 +325,7 @@ class Destination:
         on_final: Callable[[], object],
     ) -> None:
         by_want: dict[Order, list[Evidence]] = {want.order: [] for want in wants}
-        for seen in _cut_known(observations, self._emitted):
+        for seen in cut_known(observations, self._emitted):
             for want in seen.task.wants:
                 evidence = self._make_evidence(want, seen)
                 if evidence is not None:
@@ -337,62 +384,11 @@ def runs_platform(agent: AgentMethods) -> bool:
     return agent.hello is not None and agent.hello.kubelet
 
 
-def interrupted(tasks: Iterable[Task], proven: Iterable[Observation]) -> list[Observation]:
-    """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped."""
-    kept: dict[Task, Ports] = {}
-    # A check may have asked a port again that had answered already.
-    found = []
-    for one in _cut_known(proven, kept):
-        _note_ports(one, kept)
-        found.append(one)
-    for task in tasks:
-        flow = _without_ports(task)
-        rest = port_sets.subtract(task.ports, kept.get(flow, ()))
-        if rest or not (task.ports or flow in kept):
-            found.append(unprobed(task, rest, untested=STOPPED))
-    return found
-
-
-def _is_at_home(source: AgentMethods, seen: Observation) -> bool:
-    """Tell whether the source has the address itself."""
-    return source.hello is not None and seen.task.address in source.hello.addresses
-
-
 def _is_heard(seen: Observation) -> bool:
     """Tell whether the listener has said that it was there and heard the probes."""
     return seen.witness is not None and seen.witness.socket
 
 
-def _cut_known(seen: Iterable[Observation], known: Mapping[Task, Ports]) -> Iterator[Observation]:
-    """Give the observations without the ports of their flows that are known already."""
-    for one in seen:
-        flow = _without_ports(one.task)
-        rest = port_sets.subtract(one.ports, known.get(flow, ()))
-        if rest or (not one.ports and flow not in known):
-            yield replace(one, ports=rest)
-
-
-def _note_ports(seen: Observation, known: dict[Task, Ports]) -> None:
-    flow = _without_ports(seen.task)
-    known[flow] = port_sets.union((known.get(flow, ()), seen.ports))
-
-
-def _without_ports(task: Task) -> Task:
-    """Give the task as a key: tasks of one destination differ in more than their ports."""
-    return replace(task, ports=())
-
-
-def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:
-    """The tasks of one round: the ports that it listens on; what needs no listener goes first."""
-    some = []
-    for task in tasks:
-        if not task.ports:
-            if first:
-                some.append(task)
-            continue
-        place = (task.protocol, task.address)
-        open_there = [spot.ports for spot in wanted if (spot.protocol, spot.address) == place]
-        ports = port_sets.intersect(task.ports, port_sets.union(open_there))
-        if ports:
-            some.append(replace(task, ports=ports))
-    return some
+def _is_at_home(source: AgentMethods, seen: Observation) -> bool:
+    """Tell whether the source has the address itself."""
+    return source.hello is not None and seen.task.address in source.hello.addresses

@@ -16,7 +16,7 @@ ONE_WAY_MS = 600
 # A host that is not ready by then is probed without listeners (design 6.1).
 READY_S = 30.0
 # Destinations worked on at a time.
-FORKS = 50
+FORKS = 200
 
 # Closed UDP: ICMP answers come from a bucket of 6, then one a second (network-facts section 4).
 UDP_BURST = 6

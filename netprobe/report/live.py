@@ -53,5 +53,5 @@ class _Live:
             description=progress_text(done_flows, total_flows),
             completed=done_flows,
             total=total_flows,
-            note=clean(note),
+            note=clean(f"waits for {note}" if note else ""),
         )

@@ -33,6 +33,8 @@ class PlanCost(Protocol):
     @property
     def seconds(self) -> float: ...
     @property
+    def seconds_dropped(self) -> float: ...
+    @property
     def paced_udp_seconds(self) -> float: ...
 
 
@@ -57,7 +59,7 @@ def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     stream.write(
         f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
         f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced} "
-        "where nothing is blocked; "
+        f"where nothing is blocked, {duration(cost.seconds_dropped)} where something is dropped; "
         f"{plural(len(plan.skipped), 'requirement')} skipped\n"
     )
 
@@ -138,6 +140,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
             "packets": cost.packets,
             "listeners": cost.listeners,
             "seconds": round(cost.seconds, 1),
+            "seconds_dropped": round(cost.seconds_dropped, 1),
             "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
             "skipped": len(plan.skipped),
         },

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from importlib.util import cache_from_source
+from pathlib import Path
 
 from netprobe.vantage.strip import strip
 
@@ -38,8 +45,11 @@ def sources() -> dict[str, str]:
 
     This works from an installed wheel and from a zip file too.
     """
-    texts = dict(_read_modules(resources.files("netprobe.agent"), ""))
-    return {name: strip(texts[name]).replace(*_TYPING) for name in sorted(texts)}
+    return {name: strip(text).replace(*_TYPING) for name, text in _read_texts().items()}
+
+
+def _read_texts() -> dict[str, str]:
+    return dict(sorted(_read_modules(resources.files("netprobe.agent"), "")))
 
 
 def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
@@ -54,8 +64,42 @@ def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]
 def bundle() -> bytes:
     """Pack what the bootstrap reads: the bundle's length as a line, then the bundle.
 
-    Names and sources by turns with a NUL between them, which is read faster than JSON.
+    Names and sources by turns with a NUL between them, which is read faster than JSON. Stripping
+    takes a third of a second, so the bundle is kept beside the bytecode of this module.
     """
+    path = _find_cache()
+    with contextlib.suppress(OSError):
+        if path is not None:
+            return path.read_bytes()
     parts = [part for module in sources().items() for part in module]
     packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
-    return b"%d\n%s" % (len(packed), packed)
+    made = b"%d\n%s" % (len(packed), packed)
+    if path is not None:
+        _keep_bundle(path, made)
+    return made
+
+
+def _find_cache() -> Path | None:
+    """Find where the bundle of these sources is kept, as Python keeps bytecode; None: nowhere."""
+    if sys.dont_write_bytecode:
+        return None
+    try:
+        beside = Path(cache_from_source(__file__))
+    except NotImplementedError:
+        return None  # this Python keeps no bytecode
+    own = Path(strip.__code__.co_filename), Path(__file__)
+    with contextlib.suppress(OSError):
+        known = [*_read_texts().items(), *((one.name, one.read_text()) for one in own)]
+        digest = hashlib.sha256("\0".join(part for one in known for part in one).encode("utf-8"))
+        return beside.with_name(f"agent-{digest.hexdigest()[:32]}.bundle")
+    return None  # in a zip file
+
+
+def _keep_bundle(path: Path, made: bytes) -> None:
+    """Write the bundle whole or not at all, and remove those of other sources."""
+    with contextlib.suppress(OSError):
+        for old in path.parent.glob("agent-*.bundle"):
+            old.unlink()
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(made)
+        os.replace(file.name, path)

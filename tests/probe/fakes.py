@@ -27,6 +27,7 @@ from netprobe.model.stream import Event, Opened, OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods, Heard
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.stream import Target
 
@@ -198,6 +199,7 @@ class FakeFleet(Fleet):
 
     def __init__(self, agents: Iterable[FakeAgent]) -> None:
         self.templates = Templates()
+        self.phases = Phases()
         self.slowly = asyncio.Lock()
         self.key = bytes(32)
         self.order_ids = itertools.count(1)

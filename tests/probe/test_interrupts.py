@@ -16,7 +16,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.destination import interrupted
+from netprobe.probe.flows.told_ports import interrupted
 from netprobe.probe.flows.work import STOPPED, Task, Want
 from tests.probe.builders import (
     make_observation,

@@ -31,6 +31,7 @@ class Cost:
     packets: int = 18_074
     listeners: int = 1_002
     seconds: float = 14.2
+    seconds_dropped: float = 16.7
     paced_udp_seconds: float = 10.2
 
 
@@ -49,7 +50,8 @@ def test_plan_count() -> None:
 
     assert stream.getvalue() == (
         "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
-        "pacing where nothing is blocked; 2 requirements skipped\n"
+        "pacing where nothing is blocked, 16.7 s where something is dropped; "
+        "2 requirements skipped\n"
     )
 
 

@@ -7,8 +7,9 @@ import io
 import pytest
 
 from netprobe.model.result import HostReport
+from netprobe.model.run import RunInfo
 from netprobe.report.live import live_progress
-from netprobe.report.progress import PlainProgress, progress
+from netprobe.report.progress import PlainProgress, phases_text, progress
 
 LOST = HostReport("worker-3", "failed", words="ssh: \x1b[31mtimed out\nreally")
 
@@ -43,7 +44,7 @@ def test_plain_lines_go_on_while_nothing_moves() -> None:
         clock.now_s = float(second)
         events.progress(0, 7, "starting agents")
 
-    assert stream.getvalue() == "netprobe: 0 of 7 flows (0 %), starting agents\n" * 2
+    assert stream.getvalue() == "netprobe: 0 of 7 flows (0 %), waits for starting agents\n" * 2
 
 
 def test_hosts() -> None:
@@ -83,3 +84,23 @@ def test_dumb_terminals_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         events.host(LOST)
 
     assert stream.getvalue() == "netprobe: worker-3: no agent: ssh: timed out really\n"
+
+
+def test_verbose_lines_tell_every_change() -> None:
+    """Whom the run waits for is a line each time that it changes."""
+    stream = io.StringIO()
+    events = PlainProgress(stream, lambda: 0.0, verbose=True)
+    for note in ("starts a", "starts a", "walks from a to b", ""):
+        events.progress(0, 7, note)
+
+    assert stream.getvalue().splitlines() == [
+        "netprobe: 0 of 7 flows (0 %), waits for starts a",
+        "netprobe: 0 of 7 flows (0 %), waits for walks from a to b",
+    ]
+
+
+def test_the_end_says_where_the_time_went() -> None:
+    """The longest phase first; what took next to nothing is left out."""
+    info = RunInfo(elapsed_s=4.2, phases={"starts": 0.6, "walks": 2.24, "listeners": 0.01})
+
+    assert phases_text(info) == "4.2 s: walks 2.2 s, starts 0.6 s"

@@ -7,10 +7,12 @@ import importlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netprobe.vantage import pack
 from netprobe.vantage.pack import sources
 
 MODULES = sorted(name for name in set(sources()) - {"boot", "untyped"} if "__init__" not in name)
@@ -124,3 +126,26 @@ def test_records_of_the_bundle_are_made_and_changed_as_namedtuples_are() -> None
     for arguments in ("1", "1, 2, 3", "ttl=1", "1, 'a', more=1", "1, ttl=1"):
         with pytest.raises(subprocess.CalledProcessError):
             _load("wire.parts", code=f"{hop}({arguments})")
+
+
+def test_the_bundle_is_kept_beside_the_bytecode(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second run strips nothing; other sources make another bundle."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(pack, "cache_from_source", lambda _: str(tmp_path / "pack.pyc"))
+    made = pack.bundle.__wrapped__()
+
+    monkeypatch.setattr(pack, "sources", dict)
+    assert pack.bundle.__wrapped__() == made
+    monkeypatch.setattr(pack, "_read_texts", lambda: {"main": "changed = 1"})
+    assert pack.bundle.__wrapped__() != made
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_without_bytecode_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTHONDONTWRITEBYTECODE holds for the bundle, too."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(pack, "_keep_bundle", lambda *_: pytest.fail("it was written"))
+
+    assert pack.bundle.__wrapped__()

@@ -2,21 +2,24 @@
 
 TCP and UDP need no privilege: time-exceeded errors come through the error queue. Every router keeps
 a bucket of errors for each address, so walks start at a pace, and their hops are asked in parallel
-(docs/network-facts.md, sections 4 and 5).
+(docs/network-facts.md, sections 4 and 5). Where the first hop was the only one that answered a
+walk, other walks of the same probe by the same gateway know it, and spare it.
 """
 
 import socket
 from collections import deque
-from typing import Deque, Dict, List, Optional
+from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from ..core.agent import AgentCore
 from ..core.loop import READ, WRITE, Timer
-from ..core.pace import Bucket
+from ..core.pace import LEAST_GRACE_S, ROUND_TRIPS, Bucket
+from ..host.route import look_up_route
 from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from ..net.icmp import EchoSocket, echo_request, open_echo, quoted_sequence, read_echo_reply
 from ..net.sockets import open_probe, set_ttl, target_of
 from ..wire.answers import Walked
 from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
+from ..wire.host_messages import RouteOrder
 from ..wire.orders import WalkOrder
 from ..wire.parts import WalkHop
 from ..wire.templates import pack_nonce
@@ -27,11 +30,16 @@ WALK_EVERY_S = 1.02
 WAVE = 8
 # Go on behind a wave only if one of its last TTLs was answered; else the rest is silent too.
 WAVE_END = 4
-# The kernel repeats a SYN after 1 s by itself; datagrams are repeated at the same time.
+# Every hop is asked twice. Where the destination's own answers told a round trip, this long is
+# enough; else as long as the kernel waits before it repeats a SYN, and as long again.
 AGAIN_S = 1.0
 WAVE_S = 2.2
 TIME_EXCEEDED = frozenset(((ORIGIN_ICMP, 11), (ORIGIN_ICMP6, 3)))
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
+
+
+# Gateway, protocol and port: walks that are alike up to their first hop.
+Likeness = Tuple[str, str, int]
 
 
 class Hop:
@@ -61,6 +69,24 @@ class Walk:
         self.wave: List[Hop] = []
         self.failure: Optional[str] = None
         self.timers: List[Timer] = []
+        self.likeness: Optional[Likeness] = None
+        self.again_s, self.wave_s = AGAIN_S, WAVE_S
+        if agent.answers.knows(order.dst):
+            self.again_s = max(LEAST_GRACE_S, ROUND_TRIPS * agent.answers.rtt_s(order.dst))
+            self.again_s = min(self.again_s, AGAIN_S)
+            self.wave_s = min(2 * self.again_s, WAVE_S)
+
+    def know_first(self, address: str) -> None:
+        """Take the first hop from another walk."""
+        first = Hop(1)
+        first.address, first.tries = address, 1
+        self.hops = [first]
+
+    def only_hop(self) -> Optional[str]:
+        """Give the first hop where no other one answered."""
+        heard = [hop for hop in self.hops if hop.address is not None]
+        alone = len(heard) == 1 and heard[0].ttl == 1 and self.end() is None
+        return heard[0].address if alone else None
 
     def end(self) -> Optional[Hop]:
         """Find the nearest TTL that reached the destination or was refused; no hop is behind it."""
@@ -80,10 +106,17 @@ class Walker:
         self._waiting: Deque[Walk] = deque()
         self._walks: Dict[int, Walk] = {}
         self._timer: Optional[Timer] = None
+        # First hops behind which nobody answered; and walks whose first hop others wait for.
+        self._first_hops: Dict[Likeness, str] = {}
+        self._leading: Set[Likeness] = set()
+        self._led: Set[Likeness] = set()
 
     def submit(self, order: WalkOrder) -> None:
         """Start a walk when its turn comes; ``Walked`` follows."""
-        self._waiting.append(Walk(self._agent, order))
+        walk = Walk(self._agent, order)
+        gateway = _find_gateway(order)
+        walk.likeness = (gateway, order.proto, order.port) if gateway else None
+        self._waiting.append(walk)
         self._start_walks()
 
     def close(self) -> None:
@@ -96,15 +129,29 @@ class Walker:
             self._timer.cancel()
 
     def _start_walks(self) -> None:
-        while self._waiting and self._pacer.take(1, self._loop.now()):
-            walk = self._waiting.popleft()
-            self._walks[walk.id] = walk
-            self._send_wave(walk)
-        if self._waiting:
+        waiting, self._waiting = self._waiting, deque()
+        for walk in waiting:
+            if not self._start_walk(walk):
+                self._waiting.append(walk)
+        if any(walk.likeness not in self._leading for walk in self._waiting):
             if self._timer is not None:
                 self._timer.cancel()
             wait_s = self._pacer.wait_s(self._loop.now()) + 0.01
             self._timer = self._loop.call_later(wait_s, self._start_walks)
+
+    def _start_walk(self, walk: Walk) -> bool:
+        """Start a walk, unless it has to wait: for its turn, or for one that is alike."""
+        alike = walk.likeness
+        if alike is not None and alike in self._first_hops:
+            walk.know_first(self._first_hops[alike])
+        elif alike in self._leading or not self._pacer.take(1, self._loop.now()):
+            return False
+        elif alike is not None and alike not in self._led:
+            self._leading.add(alike)
+            self._led.add(alike)
+        self._walks[walk.id] = walk
+        self._send_wave(walk)
+        return True
 
     def _send_wave(self, walk: Walk) -> None:
         """Ask the next hops, all at once: each is another router with a bucket of its own."""
@@ -113,8 +160,8 @@ class Walker:
         wave = walk.wave
         walk.hops += wave
         walk.timers = [
-            self._loop.call_later(AGAIN_S, lambda: self._ask_again(walk)),
-            self._loop.call_later(WAVE_S, lambda: self._end_wave_late(walk, wave)),
+            self._loop.call_later(walk.again_s, lambda: self._ask_again(walk)),
+            self._loop.call_later(walk.wave_s, lambda: self._end_wave_late(walk, wave)),
         ]
         for hop in walk.wave:
             try:
@@ -159,11 +206,14 @@ class Walker:
         hop.sock.sendto(request, walk.target.sockaddr(walk.port))
 
     def _ask_again(self, walk: Walk) -> None:
-        if walk.proto == "tcp":
-            return  # the kernel has just sent its second SYN
         for hop in walk.wave:
             if hop.sock is not None:
                 try:
+                    if walk.proto == "tcp":
+                        if walk.again_s >= AGAIN_S:
+                            continue  # the kernel has just sent its second SYN
+                        self._close_hop(hop)
+                        self._open_hop(walk, hop)
                     self._ask_hop(walk, hop)
                 except OSError:
                     pass  # an ICMP error that send() returned; it is in the error queue too
@@ -256,6 +306,11 @@ class Walker:
     def _finish_walk(self, walk: Walk) -> None:
         self._close_wave(walk)
         self._walks.pop(walk.id, None)
+        if walk.likeness is not None:
+            self._leading.discard(walk.likeness)
+            only = walk.only_hop()
+            if only is not None:
+                self._first_hops[walk.likeness] = only
         end = walk.end()
         most = end.ttl if end is not None else len(walk.hops)
         hops = [WalkHop(hop.ttl, hop.address) for hop in walk.hops if hop.ttl <= most]
@@ -275,6 +330,13 @@ class Walker:
             self._loop.unwatch(hop.sock.fileno())
             hop.sock.close()
             hop.sock = None
+
+
+def _find_gateway(order: WalkOrder) -> Optional[str]:
+    try:
+        return look_up_route(RouteOrder(0, order.dst, order.src)).gateway
+    except OSError:
+        return None  # the walk itself says why
 
 
 def _make_sequence(hop: Hop) -> int:

@@ -18,6 +18,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, read_outcomes
 from netprobe.probe.agents.echo_batches import EchoBatches
+from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.rules import OutcomeRules, check_answer
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
@@ -51,6 +52,8 @@ class AgentMethods(ABC):
     def __init__(self, host: Host, index: int, templates: Templates) -> None:
         self.host = host
         self.templates = templates
+        # Where the time of the run goes; all agents of a run share it.
+        self.phases = Phases()
         # How the agent's answers name it.
         self.index = index
         self.walks_left = WALKS
@@ -126,9 +129,9 @@ class AgentMethods(ABC):
         self, protocol: str, dst: str, port: int, src: str | None, max_ttl: int, template: int = 0
     ) -> answers.Walked:
         """Send a flow's probes with TTL 1, 2, 3 ... and see which hops answer."""
-        return await self.request(
-            orders.WalkOrder(0, protocol, dst, port, src, max_ttl, template), answers.Walked
-        )
+        order = orders.WalkOrder(0, protocol, dst, port, src, max_ttl, template)
+        with self.phases.during("walks", f"from {self.host.name} to {dst}"):
+            return await self.request(order, answers.Walked)
 
     async def route(self, dst: str, src: str | None) -> host_messages.Routed:
         """Look up the route to an address in the host's kernel; asked once."""
@@ -180,7 +183,8 @@ class AgentMethods(ABC):
 
     async def listen(self, round_id: int, blocks: list[ListenBlock]) -> answers.Listening:
         """Open a round of listeners."""
-        return await self.request(orders.ListenOrder(round_id, blocks), answers.Listening)
+        with self.phases.during("listeners", f"at {self.host.name}"):
+            return await self.request(orders.ListenOrder(round_id, blocks), answers.Listening)
 
     async def held(self, round_id: int, blocks: list[ListenBlock]) -> answers.Listening:
         """Ask who holds these ports; nothing is bound."""
@@ -192,7 +196,8 @@ class AgentMethods(ABC):
 
     async def close_round(self, round_id: int) -> answers.Closed:
         """Close a round's listeners."""
-        return await self.request(orders.CloseOrder(round_id), answers.Closed)
+        with self.phases.during("listeners", f"at {self.host.name}"):
+            return await self.request(orders.CloseOrder(round_id), answers.Closed)
 
 
 class Agent(AgentMethods):
@@ -281,7 +286,8 @@ class Agent(AgentMethods):
 
     async def quiet(self) -> None:
         """Wait until no probe of this host is out, or for QUIET_S."""
-        with contextlib.suppress(TimeoutError):
+        waiting = self.phases.during("waiting", f"until {self.host.name} is quiet")
+        with waiting, contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), QUIET_S)
 
     @contextlib.asynccontextmanager

@@ -16,6 +16,7 @@ from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import Agent, AgentMethods
+from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
@@ -41,6 +42,7 @@ class Fleet:
         self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
     ) -> None:
         self.templates = Templates()
+        self.phases = Phases()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit
         # to all destinations.
         self.slowly = asyncio.Lock()
@@ -51,6 +53,8 @@ class Fleet:
         self._agents = {
             host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
         }
+        for agent in self._agents.values():
+            agent.phases = self.phases
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
         self._reports: dict[str, HostReport] = {}
@@ -140,7 +144,8 @@ class Fleet:
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
                 self._report_host(host, HostReport(host.name, "none"))
                 return
-            link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
+            with self.phases.during("starts", host.name):
+                link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
             for order in first:
                 link.send(order)
             agent.link = link

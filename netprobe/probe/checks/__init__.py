@@ -46,6 +46,14 @@ CHECKS: tuple[Check, ...] = (
     PathMtuLook(),
 )
 
+# The looks at a part, as soon as its order has ended. The run knows more of its loss later, so that
+# silence is a check of the whole destination, too.
+PART_CHECKS: tuple[Check, ...] = (Silence(),)
+
+# The looks at the scouts of a host that may be dead, and their conclusions if it is.
+SCOUT_CHECKS: tuple[Check, ...] = (NextHops(), DeadHosts())
+DOWN = ("host-down", "router-gives-up", "next-hop-down", "no-carrier")
+
 # The looks at ports that must not answer, which are probed before any listener is open.
 DENIED_CHECKS: tuple[Check, ...] = (NextHops(), Stories(), Intercepted())
 

@@ -104,8 +104,10 @@ def group_by(
 
 async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -> list[Observation]:
     began_s = time.monotonic()
+    about = f"({check.name}) at {scene.agent.host.name}"
     try:
-        found = await check.look(group, scene)
+        with scene.fleet.phases.during("second looks", about):
+            found = await check.look(group, scene)
     except AgentError:
         spoiled = check.vital or (check.probes_listeners and not scene.agent.alive)
         if scene.round is not None and spoiled:

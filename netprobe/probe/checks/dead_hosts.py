@@ -53,6 +53,8 @@ class DeadHosts(Check):
         asker = await ask_network(group[0].task, scene.fleet)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
+        if all(seen.conclusion is not None for seen in group):
+            return group  # the scouts of the pair have told
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         first = (early or group)[0]
         looks: tuple[TrailEntry, ...] = ()
@@ -84,7 +86,7 @@ async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[T
     asked = replace(seen, ports=ports, trail=())
     looks: tuple[TrailEntry, ...] = ()
     await scene.fleet.agent(seen.task.source).quiet()
-    await asyncio.sleep(REFILL_S)
+    await scene.fleet.phases.pause(REFILL_S, "until routers answer again")
     for _ in range(TRIES):
         again = await scene.prober.again(asked)
         looks += tuple(entry for one in again for entry in one.trail)
@@ -96,7 +98,7 @@ async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[T
 
 async def _is_dead(task: Task, scene: Scene) -> bool:
     """Ask echo and an unused port a few times, when the router may send ICMP errors again."""
-    await asyncio.sleep(REFILL_S)
+    await scene.fleet.phases.pause(REFILL_S, "until routers answer again")
     for _ in range(TRIES):
         outcomes = await _ask_controls(task, scene)
         if any(is_answer(one) or one.failure == "refused" for one in outcomes):

@@ -25,6 +25,7 @@ from netprobe.probe.checks.genuine import (
     INITIAL_TTLS,
     arrival_ttl,
     count_lost_hops,
+    find_by_sample,
     find_genuine,
     genuine_ttl,
 )
@@ -138,8 +139,8 @@ class _ResetLooks:
         ]
 
     async def _check_ports(self, group: list[Observation], ttl: int) -> list[Observation]:
-        """No recorder tells what these resets arrived with: ask every port with a floor."""
-        forged = await self._find_refused(port_sets.union(one.ports for one in group), ttl + 1)
+        """No recorder tells what these resets arrived with: ask with a floor."""
+        forged = await self._find_by_sample(group, ttl + 1)
         if forged and await self._start_higher(forged):
             return group
         # What this host or its first router makes arrives with a full TTL.
@@ -168,17 +169,25 @@ class _ResetLooks:
         """Find the ports whose resets no router has lowered the TTL of."""
         known = [one for one in resets if arrival_ttl(one) is not None]
         full = port_sets.union(one.ports for one in known if arrival_ttl(one) in INITIAL_TTLS)
-        ports = port_sets.union(one.ports for one in resets if arrival_ttl(one) is None)
-        for ttl in INITIAL_TTLS if ports else ():
-            here = await self._find_refused(ports, ttl)
+        untold = [one for one in resets if arrival_ttl(one) is None]
+        for ttl in INITIAL_TTLS if untold else ():
+            here = await self._find_by_sample(untold, ttl)
             if not here:
                 break
             # Ask twice: if a reset got lost, the TTL would wrongly look undiminished.
             for _ in range(2 if ttl < max(INITIAL_TTLS) else 0):
-                if here:
-                    here = port_sets.subtract(here, await self._find_refused(here, ttl + 1))
+                some = [piece for one in untold for is_here, piece in one.cut(here) if is_here]
+                here = port_sets.subtract(here, await self._find_by_sample(some, ttl + 1))
             full = port_sets.union((full, here))
         return full
+
+    async def _find_by_sample(self, resets: list[Observation], min_ttl: int) -> Ports:
+        """Find the ports whose resets arrive with at least this TTL, from a few of each range."""
+        return await find_by_sample(
+            port_sets.union(one.ports for one in resets),
+            port_sets.union(one.task.ports for one in resets),
+            lambda ports: self._find_refused(ports, min_ttl),
+        )
 
     async def _first_hop_resets(self, ports: Ports) -> bool:
         """Tell whether a full TTL can only be the first hop's.

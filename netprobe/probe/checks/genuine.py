@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from netprobe.model import ports as port_sets
@@ -17,14 +17,51 @@ from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 INITIAL_TTLS = (64, 128, 255)
 # Ports that stand for all whose answers arrive with one TTL.
 SAMPLE = 3
+# Where no recorder tells a TTL, so many of a range stand for it.
+RANGE_SAMPLE = 8
 
 
-def choose_sample(ports: Ports) -> Ports:
+def choose_sample(ports: Ports, size: int = SAMPLE) -> Ports:
     """Choose a few ports evenly, ends included."""
     last = port_sets.count(ports) - 1
-    places = {round(last * number / (SAMPLE - 1)) for number in range(SAMPLE)}
+    places = {round(last * number / (size - 1)) for number in range(size)}
     chosen = [port for place, port in enumerate(port_sets.each(ports)) if place in places]
     return port_sets.normalise((port, port) for port in chosen)
+
+
+async def find_by_sample(
+    ports: Ports, asked_for: Ports, ask: Callable[[Ports], Awaitable[Ports]]
+) -> Ports:
+    """Find which of these ports ``ask`` gives back, from a few of each range that was asked for.
+
+    Ports that stand alone are all asked. A range whose few differ is halved until they do not.
+    """
+    pieces = [port_sets.intersect(ports, (one,)) for one in asked_for]
+    pieces = [piece for piece in pieces if piece]
+    found: list[Ports] = []
+    while pieces:
+        samples = [choose_sample(piece, RANGE_SAMPLE) for piece in pieces]
+        said = await ask(port_sets.union(samples))
+        halves: list[Ports] = []
+        for piece, sample in zip(pieces, samples, strict=True):
+            here = port_sets.intersect(sample, said)
+            if here == sample:
+                found.append(piece)
+            elif port_sets.count(piece) <= RANGE_SAMPLE:
+                found.append(here)
+            elif here:
+                halves += _halve_ports(piece)
+        pieces = halves
+    return port_sets.union(found)
+
+
+def _halve_ports(ports: Ports) -> list[Ports]:
+    each = list(port_sets.each(ports))
+    middle = len(each) // 2
+    return [
+        port_sets.normalise((port, port) for port in half)
+        for half in (each[:middle], each[middle:])
+    ]
 
 
 def count_lost_hops(ttl: int) -> int:

@@ -17,8 +17,14 @@ from netprobe.model.evidence import CheckConclusion
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
-from netprobe.probe.checks.genuine import arrival_ttl, choose_sample, count_lost_hops, find_genuine
-from netprobe.probe.flows.prober import Observation
+from netprobe.probe.checks.genuine import (
+    arrival_ttl,
+    choose_sample,
+    count_lost_hops,
+    find_by_sample,
+    find_genuine,
+)
+from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
@@ -85,10 +91,20 @@ class _OpenLooks:
         known = any(arrival_ttl(some[0]) is not None for some in alike)
         ttl = (await find_genuine(self.task, (), self.scene)).ttl if known else None
         doubtful = [some for some in alike if not _is_as_far(arrival_ttl(some[0]), ttl)]
-        hops = await count_hops(self.task, self.scene) if doubtful else None
+        if not doubtful or await self._is_neighbour(ttl):
+            return ()
+        hops = await count_hops(self.task, self.scene)
         if hops is None or hops < 2:
             return ()
         return port_sets.union([await self._find_nearer(some, hops) for some in doubtful])
+
+    async def _is_neighbour(self, ttl: int | None) -> bool:
+        """Tell whether no router is on the way: none in the route, and none lowered the TTL."""
+        if ttl is None or count_lost_hops(ttl):
+            return False
+        task = self.task
+        agent = self.scene.fleet.agent(task.source)
+        return (await agent.route(task.address, source_address(task))).gateway is None
 
     async def _control_ports_open(self) -> bool:
         """Tell whether two ports that nobody needs accept connections too."""
@@ -100,25 +116,30 @@ class _OpenLooks:
         """Find which of these ports open with a TTL that is one too small.
 
         Ports with one TTL on arrival are of one kind, and a few of them stand for all, unless
-        these differ.
+        these differ; where no recorder told it, a few stand for a range.
         """
         ports = port_sets.union(seen.ports for seen in group)
-        asked = choose_sample(ports) if arrival_ttl(group[0]) is not None else ports
-        nearer = await self._ask_with_ttl(asked, hops - 1)
-        if nearer and asked != ports:
-            if nearer == asked:
-                nearer = ports
-            for _ in range(TRIES if nearer != ports else 0):
-                rest = port_sets.subtract(ports, nearer)
-                more = await self._ask_with_ttl(rest, hops - 1) if rest else ()
-                nearer = port_sets.union((nearer, more))
-        self.facts |= {"ttl": hops - 1, "opened": bool(nearer)}
+        if arrival_ttl(group[0]) is None:
+            asked_for = port_sets.union(seen.task.ports for seen in group)
+            return await find_by_sample(
+                ports, asked_for, lambda some: self._find_opened(some, hops - 1)
+            )
+        asked = choose_sample(ports)
+        nearer = await self._find_opened(asked, hops - 1)
+        if not nearer or nearer == asked:
+            return ports if nearer else ()
+        for _ in range(TRIES):
+            rest = port_sets.subtract(ports, nearer)
+            more = await self._find_opened(rest, hops - 1) if rest else ()
+            nearer = port_sets.union((nearer, more))
         return nearer
 
-    async def _ask_with_ttl(self, ports: Ports, ttl: int) -> Ports:
-        """Find which of these ports open with this TTL."""
+    async def _find_opened(self, ports: Ports, ttl: int) -> Ports:
+        """Find the ports that open to a SYN with this TTL."""
         answers = await self.scene.prober.ask(self.task, "tcp", ports, look_ms=CHECK_MS, ttl=ttl)
-        return port_sets.union(some for some, one in answers if one.answer is not None)
+        opened = port_sets.union(some for some, one in answers if one.answer is not None)
+        self.facts |= {"ttl": ttl, "opened": self.facts.get("opened", False) or bool(opened)}
+        return opened
 
 
 def _is_as_far(arrived: int | None, ttl: int | None) -> bool:

@@ -56,9 +56,9 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
     if agent.late_left <= 0:
         return [seen]
     agent.late_left -= 1
-    async with agent.unhurried:
+    async with scene.fleet.phases.turn(agent.unhurried, f"for a turn of {agent.host.name}"):
         await agent.quiet()
-        await asyncio.sleep(PAUSE_S)
+        await scene.fleet.phases.pause(PAUSE_S, f"before {agent.host.name} asks again")
         # Datagrams are sent at the pace of the answers.
         paced = replace(seen.part, paced=seen.task.protocol == "udp")
         again = await scene.prober.again(replace(seen, part=paced))

@@ -20,6 +20,8 @@ from netprobe.probe.flows.work import Task
 
 # No IP packet is larger, though loopback's MTU is 65536: two hosts may be one machine.
 LARGEST = 65535
+# Conclusions of a host that is down: no size arrives.
+DEAD = ("host-down", "router-gives-up")
 
 
 class PathMtuLook(Check):
@@ -43,9 +45,10 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
     agent = scene.fleet.agent(task.source)
     try:
         device = (await agent.route(task.address, source_address(task))).dev_mtu
-        mtu = PathMtu(None, None)
-        if device is not None:
-            mtu = await _measure_best(task, group, scene, min(device, LARGEST))
+        needed = None if device is None else min(device, LARGEST)
+        mtu = PathMtu(None, needed)
+        if needed is not None and not any(seen.concluded in DEAD for seen in group):
+            mtu = await _measure_best(task, group, scene, needed)
     except AgentError as error:
         return replace(wanted, untested=(error.reason, str(error)))
     measured = replace(wanted, outcome=Outcome(PATH_MTU, None), mtu=mtu)

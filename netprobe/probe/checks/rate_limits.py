@@ -44,6 +44,9 @@ SHOWN = (
 # A port with a listener does not reset connections, so the reset comes from a firewall.
 TELLING = ("ours", "live")
 
+# Conclusions of a host that is down.
+DEAD = ("host-down", "router-gives-up")
+
 # One port of one seen.
 Spot = tuple[int, int]
 
@@ -66,13 +69,20 @@ class RateLimits(Check):
         """Ask slowly where a limit is likely; what answers then has that answer."""
         late = any(_is_late(seen) for seen in group)
         pairs = group_by(group, lambda seen: seen.task.pair)
+        # What lets nothing through is no limit.
+        through = {seen.task.source.name for seen in group if not _is_stopped(seen)}
+        pairs = [
+            pair
+            for pair in pairs
+            if pair[0].task.source.name in through or scene.prober.came_through(pair[0].task.source)
+        ]
         pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:
             return group
         found: list[Observation] = []
-        async with scene.fleet.slowly:
+        async with scene.fleet.phases.turn(scene.fleet.slowly, "for a turn to ask slowly"):
             end_s = _now_s() + BUDGET_S
             for pair in slow:
                 found += await _ask_slowly(pair, scene, end_s)
@@ -313,7 +323,7 @@ def _is_refused(seen: Observation) -> bool:
         return False
     if outcome.icmp is not None:
         slow = (outcome.elapsed_ms or 0) >= REFUSED_MS
-        dead = slow if seen.conclusion is None else seen.concluded == "host-down"
+        dead = slow if seen.conclusion is None else seen.concluded in DEAD
         return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
     told = seen.listener.state in TELLING
     return outcome.failure == "refused" and (told or bool(outcome.forged))

@@ -39,7 +39,9 @@ class Stories(Check):
     def concerns(self, seen: Observation) -> bool:
         """All flows that were probed directly, unless our own listener answered."""
         outcome = seen.outcome
-        return outcome is not None and seen.task.via is None and outcome.answer != "nonce"
+        if outcome is None or seen.task.via is not None or seen.stood_for:
+            return False
+        return outcome.answer != "nonce"
 
     def group(self, seen: Observation) -> Hashable:
         """A pair; one question tells of all ports of one of its protocols: of their SYNs, or of the

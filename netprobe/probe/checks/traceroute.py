@@ -40,7 +40,9 @@ class Traceroute(Check):
         if route.gateway is None:  # on the same network there is no router to find
             agent.walks_left += 1
             return group
-        await agent.quiet()
+        if scene.prober.hears_routers(task.source):
+            # The walk would take answers that what is still asked needs.
+            await agent.quiet()
         port = seen.ports[0][0] if seen.ports else 0
         walked = await agent.walk(
             task.protocol, task.address, port, source_address(task), MAX_TTL, seen.part.template

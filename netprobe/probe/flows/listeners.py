@@ -230,3 +230,19 @@ def _name_owner(held: HeldPorts) -> str:
     known = f"{held.process} (pid {held.pid})" if held.pid else held.process
     name = known if held.process else "a process that the agent may not see"
     return f"{name} on {held.bind}"
+
+
+def restrict(tasks: list[Task], wanted: list[Spot], first: bool) -> list[Task]:
+    """The tasks of one round: the ports that it listens on; what needs no listener goes first."""
+    some = []
+    for task in tasks:
+        if not task.ports:
+            if first:
+                some.append(task)
+            continue
+        place = (task.protocol, task.address)
+        open_there = [spot.ports for spot in wanted if (spot.protocol, spot.address) == place]
+        ports = port_sets.intersect(task.ports, port_sets.union(open_there))
+        if ports:
+            some.append(replace(task, ports=ports))
+    return some

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.agent.wire.orders import ProbeOrder
-from netprobe.agent.wire.parts import ProbeBlock
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
@@ -20,6 +20,7 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.phases import Phase
 from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners
@@ -43,7 +44,8 @@ class Observation(FlowFacts):
     """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
-    where the agent said it.
+    where the agent said it. ``stood_for``: nothing was sent, because another flow to the same dead
+    host stands for it.
     """
 
     task: Task
@@ -51,6 +53,7 @@ class Observation(FlowFacts):
     ports: Ports
     order: int
     sport: int | None = None
+    stood_for: bool = False
 
     @property
     def proven(self) -> bool:
@@ -134,9 +137,13 @@ class Prober:
 
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Probe all tasks at once; agents that are lost make their own tasks untested."""
-        wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
+        wanted = self.cut(tasks, listeners)
         found = await asyncio.gather(*(self.part(part) for part in wanted))
         return [seen for some in found for seen in some]
+
+    def cut(self, tasks: Iterable[Task], listeners: Listeners) -> list[Part]:
+        """Cut tasks into the parts that are one order each."""
+        return [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
 
     @property
     def wanted_looks(self) -> int | None:
@@ -169,6 +176,8 @@ class Prober:
         proven: list[Observation] = []
 
         def hear(rows: list[PortOutcome]) -> None:
+            if part.task.protocol == "tcp" and any(_is_through(row.kind) for row in rows):
+                self._answered.note_through(agent.host.name)
             # An answer that proves itself has no ICMP error whose sender would need a route.
             reader = self._make_reader(
                 agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
@@ -180,20 +189,30 @@ class Prober:
 
         try:
             await self._teach_recorder(part)
-            async with self._paced if part.paced else nullcontext():
-                reply = await agent.probe(order, hear)
+            reply = await self._send_order(part, order, hear)
             own = await self._find_own(agent, part.task, reply)
             reader = self._make_reader(agent, part.protocol, part.task, own)
             found = list(read_reply(part, number, reader, reply))
         except Exception as error:
             lost = error if isinstance(error, AgentError) else agent.lose(error)
             return proven + _lose_rest(part, number, proven, lost)
+        self._note_answers(part.task, found)
+        return found
+
+    async def _send_order(
+        self, part: Part, order: ProbeOrder | EchoOrder, hear: Callable[[list[PortOutcome]], None]
+    ) -> ProbeReply:
+        phase: Phase = "second looks" if order.id in self.asked_again else "probes"
+        with self._fleet.phases.during(phase, _word_ends(part.task)):
+            async with self._paced if part.paced else nullcontext():
+                return await self._fleet.agent(part.task.source).probe(order, hear)
+
+    def _note_answers(self, task: Task, found: Iterable[Observation]) -> None:
         for one in found:
             if one.outcome is not None:
-                self._answered.note_answer(part.task.source.name, part.task.address, one.outcome)
+                self._answered.note_answer(task.source.name, task.address, one.outcome)
                 if one.outcome.answer is not None or one.outcome.failure == "refused":
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
-        return found
 
     async def _teach_recorder(self, part: Part) -> None:
         """Let the destination's recorder know datagrams that no listener of ours waits for."""
@@ -205,6 +224,18 @@ class Prober:
     def has_answer(self, source: Host, address: str) -> bool:
         """Tell whether the address ever answered the source in this run."""
         return self._answered.has(source.name, address)
+
+    def fastest_ms(self, task: Task) -> float | None:
+        """Give the fastest round trip so far between a task's ends; None: nothing was answered."""
+        return self._answered.fastest_ms(*task.pair)
+
+    def hears_routers(self, source: Host) -> bool:
+        """Tell whether a router has sent the source an ICMP error in this run."""
+        return self._answered.hears_routers(source.name)
+
+    def came_through(self, source: Host) -> bool:
+        """Tell whether any new connection of the source came through in this run."""
+        return self._answered.came_through(source.name)
 
     def _choose_timing(self, part: Part) -> Timing:
         timing = self._settings.timing
@@ -276,6 +307,14 @@ class Prober:
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
         )
+
+
+def _is_through(kind: OutcomeKind) -> bool:
+    return kind.answer is not None or kind.failure == "refused"
+
+
+def _word_ends(task: Task) -> str:
+    return f"from {task.source.name} to {task.wants[0].flow.destination.name}"
 
 
 def _join_rows(

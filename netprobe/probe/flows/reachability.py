@@ -22,9 +22,14 @@ class Answered:
         self.chance = Chance(flows)
         self._answered: set[tuple[str, str]] = set()
         self._up: set[str] = set()
+        # Sources of which something let a new connection through.
+        self._through: set[str] = set()
+        # Sources to which a router said anything: what they ask of it is rationed.
+        self._hear_routers: set[str] = set()
         self._down: dict[str, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
+        self._fastest_ms: dict[tuple[str, str], float] = {}
         self._given_up: dict[tuple[str, str], str] = {}
         # Pairs of which a check found that the router gave up, however early its words came.
         self._no_refusals: set[tuple[str, str]] = set()
@@ -36,10 +41,30 @@ class Answered:
             self._answered.add(pair)
         if outcome.rtt_ms is not None:
             self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), outcome.rtt_ms)
+            known_ms = self._fastest_ms.get(pair, outcome.rtt_ms)
+            self._fastest_ms[pair] = min(known_ms, outcome.rtt_ms)
+        if outcome.icmp is not None and outcome.icmp.origin == "router":
+            self._hear_routers.add(source)
+
+    def note_through(self, source: str) -> None:
+        """Remember that a TCP connection of the source came through to somebody, or was reset."""
+        self._through.add(source)
+
+    def came_through(self, source: str) -> bool:
+        """Tell whether any new connection of the source came through in this run."""
+        return source in self._through
 
     def slowest_ms(self, source: str, address: str) -> float | None:
         """Give the slowest round trip of the pair in ms; None where nothing was answered."""
         return self._slowest_ms.get((source, address))
+
+    def fastest_ms(self, source: str, address: str) -> float | None:
+        """Give the fastest round trip of the pair in ms; None where nothing was answered."""
+        return self._fastest_ms.get((source, address))
+
+    def hears_routers(self, source: str) -> bool:
+        """Tell whether a router has sent the source an ICMP error in this run."""
+        return source in self._hear_routers
 
     def note(
         self, source: str, address: str, outcome: Outcome, conclusion: CheckConclusion | None = None

@@ -104,3 +104,12 @@ def test_many_walks_keep_the_routers_pace(lab: None) -> None:
 
     for found in answers:
         assert found.hops[:2] == [(1, ADDRESS[4]["r1"]), (2, ADDRESS[4]["r2"])]
+
+
+@pytest.mark.lab
+def test_walks_that_are_alike_share_their_only_hop(lab: None) -> None:
+    """Twelve walks at once: its router says "time exceeded" six times, and all of them know it."""
+    netlab.rule(R1, "forward", "tcp dport 33 drop")
+    answers = walk(Agent(), *(to(4, "tcp") for _ in range(12)))
+
+    assert {tuple(found.hops[:2]) for found in answers} == {((1, ADDRESS[4]["r1"]), (2, None))}

@@ -456,7 +456,7 @@ async def test_a_host_that_answers_anything_speaks_for_itself() -> None:
 
     found = await look(ForgedResets(), make_scene(agent), refused_by_router(63), reset())
 
-    assert words(found)[0] == (((443, 443),), (False, None))
+    assert words(found)[0] == (((443, 443),), (False, False))
 
 
 @pytest.mark.parametrize("came", ["yes", "no"])

@@ -147,6 +147,20 @@ async def test_a_rule_that_refuses_is_asked_at_a_few_ports_only() -> None:
     assert len(agent.asked) == SPOKESMEN - 1
 
 
+async def test_what_lets_nothing_through_is_no_limit() -> None:
+    """No connection of this source came through to anybody: nothing is asked again."""
+    agent = limited_source(((20, 90),))
+    refused = observation(REFUSED, (20, 90))
+
+    assert await look(RateLimits(), make_scene(agent), refused) == [refused]
+    assert agent.asked == []
+
+    scene = make_scene(agent)
+    scene.prober._answered.note_through("a")
+    found = await look(RateLimits(), scene, refused)
+    assert all(one.outcome is not None and one.outcome.failure is None for one in found)
+
+
 async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither open nor stopped: what there was no time to ask says so."""
     monkeypatch.setattr(rate_limits, "BUDGET_S", 0.0)

@@ -10,7 +10,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.model.evidence import Outcome, Trace, Witness
+from netprobe.model.evidence import Icmp, Outcome, Trace, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.traceroute import Traceroute
@@ -92,8 +92,13 @@ async def test_walks_are_counted() -> None:
     assert [one.trail for one in found].count(()) == 1
 
 
+def refused_by_router() -> Outcome:
+    """What a router's firewall says."""
+    return Outcome("connect", "admin-prohibited", icmp=Icmp(3, 13, ROUTER, "router"))
+
+
 async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Routers answer a prober about once a second."""
+    """Routers answer a prober about once a second, and one has answered this source."""
     source = agent(ROUTER)
     asked_before: list[int] = []
 
@@ -101,9 +106,13 @@ async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.Mon
         asked_before.append(len(source.orders(WalkOrder)))
 
     monkeypatch.setattr(source, "quiet", quiet)
-    await look(Traceroute(), make_scene(source), silent())
+    scene = make_scene(source)
+    await look(Traceroute(), scene, silent())
+    assert asked_before == []
 
-    assert asked_before == [0]
+    scene.prober._answered.note_answer(SOURCE.name, "10.0.0.9", refused_by_router())
+    await look(Traceroute(), scene, silent())
+    assert asked_before == [1]
 
 
 async def test_a_neighbour_has_no_router_before_it() -> None:

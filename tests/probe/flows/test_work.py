@@ -11,8 +11,7 @@ from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.plan.expand import make_plan
-from netprobe.probe.destination import restrict
-from netprobe.probe.flows.listeners import Spot, rounds, spots
+from netprobe.probe.flows.listeners import Spot, restrict, rounds, spots
 from netprobe.probe.flows.work import UNTOLD, Want, Work, join
 from netprobe.protocols import protocol_for
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
