@@ -14,7 +14,7 @@ from netprobe.model.ports import text as ports_text
 COMM_LENGTH = 15
 
 HolderWord = Literal[
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown"
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed", "unknown"
 ]  # fmt: skip
 
 
@@ -33,13 +33,16 @@ def holder_word(evidence: Evidence, live: bool) -> HolderWord:
     neither answers nor is listed as the row's service; a raw socket takes nothing from others.
     """
     listener = evidence.listener
+    runs = must_run(evidence, live) or evidence.platform_runs
     if listener.state == "lost":
         return "unknown"
+    if listener.state == "closed" and not runs:
+        return "free"
     if listener.state != "live" or evidence.flow.block.protocol not in ("tcp", "udp"):
         return listener.state
     if PROCESS_NAME in listener.processes:
         return "other-run"
-    if must_run(evidence, live) or evidence.platform_runs:
+    if runs:
         return "live"
     listed = evidence.flow.block.requirement.process
     if _is_listed(listener.processes, listed):

@@ -29,9 +29,11 @@ Symptom = Literal[
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 # Of a service that holds the port (``judge.holder``) - live: it is there rightly, or nobody can say
 # otherwise · taken: before the installation, and it is another one · hidden: the agent may not see
-# whether it is the right one · other-run: an agent of another run of netprobe.
+# whether it is the right one · other-run: an agent of another run of netprobe. Of a port on which
+# nobody listens - bound: yet the kernel gives it to nobody else · free: before the installation,
+# when nothing should answer · closed: a translation may rightly take what comes for it.
 LISTENERS: Final = (
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown",
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed", "unknown",
 )  # fmt: skip
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: no agent
@@ -85,6 +87,7 @@ _ANSWERED = "silent closed reset-after-open unasked tunnel"
 _SILENT = "silence silence-maybe-stuck sent"
 _HELD = "live taken hidden other-run"
 _NO_MATTER = "captured unseen none socket"
+_NOBODY = "closed free bound loopback"
 _TAKEN = (
     "the port is taken: {owner} holds it before the installation, and nothing shows that it is the "
     "service of this row"
@@ -142,17 +145,25 @@ ALLOWED: Final = _read_table(
     ("unproved-machine | * | * | *", "inconclusive unknown unproved-machine none",
      "path service", "{said}, and nothing shows that what answers there is {destination}: it may "
      "be another machine"),
+    # Every look opened a connection, and none brought our answer back.
+    (f"{_OPEN_WORDS} | tcp | ours | socket", "inconclusive open no-answer none",
+     "destination path return-path",
+     "the connection opened and {destination}'s agent saw it, but our listener's answer never came "
+     "back: something lets connections open and drops what they carry; it may know the real "
+     "application and let that through"),
     (f"{_OPEN_WORDS} sent | * | ours | socket", "pass open seen-at-destination witness", "",
      "{destination}'s agent received the probe on its own socket"),
-    (f"{_OPEN_WORDS} | tcp | ours | captured", "pass open seen-at-destination witness", "",
-     "the connection opened and {destination}'s packet capture saw it, though something else than "
-     "our listener accepted it"),
+    (f"{_OPEN_WORDS} | tcp | ours | captured", "inconclusive open false-open none",
+     "destination path service",
+     "the connection opened and {destination}'s packet capture saw it, but our listener got "
+     "nothing of it: a translation on {destination} gives it to something else, or something lets "
+     "connections open and drops what they carry"),
     (f"{_OPEN_WORDS} | * | ours | not-captured", "inconclusive open false-open none", "path",
      "something answered, but {destination}'s packet capture never saw the probe: a proxy or a "
      "translation on the way answers for it"),
     (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none", "path service",
-     "something answered, but our listener on {destination} never saw the probe: a proxy, a "
-     "virtual address or a translation answers for it"),
+     "something answered, but our listener on {destination} never got the probe: a proxy, a "
+     "virtual address or a translation answers for it, or something drops what connections carry"),
     ("other | tcp | * | *", "inconclusive open syn-ack handshake", "service",
      "the port is open, but it is not the expected service: {said}{holder}"),
     ("tls | * | * | *", "inconclusive open tls-not-expected handshake", "service",
@@ -164,6 +175,10 @@ ALLOWED: Final = _read_table(
     ("silent closed reset-after-open | tcp | * | *", "inconclusive open syn-ack handshake",
      "path service",
      "the connection opened, but the service did not answer when it was asked who it is{holder}"),
+    ("unasked | tcp udp | free bound | *", "inconclusive open false-open none",
+     "destination path service",
+     "something answered, but nothing listens on {destination} before the installation{note}: a "
+     "translation there, or something on the way answers for it"),
     ("unasked | udp | closed loopback | *", "pass open udp-response handshake", "",
      "an answer came although no socket of {destination} listens on that address: an address "
      "translation (NodePort, hostPort, VIP) takes it"),
@@ -215,6 +230,10 @@ ALLOWED: Final = _read_table(
      "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
     ("port-unreach | * | loopback | *", "inconclusive closed port-unreach none", "service",
      "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
+    ("reset reset-full-ttl reset-blind reset-genuine port-unreach | * | bound | *",
+     "inconclusive closed port-in-use none", "service",
+     "refused: nothing listens there, yet {destination}'s kernel gives the port to nobody else: a "
+     "process has bound it, or a connection has it as its own"),
     ("reset-blind | * | * | *", "inconclusive closed reset none", "destination path source",
      "refused, but this host's kernel is older than 5.8 and cannot say by whom: the destination or "
      "a firewall"),
@@ -222,7 +241,7 @@ ALLOWED: Final = _read_table(
      "refused, by a reset whose TTL no router has lowered, although the way to {address} goes "
      "through a gateway: that gateway may have made it, and nothing else tells what answers of "
      "{address} look like"),
-    ("reset reset-genuine | * | closed | *", "pass closed reset refusal", "",
+    ("reset reset-genuine | * | closed free | *", "pass closed reset refusal", "",
      "{destination} refused it itself, and its agent says that nothing listens there{note}"),
     ("reset-genuine | * | * | *", "pass closed reset refusal", "",
      "{address} refused it, by a reset from its own distance, and nothing is known to listen "
@@ -234,7 +253,7 @@ ALLOWED: Final = _read_table(
      "port-unreachable from {address} although {listening}: its own firewall rejects it"),
     (f"proto-unreach | * | ours {_HELD} | *", "blocked filtered proto-unreach none", "destination",
      "protocol-unreachable from {address} although {listening}: its own firewall rejects it"),
-    ("port-unreach | * | closed | *", "pass closed port-unreach refusal", "",
+    ("port-unreach | * | closed free | *", "pass closed port-unreach refusal", "",
      "{destination} answered port-unreachable, and its agent says that nothing listens "
      "there{note}"),
     ("port-unreach | * | * | *", "pass closed port-unreach refusal", "",
@@ -351,10 +370,10 @@ ALLOWED: Final = _read_table(
      "{look}; {destination}'s packet capture saw it arrive{holder}"),
     (f"silence silence-maybe-stuck | tcp | {_HELD} | *", "blocked filtered no-response none",
      "destination path return-path service source", "{look}{holder}"),
-    ("silence silence-maybe-stuck | tcp | closed loopback | captured",
+    (f"silence silence-maybe-stuck | tcp | {_NOBODY} | captured",
      "blocked filtered no-response none", "destination return-path source",
      "{look}; {destination}'s packet capture saw it arrive"),
-    ("silence silence-maybe-stuck | tcp | closed loopback | *", "blocked filtered no-response none",
+    (f"silence silence-maybe-stuck | tcp | {_NOBODY} | *", "blocked filtered no-response none",
      "destination path return-path source", "{look}; a free port would have refused it"),
     ("silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
      "destination host path return-path source", "{look}"),
@@ -376,7 +395,7 @@ ALLOWED: Final = _read_table(
     ("silence silence-maybe-stuck sent | udp ipproto | live | *",
      "inconclusive open|filtered no-response none", "destination path return-path service source",
      "{look}{holder}: a service that keeps quiet and a drop look the same"),
-    ("silence silence-maybe-stuck sent | udp ipproto | closed loopback | *",
+    (f"silence silence-maybe-stuck sent | udp ipproto | {_NOBODY} | *",
      "inconclusive open|filtered no-response none", "destination path return-path source",
      "{look}; a drop, or a dropped error message on the way back{note}"),
     ("silence silence-maybe-stuck sent | udp ipproto | * | *",

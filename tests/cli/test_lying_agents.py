@@ -36,7 +36,7 @@ MOST_KIB = 500_000
 # What an agent sends in these ways is no message, or one of another shape, whatever its kind.
 SHAPELESS = ("short", "long", "nested", "wide", "no-json")
 # Where one of these is left out, somebody waits for it.
-ANSWERED = [bend for bend in BENDS if bend not in ("missing", "other-order", "truth", "endless")]
+ANSWERED = [bend for bend in BENDS if bend not in ("truth", "endless")]
 
 MATRIX = """\
 schema: netprobe.matrix/1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
-# How an exchange can end without an answer; only silence is asked again.
+# How an exchange can end without an answer.
 SAID_NOTHING = {
     replies.SILENT: kind("answer", answer=replies.SILENT),
     replies.CLOSED: kind("answer", answer=replies.CLOSED),
@@ -148,13 +148,18 @@ class TcpExchanges:
             )
         elif exchange.data:
             self._report_exchange(exchange, kind("answer", answer=replies.GARBLED))
-        elif how == replies.SILENT and exchange.look < exchange.part.order.looks:
+        elif exchange.look < exchange.part.order.looks and self._may_be_chance(exchange, how):
             self._forget_exchange(exchange)
             self._scheduler.ask_later(
                 exchange.part.order, (exchange.part, exchange.port, exchange.look + 1)
             )
         else:
             self._report_exchange(exchange, SAID_NOTHING[how])
+
+    @staticmethod
+    def _may_be_chance(exchange: TcpExchange, how: str) -> bool:
+        # Silence may be a loss; a listener of ours that has no room ends connections.
+        return how == replies.SILENT or exchange.part.mode == "nonce"
 
     def _end_failed(self, exchange: TcpExchange, number: Optional[int]) -> None:
         """End it by a reset or an ICMP error: a firewall lets only SYNs pass."""
