@@ -13,8 +13,8 @@ from netprobe.model.decision import Patterns, patterns
 from netprobe.model.result import Place, Proof, State, Verdict
 
 Symptom = Literal[
-    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
-    "echo", "unasked", "intercepted", "sent",
+    "nonce", "foreign", "reflected", "service", "some-service", "other", "silent", "closed",
+    "reset-after-open", "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "port-unreach", "proto-unreach",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
@@ -33,7 +33,8 @@ PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 # nobody listens - bound: yet the kernel gives it to nobody else · free: before the installation,
 # when nothing should answer · closed: a translation may rightly take what comes for it.
 LISTENERS: Final = (
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed", "unknown",
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed",
+    "unknown",
 )  # fmt: skip
 # socket: it reached a socket of our agent · captured: a capture there saw it, no socket did ·
 # not-captured: the capture never saw it · unseen: no socket saw it, no capture ran · none: no agent
@@ -82,7 +83,7 @@ def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 # Whatever a holder lets through, or keeps quiet about.
-_TOLD = "other tls plaintext"
+_TOLD = "some-service other tls plaintext"
 _ANSWERED = "silent closed reset-after-open unasked tunnel"
 _SILENT = "silence silence-maybe-stuck sent"
 _HELD = "live taken hidden other-run"
@@ -128,6 +129,8 @@ ALLOWED: Final = _read_table(
     (f"{_ANSWERED} | * | hidden | *", "inconclusive open holder-hidden none", "service", _HIDDEN),
     (f"{_TOLD} {_ANSWERED} | * | other-run | *", "not-tested open other-run none", "service",
      _OTHER_RUN),
+    ("some-service | * | * | *", "pass open syn-ack service", "",
+     "the service answered: {said}{holder}"),
     # --- other answers -----------------------------------------------------------------------
     ("foreign | * | * | *", "blocked open foreign-answer none", "path service",
      "{answered_by} answered instead of {destination}: an address translation or a shared address "
@@ -405,12 +408,14 @@ ALLOWED: Final = _read_table(
      "same"),
 )  # fmt: skip
 
+_EXPOSED: Final = (
+    "nonce foreign reflected service some-service other silent closed reset-after-open unasked "
+    "intercepted tls plaintext tunnel"
+)
 DENIED: Final = _read_table(
-    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-     "tls plaintext tunnel | tcp | * | *", "exposed open syn-ack none", "destination",
+    (f"{_EXPOSED} | tcp | * | *", "exposed open syn-ack none", "destination",
      "the port must not answer other hosts, and it accepted a connection{holder}"),
-    ("nonce foreign reflected service other silent closed reset-after-open unasked intercepted "
-     "tls plaintext tunnel | * | * | *", "exposed open udp-response none", "destination",
+    (f"{_EXPOSED} | * | * | *", "exposed open udp-response none", "destination",
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),

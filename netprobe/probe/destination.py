@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -77,7 +78,7 @@ class Destination:
         self._resolved = await resolve_names(by_way, self._fleet)
         tasks = join(by_way, self._resolved.addresses)
         try:
-            async with self._alone.at(task.address for task in tasks):
+            async with self._alone.at(self._list_places(tasks)):
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
                 observations = await self._prober.probe(denied, Listeners(UNKNOWN))
@@ -96,6 +97,21 @@ class Destination:
                 source, address = seen.task.source.name, seen.task.address
                 self._answered.note(source, address, seen.outcome, seen.conclusion)
         self._emit_all(wants, by_way, observations, on_final)
+
+    def _list_places(self, tasks: Iterable[Task]) -> set[str]:
+        """Give the addresses of the tasks, and the machine behind them, as far as it is known.
+
+        Every loopback address is its own: hosts that have nothing else do not meet.
+        """
+        addresses = {task.address for task in tasks if not task.is_name}
+        hello = self._agent.hello
+        if (
+            hello is None
+            or not hello.machine
+            or all(ip_address(text).is_loopback for text in addresses)
+        ):
+            return addresses
+        return addresses | {hello.machine}
 
     async def emit_proven(self) -> None:
         """Emit what is proven by now, as far as the listeners have seen it too.

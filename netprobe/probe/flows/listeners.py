@@ -9,6 +9,7 @@ from typing import Literal
 
 from netprobe.agent.wire.answers import Listening, Seen
 from netprobe.agent.wire.failures import ADDRESS_IN_USE
+from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -222,6 +223,8 @@ def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Port
     """Find the ports of ``of`` that a process holds on another local address, with that process."""
     for held in block.beside:
         ports: Ports = ((held.first, held.last),)
+        if held.process == PROCESS_NAME:
+            continue
         mine = ports if of is None else port_sets.intersect(of, ports)
         if mine:
             yield mine, f"the port is held on another address: {_name_owner(held)}"
