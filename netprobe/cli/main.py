@@ -291,6 +291,7 @@ def status_of(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
+        _forget_hidden(error)
         shown = io.StringIO()
         error.show(shown)
         for line in shown.getvalue().splitlines():
@@ -307,6 +308,14 @@ def status_of(arguments: Sequence[str]) -> int:
     except Exception as error:  # the last resort: a user gets one line, not a traceback
         return _tell_full(error) or _tell_shortage(error) or _tell_bug(error)
     return int(status or 0)
+
+
+def _forget_hidden(error: click.ClickException) -> None:
+    """Do not offer options that the help does not show either."""
+    if isinstance(error, click.NoSuchOption) and error.possibilities and error.ctx:
+        options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
+        hidden = {word for one in options if one.hidden for word in one.opts}
+        error.possibilities = [word for word in error.possibilities if word not in hidden]
 
 
 def _print_error(error: NetprobeError) -> int:
