@@ -45,7 +45,7 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `loopback` | a service holds the port on loopback only |
 | `bound` | nothing listens, and the kernel gives the port to nobody: a process has bound it |
 | `free` | an agent looked: nothing listens (no permission, `--no-listen`), and nothing should yet |
-| `closed` | nothing listens, and a translation may rightly answer (NodePorts, `--live`, `existing`) |
+| `closed` | nothing listens, and a translation may answer (NodePorts, `--live`, `existing`) |
 | `unknown` | no agent is there, or it was lost meanwhile |
 
 | witness | means |

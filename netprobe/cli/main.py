@@ -291,9 +291,8 @@ def status_of(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
-        _forget_hidden(error)
         shown = io.StringIO()
-        error.show(shown)
+        _forget_hidden(error).show(shown)
         for line in shown.getvalue().splitlines():
             tell(line)
         return REQUEST
@@ -310,12 +309,14 @@ def status_of(arguments: Sequence[str]) -> int:
     return int(status or 0)
 
 
-def _forget_hidden(error: click.ClickException) -> None:
-    """Do not offer options that the help does not show either."""
-    if isinstance(error, click.NoSuchOption) and error.possibilities and error.ctx:
-        options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
-        hidden = {word for one in options if one.hidden for word in one.opts}
-        error.possibilities = [word for word in error.possibilities if word not in hidden]
+def _forget_hidden(error: click.ClickException) -> click.ClickException:
+    """Give the error without an offer of options that the help does not show either."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
+    hidden = {word for one in options if one.hidden for word in one.opts}
+    offered = [word for word in error.possibilities or () if word not in hidden]
+    return click.NoSuchOption(error.option_name, error.message, offered, error.ctx)
 
 
 def _print_error(error: NetprobeError) -> int:

@@ -48,7 +48,7 @@ def finish(
     if all(output.path for output in outputs):
         # No report went to the terminal: print the totals there.
         tell(f"netprobe: {totals(report).text}")
-    status = exit_status(report.summary, info.interrupted, info.planned_flows)
+    status = exit_status(report.summary, info.interrupted, info.planned_flows, info.complete)
     return FAILED if unwritten else status
 
 

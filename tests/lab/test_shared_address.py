@@ -97,6 +97,9 @@ def test_a_machine_behind_two_addresses_is_probed_once_at_a_time(lab: Lab) -> No
         ))),
     )  # fmt: skip
 
+    costs = {host["name"]: host["cost"] for host in done.document["hosts"]}
+    assert f"does not have {outer}: is the way onto it right" in costs["outer"][-1]
+    assert costs["inner"] == costs["client"] == []
     found = {(r["destination"], r["verdict"], r["proof"], r["end_port"]) for r in done.results}
     assert found == {("inner", "pass", "nonce", 3999), ("outer", "pass", "nonce", 3999)}
     assert done.status == 0, done.stderr

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 from netprobe.agent.wire.answers import HelloLine
@@ -119,7 +120,9 @@ class Fleet:
                 link.send(share)
             agent.link = link
             took_s = round(time.monotonic() - begin, 1)
-            self._report_host(host, replace(host_report(link), start_s=took_s))
+            report = host_report(link)
+            cost = (*report.cost, *find_strangeness(host, link.hello.addresses))
+            self._report_host(host, replace(report, cost=cost, start_s=took_s))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
             self._fail_start(agent, error, time.monotonic() - begin)
@@ -143,6 +146,19 @@ class Fleet:
 
     def _report_host(self, host: Host, report: HostReport) -> None:
         self._tell(replace(report, addresses=_probing_addresses(host)))
+
+
+def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:
+    """Say where the agent's machine, which has its ``own`` addresses, has none of the host's.
+
+    Either they are translated, or the way onto it leads elsewhere: then what it sends starts there.
+    """
+    # Every loopback address is each host's own, whatever its devices list.
+    addresses = (ip_address(text) for text in host.listed_addresses)
+    listed = sorted(str(address) for address in addresses if not address.is_loopback)
+    if listed and own and not set(listed) & set(own):
+        words = f"its agent runs on a machine that does not have {', '.join(listed)}"
+        yield f"{words}: is the way onto it right, and the address translated (NAT)?"
 
 
 def _probing_addresses(host: Host) -> tuple[str, ...]:
