@@ -259,6 +259,7 @@ def test_every_message_bent_in_every_way(tmp_path: Path, base: int, kind: str) -
         assert "not-tested" in {word for liar in told.lost for _, word in told.verdicts(liar, GOOD)}
 
 
+@pytest.mark.full
 def test_every_answer_that_does_not_come(tmp_path: Path, base: int) -> None:
     """Each of these liars owes an answer for which flows wait, until a deadline ends it."""
     lies = [(kind, how) for kind in EARLY for how in WAITED_FOR]
@@ -267,5 +268,6 @@ def test_every_answer_that_does_not_come(tmp_path: Path, base: int) -> None:
     assert_only_liars_suffer(told, *lies)
     assert told.status == 3
     assert set(told.lost) == {name_of(*lie) for lie in lies}
-    for lie in lies:
+    # What one of them measured before it was found out counts.
+    for lie in [one for one in lies if one[0] in ("HelloLine", "ProbeOutcomes")]:
         assert "not-tested" in {word for _, word in told.verdicts(name_of(*lie), GOOD)}
