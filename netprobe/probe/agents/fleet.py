@@ -145,7 +145,7 @@ class Fleet:
         self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
-        self._tell(replace(report, addresses=_probing_addresses(host)))
+        self._tell(replace(report, addresses=host.probing_addresses, zone=host.zone))
 
 
 def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:
@@ -159,13 +159,6 @@ def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:
     if listed and own and not set(listed) & set(own):
         words = f"its agent runs on a machine that does not have {', '.join(listed)}"
         yield f"{words}: is the way onto it right, and the address translated (NAT)?"
-
-
-def _probing_addresses(host: Host) -> tuple[str, ...]:
-    """The addresses that probes start from; a chosen source address replaces its whole family."""
-    chosen = {address.family for address in host.source_addresses}
-    own = [one for one in host.addresses if one.family and one.family not in chosen]
-    return tuple(address.text for address in (*host.source_addresses, *own))
 
 
 def host_report(link: AgentLink) -> HostReport:
