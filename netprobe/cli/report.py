@@ -39,7 +39,9 @@ def finish(
     changes: Changes | None = None,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
-    report = Report(info, collector, fold(collector.failures()), changes)
+    zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
+    findings = fold(collector.failures(), collector.passes(), zones)
+    report = Report(info, collector, findings, changes)
 
     writers = {name: partial(write, report) for name, write in REPORTS.items()}
     unwritten = [*problems, *write_outputs(outputs, writers)]

@@ -86,6 +86,7 @@ def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
+    data = {"number": data.pop("number"), **data}
     data["count"] = sum(member.port_count for member in finding.members)
     data["members"] = [
         {key: getattr(member, key) for key in MEMBER_KEYS} for member in finding.members

@@ -79,8 +79,10 @@ class Result:
 class Finding:
     """Failures with one likely cause, reported as one.
 
-    ``kind`` names the common factor (``pair``, ``source``, ``destination``, ``zone`` ...),
-    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds.
+    ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
+    (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
+    place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
+    are the places that all of them leave possible.
     """
 
     kind: str
@@ -91,6 +93,7 @@ class Finding:
     rejected_by: str | None = None
     last_hop: str | None = None
     members: tuple[Result, ...] = field(kw_only=True)
+    number: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
