@@ -130,9 +130,10 @@ def finding(title: str, advice: str, *members: Result) -> Finding:
 
 
 def report_of(results: list[Result], *findings: Finding, info: RunInfo = INFO) -> Report:
-    """A report over these results."""
+    """A report over these results; findings have the numbers that the judge gives them."""
     flows = sum(result.port_count for result in results)
-    return Report(replace(info, planned_flows=flows), collect(results), findings)
+    numbered = tuple(replace(one, number=number) for number, one in enumerate(findings, 1))
+    return Report(replace(info, planned_flows=flows), collect(results), numbered)
 
 
 def everything() -> Report:
@@ -257,17 +258,19 @@ def everything() -> Report:
     return report_of(
         results,
         finding(
-            "tcp 2380 from master-0, master-2 to master-1 is blocked",
+            "tcp 2380 from master-0, master-2 to master-1 is dropped on the path or by the "
+            "destination's own firewall (2 flows)",
             "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls.",
             *peers,
         ),
         finding(
-            "10.0.1.1 rejects udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1",
+            "10.0.1.1 rejects udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1 "
+            "(24 flows)",
             "Allow udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1 on 10.0.1.1.",
             *overlay,
         ),
         finding(
-            "tcp 10255 of master-1 must not answer, and does",
+            "tcp 10255 of master-1 must not answer, and does (1 flow)",
             "Bind the service on master-1 to loopback only, or close tcp 10255 in its firewall.",
             exposed,
         ),
