@@ -20,8 +20,8 @@ from netprobe.model.result import Result
 FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
 
 # The reasons of silence and refusals for which no rule of a firewall is the cause.
-NO_RULE = frozenset(("net-unreach", "routing-loop", "reverse-path-filter", "mtu-too-small",
-                     "mtu-black-hole"))  # fmt: skip
+NO_RULE = frozenset(("net-unreach", "routing-loop", "next-hop-silent", "reverse-path-filter",
+                     "mtu-too-small", "mtu-black-hole"))  # fmt: skip
 
 
 def is_stopped_by_rule(result: Result) -> bool:

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.judge.findings import fold
+from netprobe.judge.rows import ALLOWED
+from netprobe.judge.rules import is_stopped_by_rule
 from netprobe.model.result import Finding, Place, Result
 from tests.report.samples import BLOCKED, PASSED
 from tests.report.strategies import results
@@ -297,3 +299,15 @@ def test_every_failure_is_in_one_finding(some: list[Result], zoned: bool) -> Non
     assert sorted(map(str, told)) == sorted(map(str, failures))
     assert [one.number for one in found] == list(range(1, len(found) + 1))
     assert fold(list(reversed(some)), passes[::-1]) is not None
+
+
+def test_only_filters_fold_by_rule() -> None:
+    """Of the tables' failures these are told by the rules that they may come from."""
+    rows = [row for row in ALLOWED if row.verdict == "blocked"]
+    told = {
+        row.reason
+        for row in rows
+        if is_stopped_by_rule(replace(BLOCKED, state=row.state, reason=row.reason, where=row.where))
+    }
+
+    assert told == {"no-response", "reset", "port-unreach", "proto-unreach", "{icmp}", "{failure}"}

@@ -90,7 +90,8 @@ def test_a_port_that_somebody_holds_stops_the_installation(lab: Lab) -> None:
             assert one["holder"] == holder
             assert holder in one["because"]
     (finding,) = done.document["findings"]
-    assert finding["title"] == f"port taken: {holder} holds {TAKEN} of m0"
+    count = finding["count"]
+    assert finding["title"] == f"port taken: {holder} holds {TAKEN} of m0 ({count} flows)"
 
 
 def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:
