@@ -57,7 +57,9 @@ def _missing_program() -> str | None:
 def _full() -> int:
     with Lab() as lab:
         estate.build(lab)
-        zones = {name: {"zone": zone} for name, zone in estate.ZONES.items()}
+        zones: dict[str, dict[str, object]] = {
+            name: {"zone": zone} for name, zone in estate.ZONES.items()
+        }
         inventory = lab.inventory(estate.ROLES, overrides=zones)
         print(estate.DESCRIPTION, flush=True)
         every, stopped = estate.expected()

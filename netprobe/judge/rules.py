@@ -62,8 +62,10 @@ def _group_alike(failures: Sequence[Result], passing: Passing, zones: Zones) -> 
         else:
             rest.append(result)
     for group in _join_equal_ports(groups):
-        parts = split_by_place(group)
-        yield from (Stopped(part, everything=len(parts) == 1) for part in parts)
+        parts = sorted(split_by_place(group), key=len)
+        # What is stopped elsewhere is of another rule, which has other flows, too.
+        yield Stopped(parts.pop(), everything=not parts)
+        rest += [one for part in parts for one in part]
     for alike in _split_by_reason(rest):
         for group in _split_by_ports(alike, passing):
             yield from map(Stopped, split_by_place(group))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port_of, way_of
-from netprobe.model.result import Result
+from netprobe.model.result import Place, Result
 
 
 def find_dead_pairs(
@@ -14,17 +14,20 @@ def find_dead_pairs(
 ) -> dict[Pair, tuple[object, set[Way]]]:
     """Find the pairs between which nothing gets through; give each its rule, and its ways."""
     ports: dict[Way, set[ProtocolPort]] = {}
+    places: dict[Way, set[Place]] = {}
     for result in failures:
         way = way_of(result)
         if way not in passing.ways and result.source != result.destination:
             ports.setdefault(way, set()).add(port_of(result))
+            places.setdefault(way, {*result.where}).intersection_update(result.where)
     ways: dict[Pair, set[Way]] = {}
     for way in ports:
         ways.setdefault(way[:2], set()).add(way)
     found = _find_dead_zones(ways, passing, zones)
-    # One port alone, and nothing else that is required, says nothing of the other ports.
-    strong = [way[:2] for way, some in ports.items() if len(some) > 1 and way[:2] not in found]
-    boxes = _split_into_boxes(dict.fromkeys(strong))
+    # One port alone, and nothing else that is required, says nothing of the other ports; and what
+    # fails at several places is not one rule's.
+    strong = (way[:2] for way, some in ports.items() if len(some) > 1 and places[way])
+    boxes = _split_into_boxes({pair: None for pair in strong if pair not in found})
     found.update((pair, box) for box in boxes for pair in box.pairs)
     for pair in ways:
         box = next((one for one in boxes if one.takes(pair, passing)), None)

@@ -193,6 +193,17 @@ def test_several_rules_are_as_many_findings() -> None:
     ]
 
 
+def test_a_rule_on_the_way_is_whole_beside_a_host_that_lets_nothing_in() -> None:
+    """What the one stops on its way to the other is of the rule that stops it elsewhere, too."""
+    found = findings_of(
+        Rule(both(port(8472, "udp"), between(A, B))), Rule(to("w1"), ("destination",))
+    )
+
+    assert [(one.where, len(one.members)) for one in found] == [
+        (("destination",), 13), (("path",), 24),
+    ]  # fmt: skip
+
+
 def test_evidence_of_different_places_splits() -> None:
     """The same port, dropped by one host itself and on the way to another: two rules."""
     found = findings_of(
