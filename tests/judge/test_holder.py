@@ -162,7 +162,7 @@ def test_a_service_that_must_run_and_does_not_is_missing() -> None:
 
     (finding,) = fold([one(refused, live=True)])
 
-    assert (finding.kind, finding.title) == ("missing", "nothing listens on tcp 6443 of b")
+    assert (finding.kind, finding.title) == ("missing", "nothing listens on tcp 6443 of b (1 flow)")
 
 
 def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
