@@ -233,9 +233,10 @@ def diagnose_konnectivity(**options: Any) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory")))
+@click.argument("kind", type=click.Choice(("matrix", "inventory", "run")))
 def schema(kind: str) -> int:
-    """Print the JSON Schema of matrix or inventory files, for editors."""
+    """Print the JSON Schema of matrix or inventory files, for editors, or of what runs leave: JSON
+    report and record, for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

@@ -12,7 +12,7 @@ from typing import Any
 
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.plan import Skipped
-from netprobe.model.ports import MAX_PORT, MIN_PORT
+from netprobe.model.ports import MAX_PORT, MIN_PORT, Ports
 from netprobe.model.result import Finding, Result, Summary
 from netprobe.model.run import RunInfo
 
@@ -22,14 +22,17 @@ RECORD_SCHEMA = "netprobe.record/1"
 PlanOrder = tuple[int, int, int]
 
 # What every run has; a file without them is none.
-_NEEDED = ("started_at", "matrices")
+NEEDED_OF_RUN = ("started_at", "matrices")
 
 # The keys of a result that a file may lack although the field has no default.
-_RESULT_DEFAULTS: Json = {
+RESULT_DEFAULTS: Json = {
     "purpose": "", "row": "", "optional": False, "expect": "allowed", "waived": None,
     "proof": "none", "where": [], "because": "",
 }  # fmt: skip
-_REFERENCE = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
+# The keys of a result that are not there where they are null.
+LEFT_OUT_OF_RESULT = ("path_mtu_bytes", "needed_mtu_bytes", "holder")
+# The keys by which a member of a finding names its result.
+MEMBER_KEYS = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def result_to_json(result: Result) -> Json:
     """
     data: Json = to_json(result)
     del data["order"]
-    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder"):
+    for key in LEFT_OUT_OF_RESULT:
         if data[key] is None:
             del data[key]
     return data
@@ -58,7 +61,7 @@ def result_to_json(result: Result) -> Json:
 def result_from_json(data: Mapping[str, Any], order: object) -> Result:
     """Read one element of ``results``. Raises WrongValue, which names the key, where it is none."""
     place = list(order) if isinstance(order, tuple) else order
-    known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": place}
+    known = {"end_port": data.get("port"), **RESULT_DEFAULTS, **data, "order": place}
     result = from_json(Result, known)
     first, last = result.port, result.end_port
     if (first, last) != (None, None):
@@ -73,13 +76,19 @@ def check_range(first: int | None, last: int | None) -> None:
         raise WrongValue(f"{words}, expected {MIN_PORT} to {MAX_PORT}, or null twice")
 
 
+def check_ranges(ports: Ports) -> None:
+    """Raise WrongValue unless all of these are ranges of ports."""
+    for first, last in ports:
+        check_range(first, last)
+
+
 def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
     data["count"] = sum(member.port_count for member in finding.members)
     data["members"] = [
-        {key: getattr(member, key) for key in _REFERENCE} for member in finding.members
+        {key: getattr(member, key) for key in MEMBER_KEYS} for member in finding.members
     ]
     return data
 
@@ -102,18 +111,20 @@ def info_from_json(data: Mapping[str, Any]) -> RunInfo:
 
     Raises WrongValue for a value of another type, and where a key is missing that every run has.
     """
-    missing = next((key for key in _NEEDED if key not in data), None)
+    missing = next((key for key in NEEDED_OF_RUN if key not in data), None)
     if missing is not None:
         raise WrongValue(f'the key "{missing}" is missing')
-    return from_json(RunInfo, data)
+    info = from_json(RunInfo, data)
+    for ports in (one.ports for one in info.requirements):
+        check_ranges(ports)
+    return info
 
 
 def header_from_json(data: Mapping[str, Any]) -> RecordHeader:
     """Read a record's first line. Raises WrongValue."""
     header = from_json(RecordHeader, data)
     for *_, ports in header.ranges:
-        for first, last in ports:
-            check_range(first, last)
+        check_ranges(ports)
     return header
 
 

@@ -113,15 +113,19 @@ class Summary:
 class HostReport:
     """One host and its agent; ``cost`` has a sentence for each capability that missing rights cost.
 
-    ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
-    words and the fix where it failed. ``addresses`` are those that its probes start from, as far as
-    the inventory tells: of several of one family the kernel chooses. ``start_s`` is how long its
-    start took, successful or not; None where nothing was started.
+    ``state``: ``agent``, ``none`` (declared destination only), ``failed``, ``lost``, ``unknown``
+    (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
+    those of the matrices: its own first, then what they imply. ``addresses`` are those that its
+    probes start from, as far as the inventory tells: of several of one family the kernel chooses.
+    ``zone`` is what the inventory says. ``start_s`` is how long its start took, successful or not;
+    None where nothing was started.
     """
 
     name: str
+    roles: tuple[str, ...] = field(default=(), kw_only=True)
     addresses: tuple[str, ...] = field(default=(), kw_only=True)
-    state: Literal["agent", "none", "failed", "lost"]
+    zone: str | None = field(default=None, kw_only=True)
+    state: Literal["agent", "none", "failed", "lost", "unknown"]
     words: str = ""
     python: str | None = None
     user: str | None = None

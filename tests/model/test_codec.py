@@ -62,7 +62,8 @@ def test_info_has_no_secrets() -> None:
     assert sorted(info_to_json(INFO)) == sorted(
         [
             *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows"),
-            *("selection", "earlier", "sample", "matrices", "hosts", "notes", "skipped"),
+            *("selection", "earlier", "sample", "matrices", "hosts", "requirements"),
+            *("notes", "skipped"),
         ]
     )
 

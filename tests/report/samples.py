@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from netprobe.model.plan import PlannedMatrix, Skipped
+from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Report, collect
@@ -56,6 +56,19 @@ BLOCKED = replace(
     attempts=2,
 )
 
+REQUIREMENTS = (
+    PlannedRequirement(
+        matrix="deckhouse-nodes",
+        id="etcd",
+        from_=("master",),
+        to=("master",),
+        protocol="tcp",
+        ports=((2379, 2379), (2380, 2380)),
+        purpose="etcd replication",
+        row="Master to master nodes traffic",
+    ),
+)
+
 INFO = RunInfo(
     started_at="2026-11-20T10:00:00Z",
     elapsed_s=4.234,
@@ -72,7 +85,9 @@ INFO = RunInfo(
             python="3.11.7",
             user="root",
             privileged=True,
+            roles=("master", "node"),
             addresses=("10.0.0.10", "fd00::10"),
+            zone="a",
         ),
         HostReport(
             "master-1",
@@ -80,9 +95,11 @@ INFO = RunInfo(
             python="3.11.7",
             user="root",
             privileged=True,
+            roles=("master", "node"),
             addresses=("10.0.0.11", "10.9.0.11"),
         ),
     ),
+    requirements=REQUIREMENTS,
     planned_flows=3,
 )
 

@@ -142,14 +142,7 @@ class Fleet:
         self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
-        self._tell(replace(report, addresses=_probing_addresses(host)))
-
-
-def _probing_addresses(host: Host) -> tuple[str, ...]:
-    """The addresses that probes start from; a chosen source address replaces its whole family."""
-    chosen = {address.family for address in host.source_addresses}
-    own = [one for one in host.addresses if one.family and one.family not in chosen]
-    return tuple(address.text for address in (*host.source_addresses, *own))
+        self._tell(replace(report, addresses=host.probing_addresses, zone=host.zone))
 
 
 def host_report(link: AgentLink) -> HostReport:
