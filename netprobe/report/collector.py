@@ -103,6 +103,11 @@ class Report:
     changes: Changes | None = None
 
     @property
+    def deciding_findings(self) -> list[Finding]:
+        """The findings that count for the exit status."""
+        return [one for one in self.findings if any(member.decides for member in one.members)]
+
+    @property
     def summary(self) -> Summary:
         """The counts of the run."""
         return self.collector.summary(len(self.info.skipped))

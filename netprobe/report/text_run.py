@@ -38,7 +38,7 @@ def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
 def text_parts(report: Report) -> Iterator[PagePart]:
     """Show the whole report, from the headline to the line of totals."""
     rest = sections.survey_rest(report)
-    told = [finding for finding in report.findings if _decides_exit_status(finding)]
+    told = report.deciding_findings
     failed = [finding for finding in told if _is_failure(finding)]
     yield from headline(report, len(failed))
     yield from origin(report)
@@ -56,10 +56,6 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield from sections.note_parts(report)
     yield Line()
     yield totals(report)
-
-
-def _decides_exit_status(finding: Finding) -> bool:
-    return any(member.decides for member in finding.members)
 
 
 def _is_failure(finding: Finding) -> bool:
