@@ -94,6 +94,13 @@ CUTS = (
     ),
 )
 
+ZONES = {
+    name: zone
+    for zone, network in (("a", ZONE_A), ("b", ZONE_B))
+    for name, (address, *_) in ADDRESSES.items()
+    if ip_address(address) in network
+}
+
 DESCRIPTION = f"""\
 A small Deckhouse-like cluster of network namespaces, each with a cable of its own to one router.
   zone a   {ZONE_A!s:14} master-0 master-1 master-2 worker-0 frontend-0

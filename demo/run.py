@@ -57,7 +57,10 @@ def _missing_program() -> str | None:
 def _full() -> int:
     with Lab() as lab:
         estate.build(lab)
-        inventory = lab.inventory(estate.ROLES)
+        zones: dict[str, dict[str, object]] = {
+            name: {"zone": zone} for name, zone in estate.ZONES.items()
+        }
+        inventory = lab.inventory(estate.ROLES, overrides=zones)
         print(estate.DESCRIPTION, flush=True)
         every, stopped = estate.expected()
         document, elapsed_s = _netprobe(["--matrix", estate.MATRIX, "-i", str(inventory)], lab)

@@ -79,7 +79,14 @@ def show_traceback(error: Exception) -> None:
 
 def bug_words(error: Exception) -> str:
     """Word an exception that nobody foresaw, where the rest goes on without what raised it."""
+    from netprobe.agent.wire.failures import find_shortage  # noqa: PLC0415
+
     show_traceback(error)
+    shortage = find_shortage(error)
+    if shortage is not None:
+        return (
+            f"this machine has no {shortage} left for netprobe; give it more, or take fewer hosts"
+        )
     return f"{type(error).__name__}: {error}; a bug in netprobe, NETPROBE_DEBUG=1 shows where"
 
 

@@ -16,7 +16,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import HostReport, Result
-from netprobe.model.run import RunInfo
+from netprobe.model.run import RunInfo, info_before
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.sample import sample
@@ -92,18 +92,14 @@ class PlanRun:
         started = datetime.now(UTC)
         begin = time.monotonic()
         stopped = run_until_signal(self._collect_all(settings, launcher))
-        return RunInfo(
-            started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        before = info_before(self._plan, started.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return replace(
+            before,
             elapsed_s=round(time.monotonic() - begin, 3),
             phases=self._phases,
             complete=not stopped and self._known_flows >= self._total_flows,
-            matrices=self._plan.matrices,
-            hosts=tuple(self._reports[name] for name in sorted(self._reports)),
-            skipped=self._plan.skipped,
-            notes=self._plan.notes,
-            planned_flows=self._total_flows,
+            hosts=tuple(self._reports.get(host.name, host) for host in before.hosts),
             interrupted=stopped,
-            selection=self._plan.selection,
         )
 
     async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
@@ -147,7 +143,7 @@ class PlanRun:
             )
 
     def _tell_host(self, report: HostReport) -> None:
-        self._reports[report.name] = report
+        self._reports[report.name] = _add_roles(report, self._plan)
         self._events.host(report)
 
 
@@ -158,4 +154,8 @@ def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostRep
         async with launcher:
             return await preflight.check_hosts(plan, launcher, events.host, say_held)
 
-    return run_to_end(start_and_stop())
+    return tuple(_add_roles(report, plan) for report in run_to_end(start_and_stop()))
+
+
+def _add_roles(report: HostReport, plan: Plan) -> HostReport:
+    return replace(report, roles=plan.roles.get(report.name, ()))

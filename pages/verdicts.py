@@ -43,7 +43,9 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `hidden` | the agent may not see whether the holder is a process that the matrix lists |
 | `other-run` | an agent of another run of netprobe held the port |
 | `loopback` | a service holds the port on loopback only |
-| `closed` | an agent looked: nothing listens (no permission, `--no-listen`, NodePorts) |
+| `bound` | nothing listens, and the kernel gives the port to nobody: a process has bound it |
+| `free` | an agent looked: nothing listens (no permission, `--no-listen`), and nothing should yet |
+| `closed` | nothing listens, and a translation may answer (NodePorts, `--live`, `existing`) |
 | `unknown` | no agent is there, or it was lost meanwhile |
 
 | witness | means |

@@ -64,9 +64,15 @@ def init_verb(matrices: Sequence[str]) -> int:
 
 def schema_verb(kind: str) -> int:
     """Print a JSON Schema."""
-    from netprobe.load.schema import schema_text
+    if kind == "run":
+        from netprobe.report.run_schema import run_schema_text
 
-    click.echo(schema_text(kind), nl=False)
+        text = run_schema_text()
+    else:
+        from netprobe.load.schema import schema_text
+
+        text = schema_text(kind)
+    click.echo(text, nl=False)
     return 0
 
 

@@ -242,9 +242,10 @@ def diagnose_konnectivity(**options: Any) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory")))
+@click.argument("kind", type=click.Choice(("matrix", "inventory", "run")))
 def schema(kind: str) -> int:
-    """Print the JSON Schema of matrix or inventory files, for editors."""
+    """Print the JSON Schema of matrix or inventory files, for editors, or of what runs leave: JSON
+    report and record, for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)
@@ -299,7 +300,7 @@ def status_of(arguments: Sequence[str]) -> int:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
         shown = io.StringIO()
-        error.show(shown)
+        _forget_hidden(error).show(shown)
         for line in shown.getvalue().splitlines():
             tell(line)
         return REQUEST
@@ -314,6 +315,16 @@ def status_of(arguments: Sequence[str]) -> int:
     except Exception as error:  # the last resort: a user gets one line, not a traceback
         return _tell_full(error) or _tell_shortage(error) or _tell_bug(error)
     return int(status or 0)
+
+
+def _forget_hidden(error: click.ClickException) -> click.ClickException:
+    """Give the error without an offer of options that the help does not show either."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
+    hidden = {word for one in options if one.hidden for word in one.opts}
+    offered = [word for word in error.possibilities or () if word not in hidden]
+    return click.NoSuchOption(error.option_name, error.message, offered, error.ctx)
 
 
 def _print_error(error: NetprobeError) -> int:

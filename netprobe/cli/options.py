@@ -13,7 +13,7 @@ from netprobe.probe.settings import FORKS  # the help must import nothing heavie
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-RUN_FORMATS: Final = ("text", "wide", "json")
+RUN_FORMATS: Final = ("text", "wide", "json", "junit", "markdown", "github")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")

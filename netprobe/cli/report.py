@@ -41,7 +41,8 @@ def finish(
     evidence: EvidenceFolder | None = None,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
-    findings = fold(collector.failures())
+    zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
+    findings = fold(collector.failures(), collector.passes(), zones)
     unwritten = [*problems]
     if evidence is not None:
         findings = evidence.write_files(findings)
@@ -54,7 +55,7 @@ def finish(
     if all(output.path for output in outputs):
         # No report went to the terminal: print the totals there.
         tell(f"netprobe: {totals(report).text}")
-    status = exit_status(report.summary, info.interrupted, info.planned_flows)
+    status = exit_status(report.summary, info.interrupted, info.planned_flows, info.complete)
     return FAILED if unwritten else status
 
 

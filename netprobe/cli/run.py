@@ -192,7 +192,7 @@ def check_hosts_verb(options: VerbOptions) -> int:
     """Start and stop every agent, and give the exit status.
 
     1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
-    for, or where another run of netprobe is in the way.
+    for, or where another run of netprobe is in the way, or a holder that nobody has asked.
     """
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
     plan = _make_plan(options)
@@ -208,8 +208,8 @@ def check_hosts_verb(options: VerbOptions) -> int:
 
 
 def _falls_short(host: HostReport) -> bool:
-    lacks = host.facts.get("sudo_failed") or host.facts.get("other_run")
-    return host.state in ("failed", "lost") or bool(lacks)
+    doubts = ("sudo_failed", "other_run", "unasked")
+    return host.state in ("failed", "lost") or any(map(host.facts.get, doubts))
 
 
 def _make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netprobe.judge import mtu
-from netprobe.judge.naming import FULL, SHORT, addressed, sides, unique
+from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
+from netprobe.judge.places import common_places
 from netprobe.model.result import Place, Result
 
 _NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
@@ -27,6 +28,18 @@ _TITLES = {
     "bad-link": ("bundle", "one link of a bundle loses a part of {what} from {sources} to {ends}"),
     "nothing-listens": ("missing", "nothing listens on {what} of {ends}"),
 }
+# What a router says of packets for which it has no way.
+_REFUSALS = {"net-unreach": "has no route for", "routing-loop": "is in a routing loop for"}
+# What became of the packets; all other words are those of rejections.
+_ENDS = {"no-response": "dropped", "reset": "reset"}
+_AT: dict[Place, str] = {
+    "path": "on the path",
+    "destination": "by the destination's own firewall",
+    "return-path": "on the way back",
+    "source": "by the source's own firewall",
+    "host": "by a host that may be down",
+    "service": "by the service",
+}
 # Findings though neither blocked nor exposed.
 TELLING_REASONS = frozenset(("tls-not-expected", "plaintext-not-tls", "other-run"))
 
@@ -36,40 +49,62 @@ OF_ADDRESS = frozenset(
 )
 
 
-def kind_and_title(members: Sequence[Result], first: Result) -> tuple[str, str]:
-    """The common factor of the members, and one line that says it; ``first`` speaks for them."""
+def kind_and_title(
+    members: Sequence[Result], first: Result, naming: Naming, *, everything: bool = False
+) -> tuple[str, str]:
+    """The common factor of the members, and one line that says it; ``first`` speaks for them.
+
+    ``everything``: nothing that was probed gets through between these hosts.
+    """
     sources = unique(member.source for member in members)
     destinations = unique(member.destination for member in members)
-    what = SHORT.ports(members)
+    what = naming.ports(members)
     if first.verdict == "exposed":
-        return "exposed", f"{what} of {SHORT.names(destinations)} must not answer, and does"
+        return "exposed", f"{what} of {naming.names(destinations)} must not answer, and does"
     if first.reason in _TITLES:
         kind, title = _TITLES[first.reason]
         return kind, title.format(
-            what=what, ends=SHORT.names(destinations), sources=SHORT.names(sources),
+            what=what, ends=naming.names(destinations), sources=naming.names(sources),
             address=first.address, holder=first.holder, hosts=addressed(members),
-            next_hop=first.next_hop, sent=SHORT.sent(members),
+            next_hop=first.next_hop, sent=naming.sent(members),
         )  # fmt: skip
     if first.where == ("source",):
-        return "source", f"{SHORT.names(sources)} itself stops {SHORT.sent(members)}"
+        return "source", f"{naming.names(sources)} itself stops {naming.sent(members)}"
+    between = naming.between(members)
     if first.reason in mtu.TITLES:
-        return "mtu", mtu.title(first, SHORT.between(members))
-    if first.rejected_by is not None and first.where == ("path",):
-        refusal = _word_refusal(first, what)
-        return "router", f"{first.rejected_by} {refusal} {SHORT.between(members)}"
+        return "mtu", mtu.title(first, between)
+    both = ", in both directions" if sides(members) is not None else ""
+    flows = f"everything that was probed {between}" if everything else f"{what} {between}"
+    both += f": {what}" if everything else ""
+    if not everything and len(group_by_wire(members)) > 1:
+        flows += " (each where it is required)"
+    routers = _list_routers(members)
+    if routers and first.where == ("path",):
+        verb = _REFUSALS.get(first.reason, "rejects" if len(routers) == 1 else "reject")
+        return "router", f"{' and '.join(routers)} {verb} {flows}{both}"
     if first.state == "closed" and first.where == ("service",):
-        return "missing", f"nothing listens on {what} of {SHORT.names(destinations)}"
+        return "missing", f"nothing listens on {what} of {naming.names(destinations)}"
+    place = _word_place(common_places(members))
     kind = _kind_of_finding(sources, destinations)
-    both = " in both directions" if sides(members) is not None else ""
-    return kind, f"{what} {SHORT.between(members)} is blocked{both}"
+    return kind, f"{flows} is {_word_end(members)}{place}{both}"
 
 
-def _word_refusal(first: Result, what: str) -> str:
-    if first.reason == "net-unreach":
-        return f"has no route for {what}"
-    if first.reason == "routing-loop":
-        return f"is in a routing loop for {what}"
-    return f"rejects {what}"
+def _list_routers(members: Sequence[Result]) -> list[str]:
+    return unique(one.rejected_by for one in members if one.rejected_by is not None)
+
+
+def _word_end(members: Sequence[Result]) -> str:
+    """Say in one word what became of the packets."""
+    ends = {_ENDS.get(member.reason, "rejected") for member in members}
+    filtered = all(member.state == "filtered" for member in members)
+    return ends.pop() if len(ends) == 1 and filtered else "blocked"
+
+
+def _word_place(places: Sequence[Place]) -> str:
+    """Say where in few words, where no more than two places are left."""
+    if not 0 < len(places) <= 2:
+        return " at a place that is not narrowed down"
+    return " " + " or ".join(_AT[place] for place in sorted(places, key=_RANK.index))
 
 
 def _kind_of_finding(sources: Sequence[str], destinations: Sequence[str]) -> str:
@@ -88,7 +123,8 @@ def advice(members: Sequence[Result], first: Result) -> str:
     if first.reason in mtu.TITLES:
         return mtu.advice(first, FULL.between(members))
     words = _words_for_templates(members, first)
-    return " ".join(template.format_map(words) for template in _choose_templates(first))
+    templates = _choose_templates(first, common_places(members))
+    return " ".join(template.format_map(words) for template in templates)
 
 
 def _words_for_templates(members: Sequence[Result], first: Result) -> Mapping[str, str]:
@@ -97,26 +133,26 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> Mapping[st
     itself = destination == first.address
     return {
         "ports": ports,
-        "rule": f"{ports} {FULL.between(members)}",
+        "rule": FULL.rules(members),
         "sent": FULL.sent(members),
         "source": FULL.names(unique(member.source for member in members)),
         "destination": destination,
         "ends": addressed(members),
         "address": first.address,
         "alive": "runs" if itself else f"runs and has the address {first.address}",
-        "router": first.rejected_by or "the firewall on the way",
+        "router": " and ".join(_list_routers(members)) or "the firewall on the way",
         "holder": first.holder or "the process that holds the port",
         "next_hop": first.next_hop or "its next hop",
     }
 
 
-def _choose_templates(first: Result) -> list[str]:
+def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
     if first.verdict == "exposed":
         return [_EXPOSED]
     by_reason = _BY_REASON.get((first.reason, first.where))
     if by_reason is not None:
         return [by_reason]
-    return [_BY_PLACE[place] for place in sorted(first.where, key=_RANK.index)]
+    return [_BY_PLACE[place] for place in sorted(places, key=_RANK.index)]
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."

@@ -3,60 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from netprobe.judge.advice import OF_ADDRESS, TELLING_REASONS, advice, kind_and_title
+from netprobe.judge.naming import Naming, count_flows, titled
+from netprobe.judge.passing import Zones
+from netprobe.judge.places import common_places
+from netprobe.judge.rules import (
+    Stopped,
+    find_rejecters,
+    group_by_rule,
+    is_stopped_by_rule,
+    speaker_of,
+)
 from netprobe.model.result import Finding, Result
 
-# One port, and one pair of hosts: a firewall does not know requirements.
+# One port, and one pair of hosts: a cause does not know requirements.
 PortKey = tuple[str, int | None, int | None]
 SourcePair = tuple[str, str, str]
 
 
-def fold(results: Iterable[Result]) -> tuple[Finding, ...]:
-    """Fold failures with one likely cause into findings, in the order of their first members.
+def fold(
+    results: Iterable[Result], passes: Iterable[Result] = (), zones: Zones | None = None
+) -> tuple[Finding, ...]:
+    """Fold failures with one likely cause into findings, and number them.
 
-    A failure is blocked or exposed, a service that wrongly speaks TLS or wrongly does not, or a
-    port that another run of netprobe holds.
+    Those that decide the exit status come first, of them what is blocked or exposed, in the order
+    of their first members. A failure is blocked or exposed, a service that wrongly speaks TLS or
+    wrongly does not, or a port that another run of netprobe holds. ``passes`` are the passes of the
+    run, which tell whether nothing gets through between two hosts; they are read only where a
+    firewall stops something. ``zones`` are those of the hosts that have one.
     """
     failures = [result for result in results if _is_worth_a_finding(result)]
-    rejecters = {_flow_key(result): result for result in failures if result.where == ("path",)
-                 and result.rejected_by is not None}  # fmt: skip
+    rejecters = find_rejecters(failures)
+    stopped: list[Result] = []
     causes: dict[tuple[object, ...], list[Result]] = {}
     for result in failures:
-        like = rejecters.get(_flow_key(result)) if _may_be_rejected(result) else None
-        causes.setdefault(_cause_key(like or result), []).append(result)
-    findings = [
-        _make_finding(part) for members in causes.values() for part in _split_by_pairs(members)
-    ]
-    return tuple(sorted(findings, key=_order_of_finding))
+        speaker = speaker_of(result, rejecters)
+        if is_stopped_by_rule(speaker):
+            stopped.append(result)
+        else:
+            causes.setdefault(_cause_key(speaker), []).append(result)
+    parts = [Stopped(part) for members in causes.values() for part in _split_by_pairs(members)]
+    rules = group_by_rule(stopped, passes, zones or {}) if stopped else []
+    naming = titled(zones or {})
+    findings = sorted(
+        (_make_finding(one, naming) for one in (*parts, *rules)), key=_order_of_finding
+    )
+    return tuple(replace(one, number=number) for number, one in enumerate(findings, 1))
 
 
 def _is_worth_a_finding(result: Result) -> bool:
     return result.verdict in ("blocked", "exposed") or result.reason in TELLING_REASONS
 
 
-def _flow_key(result: Result) -> tuple[str, ...]:
-    ends = (result.source, result.destination, result.address)
-    return (result.matrix, result.requirement, *ends, result.protocol)
-
-
-def _may_be_rejected(result: Result) -> bool:
-    """Tell whether this silence may be a rejection whose ICMP error was rate-limited.
-
-    Routers send about one ICMP error a second (docs/network-facts.md, section 4). If a router
-    rejected some ports of a requirement, silence on the others most likely has the same cause.
-    """
-    return result.reason == "no-response" and "path" in result.where
-
-
-def _order_of_finding(finding: Finding) -> tuple[bool, tuple[int, int, int]]:
-    """Sort key: findings that decide the exit status first, then in the order of the plan."""
+def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int]]:
     decides = any(member.decides for member in finding.members)
-    return (not decides, finding.members[0].order)
+    failed = finding.verdict in ("blocked", "exposed")
+    return (not decides, not failed, finding.members[0].order)
 
 
 def _cause_key(result: Result) -> tuple[object, ...]:
-    """Give the key that two failures with one cause share."""
+    """Give the key that two failures with one cause share, where no firewall on the way is it."""
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.reason in OF_ADDRESS:
         return (*common, result.address)
@@ -94,18 +102,24 @@ def _pair_key(result: Result) -> SourcePair:
     return (result.source, result.destination, result.address)
 
 
-def _make_finding(members: list[Result]) -> Finding:
-    # A member with a rejecter speaks for those that heard nothing.
-    first = next((member for member in members if member.rejected_by), members[0])
-    kind, title = kind_and_title(members, first)
+def _make_finding(cause: Stopped, naming: Naming) -> Finding:
+    members = sorted(cause.members, key=_place_in_plan)
+    # A member with a rejecter speaks for those that heard nothing, and what is proven for the rest.
+    first = min(members, key=lambda member: (member.rejected_by is None, len(member.where)))
+    kind, title = kind_and_title(members, first, naming, everything=cause.everything)
     hops = {member.last_hop for member in members}
+    routers = {member.rejected_by for member in members} - {None}
     return Finding(
         kind=kind,
         verdict=first.verdict,
-        title=title,
+        title=f"{title} ({count_flows(members)})",
         advice=advice(members, first),
-        where=first.where,
+        where=common_places(members),
         members=tuple(members),
-        rejected_by=first.rejected_by,
+        rejected_by=first.rejected_by if len(routers) == 1 else None,
         last_hop=first.last_hop if len(hops) == 1 else None,
     )
+
+
+def _place_in_plan(member: Result) -> tuple[tuple[int, int, int], str, int]:
+    return (member.order, member.address, member.port or 0)

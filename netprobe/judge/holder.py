@@ -9,12 +9,14 @@ from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.model.evidence import Evidence
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
+from netprobe.protocols import protocol_for
+from netprobe.protocols.services import SERVICES
 
 # The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
 COMM_LENGTH = 15
 
 HolderWord = Literal[
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown"
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed", "unknown"
 ]  # fmt: skip
 
 
@@ -33,13 +35,16 @@ def holder_word(evidence: Evidence, live: bool) -> HolderWord:
     neither answers nor is listed as the row's service; a raw socket takes nothing from others.
     """
     listener = evidence.listener
+    runs = must_run(evidence, live) or evidence.platform_runs
     if listener.state == "lost":
         return "unknown"
+    if listener.state == "closed" and not runs:
+        return "free"
     if listener.state != "live" or evidence.flow.block.protocol not in ("tcp", "udp"):
         return listener.state
     if PROCESS_NAME in listener.processes:
         return "other-run"
-    if must_run(evidence, live) or evidence.platform_runs:
+    if runs:
         return "live"
     listed = evidence.flow.block.requirement.process
     if _is_listed(listener.processes, listed):
@@ -56,20 +61,25 @@ _FACTS: Final[dict[HolderWord, str]] = {
 def say_held(flows: Iterable[Evidence]) -> dict[str, Any]:
     """Judge the held ports of a host before anything is probed, as facts for its report.
 
-    ``held`` has a phrase for each holder; ``taken``, ``other_run`` and ``doubtful`` those of ports
-    that are in the way, or may be. What does not decide a run is never in the way.
+    ``held`` has a phrase for each holder; ``taken``, ``other_run``, ``unasked`` and ``doubtful``
+    those of ports that are in the way, or may be; a run asks an ``unasked`` one who it is. What
+    does not decide a run is never in the way.
     """
-    words: dict[tuple[str, str, Ports], set[HolderWord]] = {}
+    words: dict[tuple[str, str, Ports], set[str]] = {}
     for one in flows:
         block = one.flow.block
         decides = not block.requirement.optional and block.waiver is None
-        word = holder_word(one, live=False) if decides else "live"
-        words.setdefault((str(one.listener.owner), block.protocol, one.ports), set()).add(word)
+        fact = _FACTS.get(holder_word(one, live=False)) if decides else None
+        if fact == "taken" and _may_show_itself(one):
+            fact = "unasked"
+        some = words.setdefault((str(one.listener.owner), block.protocol, one.ports), set())
+        some.update(() if fact is None else (fact,))
     holders: dict[tuple[str, frozenset[str]], dict[str, list[PortRange]]] = {}
     for (owner, protocol, ports), some in words.items():
-        kinds = frozenset(_FACTS[word] for word in some if word in _FACTS)
+        # Where another row is certain that it is in the way, no answer helps.
+        kinds = frozenset(some - {"unasked"} if "taken" in some else some)
         holders.setdefault((owner, kinds), {}).setdefault(protocol, []).extend(ports)
-    facts: dict[str, list[str]] = {"held": [], "taken": [], "other_run": [], "doubtful": []}
+    facts: dict[str, list[str]] = {name: [] for name in ("held", "unasked", *_FACTS.values())}
     for (owner, kinds), held in holders.items():
         for fact in ("held", *kinds):
             facts[fact].append(f"{_word_ports(held)}: {owner}")
@@ -80,6 +90,17 @@ def _word_ports(held: Mapping[str, list[PortRange]]) -> str:
     """Word ports of several protocols: ``tcp 2379-2380, 6443; udp 8472``."""
     told = sorted(held.items())
     return "; ".join(f"{name} {ports_text(normalise(ranges))}" for name, ranges in told)
+
+
+def _may_show_itself(evidence: Evidence) -> bool:
+    """Tell whether a run asks the holder something that only the row's service answers."""
+    block = evidence.flow.block
+    probe = block.requirement.probe
+    if block.protocol == "tcp" and probe in SERVICES:
+        return not SERVICES[probe].vague
+    family = 6 if ":" in evidence.address else 4
+    protocol = protocol_for(probe)
+    return not protocol.one_way and protocol.service_request(block.protocol, family) is not None
 
 
 def _is_listed(processes: Iterable[str], listed: Iterable[str]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from netprobe.model.names import names_text
@@ -15,20 +16,37 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How many names and ports a text shows; None: all, with numbered names folded."""
+    """How many names and ports a text shows; None: all, with numbered names folded.
+
+    Many hosts of one zone are named by it; ``zones`` are those of the hosts that have one.
+    """
 
     most_names: int | None = None
     most_ports: int | None = None
     most_boxes: int | None = None
+    zones: Mapping[str, str] = field(default_factory=dict)
 
     def names(self, names: Sequence[str]) -> str:
-        """``a, b, c, d and 36 more``, or ``worker-[0-39]``."""
+        """``a, b, c, d and 36 more``, ``worker-[0-39]``, or ``zone a (40 hosts)``."""
         if self.most_names is None:
             return names_text(names, len(names))
-        return _list_with_rest(", ".join(names[: self.most_names]), len(names) - self.most_names)
+        zones = {self.zones.get(name) for name in names}
+        (zone,) = zones if len(zones) == 1 else (None,)
+        if zone is None or len(names) == 1:
+            shown = ", ".join(names[: self.most_names])
+            return _list_with_rest(shown, len(names) - self.most_names)
+        whole = len(names) == Counter(self.zones.values())[zone]
+        return (
+            f"zone {zone} ({len(names)} hosts)" if whole else f"{len(names)} hosts of zone {zone}"
+        )
 
     def ports(self, members: Sequence[Result]) -> str:
-        """``tcp 2379-2380; udp 8472; icmp``."""
+        """``tcp 2379-2380; udp 8472; icmp``, with the families where one is IPv6."""
+        families = {":" in member.address for member in members}
+        told = {frozenset({True}): " (IPv6)", frozenset({True, False}): " (IPv4 and IPv6)"}
+        return self._list_ports(members) + told.get(frozenset(families), "")
+
+    def _list_ports(self, members: Sequence[Result]) -> str:
         by_protocol: dict[str, list[PortRange]] = {}
         for member in members:
             entries = by_protocol.setdefault(member.protocol, [])
@@ -58,9 +76,16 @@ class Naming:
             return f"{', '.join(shown)} and between more hosts"
         return " and ".join(shown)
 
+    def rules(self, members: Sequence[Result]) -> str:
+        """Ports and pairs of hosts, exactly: ``tcp 53 from a to b, and tcp 80 from a, b to c``."""
+        wires = group_by_wire(members).values()
+        told = (f"{self.ports(some)} {self.between(some)}" for some in wires)
+        return ", and ".join(told)
+
     def _name_side(self, names: Sequence[str]) -> str:
-        """Name one host plainly, several in brackets: lists have an "and" of their own."""
-        return f"({self.names(names)})" if len(names) > 1 else self.names(names)
+        """Name one side plainly, a list in brackets: lists have an "and" of their own."""
+        shown = self.names(names)
+        return f"({shown})" if ", " in shown else shown
 
     def sent(self, members: Sequence[Result]) -> str:
         """Give the flows of one source in words: ``tcp 53 to dns and udp 8472 to b, c``."""
@@ -77,6 +102,32 @@ class Naming:
 
 SHORT: Final = Naming(most_names=4, most_ports=6, most_boxes=3)
 FULL: Final = Naming()
+
+
+def titled(zones: Mapping[str, str]) -> Naming:
+    """Give the naming of titles, where hosts have these zones."""
+    return replace(SHORT, zones=zones)
+
+
+def group_by_wire(members: Sequence[Result]) -> dict[str, list[Result]]:
+    """Group results by the ports, in words, that their pairs of hosts have in them."""
+    pairs: dict[tuple[str, str], list[Result]] = {}
+    for member in members:
+        pairs.setdefault((member.source, member.destination), []).append(member)
+    groups: dict[str, list[Result]] = {}
+    for some in pairs.values():
+        groups.setdefault(FULL.ports(sorted(some, key=_port_order)), []).extend(some)
+    return groups
+
+
+def _port_order(member: Result) -> tuple[str, int]:
+    return (member.protocol, member.port or 0)
+
+
+def count_flows(members: Iterable[Result]) -> str:
+    """``1 flow``, ``2,040 flows``."""
+    flows = sum(member.port_count for member in members)
+    return "1 flow" if flows == 1 else f"{flows:,} flows"
 
 
 def _list_with_rest(shown: str, more: int) -> str:

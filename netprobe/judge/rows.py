@@ -13,8 +13,8 @@ from netprobe.model.decision import Patterns, patterns
 from netprobe.model.result import Place, Proof, State, Verdict
 
 Symptom = Literal[
-    "nonce", "foreign", "reflected", "service", "other", "silent", "closed", "reset-after-open",
-    "echo", "unasked", "intercepted", "sent",
+    "nonce", "foreign", "reflected", "service", "some-service", "other", "silent", "closed",
+    "reset-after-open", "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "reset-unproved", "data-rejected",
     "port-unreach", "proto-unreach",
@@ -30,9 +30,12 @@ Symptom = Literal[
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 # Of a service that holds the port (``judge.holder``) - live: it is there rightly, or nobody can say
 # otherwise · taken: before the installation, and it is another one · hidden: the agent may not see
-# whether it is the right one · other-run: an agent of another run of netprobe.
+# whether it is the right one · other-run: an agent of another run of netprobe. Of a port on which
+# nobody listens - bound: yet the kernel gives it to nobody else · free: before the installation,
+# when nothing should answer · closed: a translation may rightly take what comes for it.
 LISTENERS: Final = (
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "closed", "unknown",
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed",
+    "unknown",
 )  # fmt: skip
 # socket: it reached a socket of our agent · captured: a recorder there saw it, no socket did ·
 # not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no
@@ -82,15 +85,17 @@ def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 # Whatever spoke in the destination's name.
 _ANSWERS = (
-    f"service echo foreign reflected {_OPEN_WORDS} tls plaintext intercepted unproved-machine"
+    f"service some-service echo foreign reflected {_OPEN_WORDS} tls plaintext intercepted "
+    "unproved-machine"
 )
 _RESETS = "reset reset-full-ttl reset-blind reset-genuine reset-forged"
 # Whatever a holder lets through, or keeps quiet about.
-_TOLD = "other tls plaintext"
+_TOLD = "some-service other tls plaintext"
 _ANSWERED = "silent closed reset-after-open unasked tunnel"
 _SILENT = "silence silence-maybe-stuck sent"
 _HELD = "live taken hidden other-run"
 _NO_MATTER = "captured unseen none socket"
+_NOBODY = "closed free bound loopback"
 _TAKEN = (
     "the port is taken: {owner} holds it before the installation, and nothing shows that it is the "
     "service of this row"
@@ -145,6 +150,8 @@ ALLOWED: Final = _read_table(
     (f"{_ANSWERED} | * | hidden | *", "inconclusive open holder-hidden none", "service", _HIDDEN),
     (f"{_TOLD} {_ANSWERED} | * | other-run | *", "not-tested open other-run none", "service",
      _OTHER_RUN),
+    ("some-service | * | * | *", "pass open syn-ack service", "",
+     "the service answered: {said}{holder}"),
     # --- other answers -----------------------------------------------------------------------
     ("foreign | * | * | *", "blocked open foreign-answer none", "path service",
      "{answered_by} answered instead of {destination}: an address translation or a shared address "
@@ -193,6 +200,10 @@ ALLOWED: Final = _read_table(
     ("silent closed reset-after-open | tcp | * | *", "inconclusive open syn-ack handshake",
      "path service",
      "the connection opened, but the service did not answer when it was asked who it is{holder}"),
+    ("unasked | tcp udp | free bound | *", "inconclusive open false-open none",
+     "destination path service",
+     "something answered, but nothing listens on {destination} before the installation{note}: a "
+     "translation there, or something on the way answers for it"),
     ("unasked | udp | closed loopback | *", "pass open udp-response handshake", "",
      "an answer came although no socket of {destination} listens on that address: an address "
      "translation (NodePort, hostPort, VIP) takes it"),
@@ -245,6 +256,10 @@ ALLOWED: Final = _read_table(
      "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
     ("port-unreach | * | loopback | *", "inconclusive closed port-unreach none", "service",
      "refused: on {destination} {owner} holds the port, and no socket does on {address}"),
+    ("reset reset-full-ttl reset-blind reset-genuine port-unreach | * | bound | *",
+     "inconclusive closed port-in-use none", "service",
+     "refused: nothing listens there, yet {destination}'s kernel gives the port to nobody else: a "
+     "process has bound it, or a connection has it as its own"),
     ("reset-blind | * | * | *", "inconclusive closed reset none", "destination path source",
      "refused, but this host's kernel is older than 5.8 and cannot say by whom: the destination or "
      "a firewall"),
@@ -255,7 +270,7 @@ ALLOWED: Final = _read_table(
     ("reset-unproved | * | * | *", "inconclusive closed reset none", "destination path",
      "refused, but nothing that only {address} itself sends was ever heard of it, and {said}, a "
      "router on the way, refuses other packets to it: that one may have made the reset"),
-    ("reset reset-genuine | * | closed | *", "pass closed reset refusal", "",
+    ("reset reset-genuine | * | closed free | *", "pass closed reset refusal", "",
      "{destination} refused it itself, and its agent says that nothing listens there{note}"),
     ("reset-genuine | * | * | *", "pass closed reset refusal", "",
      "{address} refused it, by a reset from its own distance, and nothing is known to listen "
@@ -267,7 +282,7 @@ ALLOWED: Final = _read_table(
      "port-unreachable from {address} although {listening}: its own firewall rejects it"),
     (f"proto-unreach | * | ours {_HELD} | *", "blocked filtered proto-unreach none", "destination",
      "protocol-unreachable from {address} although {listening}: its own firewall rejects it"),
-    ("port-unreach | * | closed | *", "pass closed port-unreach refusal", "",
+    ("port-unreach | * | closed free | *", "pass closed port-unreach refusal", "",
      "{destination} answered port-unreachable, and its agent says that nothing listens "
      "there{note}"),
     ("port-unreach | * | * | *", "pass closed port-unreach refusal", "",
@@ -389,10 +404,10 @@ ALLOWED: Final = _read_table(
      "{look}; {destination}'s packet recorder saw it arrive{holder}"),
     (f"silence silence-maybe-stuck | tcp | {_HELD} | *", "blocked filtered no-response none",
      "destination path return-path service source", "{look}{holder}"),
-    ("silence silence-maybe-stuck | tcp | closed loopback | captured",
+    (f"silence silence-maybe-stuck | tcp | {_NOBODY} | captured",
      "blocked filtered no-response none", "destination return-path source",
      "{look}; {destination}'s packet recorder saw it arrive"),
-    ("silence silence-maybe-stuck | tcp | closed loopback | *", "blocked filtered no-response none",
+    (f"silence silence-maybe-stuck | tcp | {_NOBODY} | *", "blocked filtered no-response none",
      "destination path return-path source", "{look}; a free port would have refused it"),
     ("silence silence-maybe-stuck sent | tcp | * | *", "blocked filtered no-response none",
      "destination host path return-path source", "{look}"),
@@ -414,7 +429,7 @@ ALLOWED: Final = _read_table(
     ("silence silence-maybe-stuck sent | udp ipproto | live | *",
      "inconclusive open|filtered no-response none", "destination path return-path service source",
      "{look}{holder}: a service that keeps quiet and a drop look the same"),
-    ("silence silence-maybe-stuck sent | udp ipproto | closed loopback | *",
+    (f"silence silence-maybe-stuck sent | udp ipproto | {_NOBODY} | *",
      "inconclusive open|filtered no-response none", "destination path return-path source",
      "{look}; a drop, or a dropped error message on the way back{note}"),
     ("silence silence-maybe-stuck sent | udp ipproto | * | *",
@@ -424,17 +439,19 @@ ALLOWED: Final = _read_table(
      "same"),
 )  # fmt: skip
 
+_EXPOSED: Final = (
+    "nonce foreign reflected service some-service other silent closed reset-after-open unasked tls "
+    "plaintext tunnel bad-link"
+)
 DENIED: Final = _read_table(
     (f"{_ANSWERS} | * | * | not-captured", "exposed open false-open none", "path",
      "the port must not answer other hosts, and something on the way answers for it: "
      "{destination}'s packet recorder never saw the request"),
     ("intercepted | * | * | *", "exposed open false-open none", "path",
      "the port must not answer other hosts, and something on the way answers for it: {said}"),
-    ("nonce foreign reflected service other silent closed reset-after-open unasked "
-     "tls plaintext tunnel bad-link | tcp | * | *", "exposed open syn-ack none", "destination",
+    (f"{_EXPOSED} | tcp | * | *", "exposed open syn-ack none", "destination",
      "the port must not answer other hosts, and it accepted a connection{holder}"),
-    ("nonce foreign reflected service other silent closed reset-after-open unasked "
-     "tls plaintext tunnel bad-link | * | * | *", "exposed open udp-response none", "destination",
+    (f"{_EXPOSED} | * | * | *", "exposed open udp-response none", "destination",
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),

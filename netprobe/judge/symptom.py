@@ -16,6 +16,7 @@ from netprobe.agent.wire.failures import (
 )
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
+from netprobe.protocols.services import SERVICES
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -126,7 +127,7 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     answer: Answer | Told | None = outcome.answer
     protocol = evidence.flow.block.protocol
     if answer == "unasked" and evidence.service is not None:
-        answer = evidence.service.told
+        return _read_told(evidence.service.told, evidence.flow.block.requirement.probe)
     if answer is not None:
         return "reset-after-open" if answer == "reset" else answer
     if outcome.failure is None:
@@ -149,6 +150,12 @@ def _read_failure(evidence: Evidence, outcome: Outcome, failure: str) -> Symptom
     # A bind that finds no room sent no packet.
     sent = outcome.operation != "bind" or failure != NO_BUFFERS
     return _FAILURES.get(failure, "unknown-failure") if sent else "unknown-failure"
+
+
+def _read_told(told: Told, probe: str | None) -> Symptom:
+    if told == "service":
+        return "some-service" if SERVICES[probe or ""].vague else "service"
+    return "reset-after-open" if told == "reset" else told
 
 
 def _read_refusal(refusal: int | str) -> Symptom:

@@ -12,7 +12,7 @@ from typing import Any
 
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.plan import Skipped
-from netprobe.model.ports import MAX_PORT, MIN_PORT
+from netprobe.model.ports import MAX_PORT, MIN_PORT, Ports
 from netprobe.model.result import Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
@@ -23,15 +23,18 @@ RECORD_SCHEMA = "netprobe.record/1"
 PlanOrder = tuple[int, int, int]
 
 # What every run has; a file without them is none.
-_NEEDED = ("started_at", "matrices")
+NEEDED_OF_RUN = ("started_at", "matrices")
 
 # The keys of a result that a file may lack although the field has no default.
-_RESULT_DEFAULTS: Json = {
+RESULT_DEFAULTS: Json = {
     "purpose": "", "row": "", "optional": False, "expect": "allowed", "waived": None,
     "proof": "none", "where": [], "because": "",
 }  # fmt: skip
 _PLACE = fields(StoryPlace)
-_REFERENCE = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
+# The keys of a result that are not there where they are null.
+LEFT_OUT_OF_RESULT = ("path_mtu_bytes", "needed_mtu_bytes", "holder", "story")
+# The keys by which a member of a finding names its result.
+MEMBER_KEYS = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,17 @@ class RecordHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class _NamedPlace(StoryPlace):
+class NamedPlace(StoryPlace):
+    """One of the six, with its name as ``source-out``."""
+
     place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _StoryJson:
+class StoryJson:
     """``story`` of a result: the six places in their order, and errors and resets."""
 
-    places: tuple[_NamedPlace, ...] = ()
+    places: tuple[NamedPlace, ...] = ()
     errors: tuple[StoryError, ...] = ()
 
 
@@ -65,7 +70,7 @@ def result_to_json(result: Result) -> Json:
     """
     data: Json = to_json(replace(result, story=None))
     del data["order"]
-    for key in ("path_mtu_bytes", "needed_mtu_bytes", "holder", "story"):
+    for key in LEFT_OUT_OF_RESULT:
         if data[key] is None:
             del data[key]
     if result.story is not None:
@@ -82,7 +87,7 @@ def story_to_json(story: Story) -> Json:
 def _story_from_json(data: object) -> Story:
     """Read ``story`` of a result; places of other names are ignored. Raises WrongValue."""
     try:
-        read = from_json(_StoryJson, data)
+        read = from_json(StoryJson, data)
     except WrongValue as error:
         error.add_step("story")
         raise
@@ -100,7 +105,7 @@ def _story_from_json(data: object) -> Story:
 def result_from_json(data: Mapping[str, Any], order: object) -> Result:
     """Read one element of ``results``. Raises WrongValue, which names the key, where it is none."""
     place = list(order) if isinstance(order, tuple) else order
-    known = {"end_port": data.get("port"), **_RESULT_DEFAULTS, **data, "order": place}
+    known = {"end_port": data.get("port"), **RESULT_DEFAULTS, **data, "order": place}
     told = known.pop("story", None)
     result = from_json(Result, known)
     if told is not None:
@@ -118,15 +123,22 @@ def check_range(first: int | None, last: int | None) -> None:
         raise WrongValue(f"{words}, expected {MIN_PORT} to {MAX_PORT}, or null twice")
 
 
+def check_ranges(ports: Ports) -> None:
+    """Raise WrongValue unless all of these are ranges of ports."""
+    for first, last in ports:
+        check_range(first, last)
+
+
 def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
+    data = {"number": data.pop("number"), **data}
     if data["evidence"] is None:
         del data["evidence"]
     data["count"] = sum(member.port_count for member in finding.members)
     data["members"] = [
-        {key: getattr(member, key) for key in _REFERENCE} for member in finding.members
+        {key: getattr(member, key) for key in MEMBER_KEYS} for member in finding.members
     ]
     return data
 
@@ -149,18 +161,20 @@ def info_from_json(data: Mapping[str, Any]) -> RunInfo:
 
     Raises WrongValue for a value of another type, and where a key is missing that every run has.
     """
-    missing = next((key for key in _NEEDED if key not in data), None)
+    missing = next((key for key in NEEDED_OF_RUN if key not in data), None)
     if missing is not None:
         raise WrongValue(f'the key "{missing}" is missing')
-    return from_json(RunInfo, data)
+    info = from_json(RunInfo, data)
+    for ports in (one.ports for one in info.requirements):
+        check_ranges(ports)
+    return info
 
 
 def header_from_json(data: Mapping[str, Any]) -> RecordHeader:
     """Read a record's first line. Raises WrongValue."""
     header = from_json(RecordHeader, data)
     for *_, ports in header.ranges:
-        for first, last in ports:
-            check_range(first, last)
+        check_ranges(ports)
     return header
 
 

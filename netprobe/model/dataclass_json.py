@@ -1,5 +1,7 @@
 """Any dataclass of the model as a JSON object and back: one key a field, in the fields' order.
 
+A field whose name ends in ``_``, because Python has the word for itself, has a key without it.
+
 Reading is strict: a value of another type or out of all bounds is an error that names its key.
 """
 
@@ -57,9 +59,19 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     return {
-        name: item if type(item := getattr(value, name)) in _SCALARS else to_json(item)
-        for name in value.__dataclass_fields__
+        key: item if type(item := getattr(value, name)) in _SCALARS else to_json(item)
+        for name, key in _keys_of_fields(cast(Hashable, type(value)))
     }
+
+
+@cache
+def _keys_of_fields(kind: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, key_of_field(field.name)) for field in fields(kind))
+
+
+def key_of_field(name: str) -> str:
+    """Give the JSON key of a field: ``from`` of ``from_``."""
+    return name.removesuffix("_")
 
 
 def from_json(kind: type[T], data: object) -> T:
@@ -70,10 +82,11 @@ def from_json(kind: type[T], data: object) -> T:
     given = _check_type(data, dict)
     values = {}
     for name, read, default in _field_readers(cast(Hashable, kind)):
-        if name in given:
-            values[name] = _read_within(name, read, given[name])
+        key = key_of_field(name)
+        if key in given:
+            values[name] = _read_within(key, read, given[key])
         elif default is MISSING:
-            raise WrongValue(f'the key "{name}" is missing')
+            raise WrongValue(f'the key "{key}" is missing')
         else:
             values[name] = default
     return kind(**values)

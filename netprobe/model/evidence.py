@@ -85,12 +85,13 @@ class Listener:
 
     ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the
     probed address · ``loopback`` on loopback only · ``closed`` an agent looked and nothing
-    listens · ``lost`` our listener was there but its agent died meanwhile · ``unknown`` no agent.
-    ``owner`` is a phrase; ``processes`` are the names of the process that holds the port, that of
-    its program file and the kernel's; none where it cannot be seen.
+    listens · ``bound`` nothing listens, and yet the kernel lets nobody bind it · ``lost`` our
+    listener was there but its agent died meanwhile · ``unknown`` no agent. ``owner`` is a phrase;
+    ``processes`` are the names of the process that holds the port, that of its program file and the
+    kernel's; none where it cannot be seen.
     """
 
-    state: Literal["ours", "live", "loopback", "closed", "lost", "unknown"]
+    state: Literal["ours", "live", "loopback", "bound", "closed", "lost", "unknown"]
     owner: str | None = None
     nat: bool = False
     note: str | None = None

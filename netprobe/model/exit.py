@@ -12,11 +12,13 @@ BLOCKED: Final = 1
 UNKNOWN: Final = 3
 
 
-def exit_status(summary: Summary, interrupted: bool, planned_flows: int = 0) -> int:
+def exit_status(
+    summary: Summary, interrupted: bool, planned_flows: int = 0, complete: bool = True
+) -> int:
     """Judge a run by the flows that decide; optional and waived ones never do.
 
     A run in which nothing was tested is 3, whatever it was asked for: an installer that reads 0
-    would go on. So is one that has fewer results than ``planned_flows``.
+    would go on. So is one that has fewer results than ``planned_flows``, or no end (``complete``).
     """
     if interrupted:
         return INTERRUPTED
@@ -25,7 +27,7 @@ def exit_status(summary: Summary, interrupted: bool, planned_flows: int = 0) -> 
         return BLOCKED
     if deciding.get("inconclusive", 0) or deciding.get("not-tested", 0):
         return UNKNOWN
-    if sum(summary.counts.values()) < planned_flows:
+    if sum(summary.counts.values()) < planned_flows or not complete:
         return UNKNOWN
     return PASS if tested(summary) else UNKNOWN
 

@@ -51,6 +51,7 @@ class Host:
     """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
 
     ``place`` is its ``file:line:column`` in a YAML inventory, and empty for other sources.
+    ``zone`` names the hosts that firewalls are supposed to treat alike.
     """
 
     name: str
@@ -61,6 +62,14 @@ class Host:
     source_addresses: tuple[Address, ...] = ()
     proxy: Proxy | None = None
     place: str = ""
+    zone: str | None = None
+
+    @property
+    def probing_addresses(self) -> tuple[str, ...]:
+        """The addresses that probes start from; a chosen one replaces its whole family."""
+        chosen = {address.family for address in self.source_addresses}
+        own = [one for one in self.addresses if one.family and one.family not in chosen]
+        return tuple(address.text for address in (*self.source_addresses, *own))
 
     @property
     def listed_addresses(self) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netprobe.model.inventory import Address, Family, Host
-from netprobe.model.matrix import Requirement, SettingValue, Waiver
+from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 
@@ -109,16 +109,43 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMatrix:
-    """A matrix of the plan with the settings it was planned with."""
+    """A matrix of the plan with the settings it was planned with, and the document it is of."""
 
     name: str
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    document: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRequirement:
+    """A requirement of the plan with one of its protocols: what is to be opened between roles.
+
+    ``from_`` and ``to`` are roles of the matrix, ``ports`` the whole ranges that it lists, also
+    where only a part was probed. ``row`` is the table of the document. ``existing``: what listens
+    there runs before the installation; None where that holds for some of its destinations only.
+    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``.
+    """
+
+    matrix: str
+    id: str
+    from_: tuple[str, ...]
+    to: tuple[str, ...]
+    protocol: str
+    ports: Ports = ()
+    purpose: str = ""
+    row: str = ""
+    optional: bool = False
+    expect: Expect = "allowed"
+    existing: bool | None = False
+    waive: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that a run will send. ``notes`` are sentences for the reader.
 
+    ``requirements`` are those of the blocks. ``roles`` gives, by the host's name, the roles of the
+    matrices that it has: its own first, then what they imply.
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
     """
@@ -129,6 +156,14 @@ class Plan:
     notes: tuple[str, ...] = field(default_factory=tuple)
     selection: str | None = None
     limited_to: frozenset[str] = frozenset()
+    requirements: tuple[PlannedRequirement, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def hosts(self) -> Mapping[str, Host]:
+        """Give every host of the plan by its name: destinations first, in plan order."""
+        ends = (host for block in self.blocks for host, _ in block.destinations)
+        starts = (host for block in self.blocks for host in block.sources)
+        return {host.name: host for host in (*ends, *starts)}
 
     def flows(self) -> Iterator[Flow]:
         """Give every flow in plan order."""

@@ -82,9 +82,10 @@ class Result:
 class Finding:
     """Failures with one likely cause, reported as one.
 
-    ``kind`` names the common factor (``pair``, ``source``, ``destination``, ``zone`` ...),
-    ``title`` is one line for people, ``advice`` what to do, ``members`` the results it folds,
-    ``evidence`` the file with packets of them.
+    ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
+    (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
+    place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
+    are the places that all of them leave possible. ``evidence`` is the file with packets of them.
     """
 
     kind: str
@@ -96,6 +97,7 @@ class Finding:
     last_hop: str | None = None
     members: tuple[Result, ...] = field(kw_only=True)
     evidence: str | None = None
+    number: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +120,19 @@ class Summary:
 class HostReport:
     """One host and its agent; ``cost`` has a sentence for each capability that missing rights cost.
 
-    ``state``: ``agent``, ``none`` (declared destination only), ``failed``; ``words`` has ssh's own
-    words and the fix where it failed. ``addresses`` are those that its probes start from, as far as
-    the inventory tells: of several of one family the kernel chooses. ``start_s`` is how long its
-    start took, successful or not; None where nothing was started.
+    ``state``: ``agent``, ``none`` (declared destination only), ``failed``, ``lost``, ``unknown``
+    (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
+    those of the matrices: its own first, then what they imply. ``addresses`` are those that its
+    probes start from, as far as the inventory tells: of several of one family the kernel chooses.
+    ``zone`` is what the inventory says. ``start_s`` is how long its start took, successful or not;
+    None where nothing was started.
     """
 
     name: str
+    roles: tuple[str, ...] = field(default=(), kw_only=True)
     addresses: tuple[str, ...] = field(default=(), kw_only=True)
-    state: Literal["agent", "none", "failed", "lost"]
+    zone: str | None = field(default=None, kw_only=True)
+    state: Literal["agent", "none", "failed", "lost", "unknown"]
     words: str = ""
     python: str | None = None
     user: str | None = None

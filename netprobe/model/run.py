@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from netprobe.model.plan import PlannedMatrix, Skipped
-from netprobe.model.result import HostReport
+from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.result import HostReport, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class RunInfo:
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
+    Files of an older netprobe have no ``requirements``, and their hosts no roles.
     """
 
     started_at: str = ""
@@ -32,5 +33,67 @@ class RunInfo:
     sample: str | None = None
     matrices: tuple[PlannedMatrix, ...] = ()
     hosts: tuple[HostReport, ...] = ()
+    requirements: tuple[PlannedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+
+
+def info_before(plan: Plan, started_at: str) -> RunInfo:
+    """Give what is known of a run before its first agent has started."""
+    hosts = [
+        HostReport(
+            host.name,
+            "unknown",
+            roles=plan.roles.get(host.name, ()),
+            addresses=host.probing_addresses,
+            zone=host.zone,
+        )
+        for host in plan.hosts().values()
+    ]
+    return RunInfo(
+        started_at=started_at,
+        planned_flows=plan.flow_count(),
+        selection=plan.selection,
+        matrices=plan.matrices,
+        hosts=tuple(sorted(hosts, key=lambda host: host.name)),
+        requirements=plan.requirements,
+        notes=plan.notes,
+        skipped=plan.skipped,
+    )
+
+
+class RunIndex:
+    """Looks up what a run knows of hosts and requirements, for reports that group results.
+
+    What an older file does not tell is None, or the host's own name instead of a role.
+    """
+
+    def __init__(self, info: RunInfo) -> None:
+        self.hosts = {host.name: host for host in info.hosts}
+        self._requirements = {(one.matrix, one.id, one.protocol): one for one in info.requirements}
+
+    def requirement(self, result: Result) -> PlannedRequirement | None:
+        """Give the requirement that the result is of."""
+        return self._requirements.get((result.matrix, result.requirement, result.protocol))
+
+    def roles(self, host: str) -> tuple[str, ...]:
+        """Give the roles of a host: its own first, then what they imply."""
+        return self.hosts[host].roles if host in self.hosts else ()
+
+    def zone(self, host: str) -> str | None:
+        """Give the zone that the inventory says of a host."""
+        return self.hosts[host].zone if host in self.hosts else None
+
+    def source_role(self, result: Result) -> str:
+        """Give the role that makes the requirement concern the source."""
+        requirement = self.requirement(result)
+        return self._first_role(result.source, requirement.from_ if requirement else ())
+
+    def destination_role(self, result: Result) -> str:
+        """Give the role that makes the requirement concern the destination."""
+        requirement = self.requirement(result)
+        return self._first_role(result.destination, requirement.to if requirement else ())
+
+    def _first_role(self, host: str, wanted: Sequence[str]) -> str:
+        """The host's own roles say more of it than those that they imply."""
+        return next((role for role in self.roles(host) if role in wanted), host)

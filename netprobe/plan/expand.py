@@ -22,6 +22,7 @@ from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.requirements import list_requirements
 
 FAMILIES: tuple[Family | None, ...] = (4, 6, None)
 NAMES_SHOWN = 5
@@ -39,6 +40,7 @@ def make_plan(
 ) -> Plan:
     """Plan every requirement of the chosen matrices. ``today`` decides which waivers still hold."""
     blocks: list[Block] = []
+    roles: dict[str, dict[str, None]] = {}
     skipped: list[Skipped] = []
     all_notes = list(notes)
     for one in chosen:
@@ -47,35 +49,52 @@ def make_plan(
         mine = [item for item in items if isinstance(item, Block)]
         skipped += [item for item in items if isinstance(item, Skipped)]
         blocks += [*mine, *path_mtu_blocks(mine)]
+        for name, some in roles_by_host(one.matrix, inventory).items():
+            roles.setdefault(name, {}).update(dict.fromkeys(some))
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
     blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
-    matrices = tuple(PlannedMatrix(one.matrix.name, one.settings) for one in chosen)
-    return Plan(matrices, tuple(blocks), tuple(skipped), tuple(all_notes))
+    return Plan(
+        tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
+        tuple(blocks),
+        tuple(skipped),
+        tuple(all_notes),
+        requirements=list_requirements(blocks),
+        roles={name: tuple(some) for name, some in roles.items()},
+    )
 
 
 def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:
     """For every role of the matrix its hosts, in inventory order; roles may imply others."""
     members: dict[str, list[Host]] = {name: [] for name in matrix.roles}
-    words = matrix.role_words()
+    roles = roles_by_host(matrix, inventory)
     for host in inventory.hosts:
-        roles = (words.get(fold_role(role), "") for role in host.roles)
-        for role in _with_implied_roles(roles, matrix):
+        for role in roles[host.name]:
             members[role].append(host)
     return {role: tuple(hosts) for role, hosts in members.items()}
 
 
-def _with_implied_roles(roles: Iterable[str], matrix: Matrix) -> set[str]:
+def roles_by_host(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[str, ...]]:
+    """For every host its roles of the matrix: its own first, then what they imply."""
+    words = matrix.role_words()
+    return {
+        host.name: _with_implied_roles(
+            (words.get(fold_role(role), "") for role in host.roles), matrix
+        )
+        for host in inventory.hosts
+    }
+
+
+def _with_implied_roles(roles: Iterable[str], matrix: Matrix) -> tuple[str, ...]:
     """These roles and everything they imply, transitively; unknown ones are left out."""
-    found: set[str] = set()
+    found: dict[str, None] = {}
     todo = list(roles)
-    while todo:
-        role = todo.pop()
+    for role in todo:  # it grows meanwhile
         if role in matrix.roles and role not in found:
-            found.add(role)
+            found[role] = None
             todo.extend(matrix.roles[role].implies)
-    return found
+    return tuple(found)
 
 
 class _Expansion:

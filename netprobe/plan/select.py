@@ -13,6 +13,7 @@ from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.requirements import list_requirements
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
@@ -64,7 +65,8 @@ def select(
         skipped = tuple(item for item in skipped if item.requirement in selection.only)
     parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
     numbered = tuple(replace(part, index=index) for index, part in enumerate(parts))
-    selected = replace(plan, blocks=numbered, skipped=skipped)
+    requirements = list_requirements(numbered)
+    selected = replace(plan, blocks=numbered, skipped=skipped, requirements=requirements)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
     return replace(selected, selection=words, limited_to=limited_to)

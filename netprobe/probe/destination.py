@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -18,10 +19,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import (
     CHECKS,
     DENIED_CHECKS,
-    DOWN,
     FINAL_CHECKS,
-    PART_CHECKS,
-    SCOUT_CHECKS,
 )
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
@@ -45,10 +43,10 @@ from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.scouts import Scouts
 from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import Order, Task, Want, join
+from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
 Emit = Callable[[Want, list[Evidence]], None]
@@ -101,7 +99,7 @@ class Destination:
         self._resolved = await resolve_names(by_way, self._fleet)
         tasks = join(by_way, self._resolved.addresses)
         try:
-            lock = self._alone.at(task.address for task in tasks)
+            lock = self._alone.at(self._list_places(tasks))
             about = f"for another host with an address of {self._host.name}"
             async with self._fleet.phases.turn(lock, about):
                 await self._await_recorder()
@@ -127,6 +125,21 @@ class Destination:
                 source, address = seen.task.source.name, seen.task.address
                 self._answered.note(source, address, seen.outcome, seen.conclusion)
         self._emit_all(wants, by_way, observations, on_final)
+
+    def _list_places(self, tasks: Iterable[Task]) -> set[str]:
+        """Give the addresses of the tasks, and the machine behind them, as far as it is known.
+
+        Every loopback address is its own: hosts that have nothing else do not meet.
+        """
+        addresses = {task.address for task in tasks if not task.is_name}
+        hello = self._agent.hello
+        if (
+            hello is None
+            or not hello.machine
+            or all(ip_address(text).is_loopback for text in addresses)
+        ):
+            return addresses
+        return addresses | {hello.machine}
 
     async def emit_proven(self) -> None:
         """Emit what is proven by now, as far as the listeners have seen it too.
@@ -276,33 +289,13 @@ class Destination:
         for part in direct:
             pairs.setdefault(part.task.pair, []).append(part)
         looked, through = await asyncio.gather(
-            asyncio.gather(*(self._probe_pair(parts, scene) for parts in pairs.values())),
+            asyncio.gather(*(probe_pair(parts, scene) for parts in pairs.values())),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
         seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
         return await run_checks(CHECKS, seen, scene) + through
-
-    async def _probe_pair(self, parts: list[Part], scene: Scene) -> list[Observation]:
-        """Probe the parts of one pair; where nobody vouches for the host, a few flows go first."""
-        scouts = None if self._agent.alive else Scouts(parts, self._prober)
-        if scouts is None or not scouts.first:
-            found = await asyncio.gather(*(self._probe_part(part, scene) for part in parts))
-            return [seen for some in found for seen in some]
-        if await scouts.are_dead():
-            scouts.seen = await run_checks(SCOUT_CHECKS, scouts.seen, scene)
-            if all(seen.concluded in DOWN for seen in scouts.seen):
-                return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
-        first, *found = await asyncio.gather(
-            scouts.wait(), *(self._probe_part(part, scene) for part in scouts.rest)
-        )
-        first = await run_checks(PART_CHECKS, first, scene)
-        return first + [seen for some in found for seen in some]
-
-    async def _probe_part(self, part: Part, scene: Scene) -> list[Observation]:
-        """Probe, and ask again what stayed silent: no other source has to be waited for."""
-        return await run_checks(PART_CHECKS, await self._prober.part(part), scene)
 
     def _make_scene(self, round_: Round | None) -> Scene:
         return Scene(self._fleet, self._agent, self._prober, self._origins, self._widths, round_)

@@ -14,7 +14,7 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.fleet import Fleet, find_strangeness
 from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
@@ -79,7 +79,12 @@ def _add_strange_addresses(report: HostReport, host: Host, fleet: Fleet) -> Host
             strange.append(f"its address {address} is on {owners} too")
     if same and strange:
         strange.append(f"the way onto it leads to the same machine as that onto {', '.join(same)}")
-    return replace(report, facts={**report.facts, "strange": strange}) if strange else report
+    if not strange:
+        return report
+    # What a run says of the host in one sentence is told here address by address.
+    known = set(find_strangeness(host, hello.addresses))
+    cost = tuple(one for one in report.cost if one not in known)
+    return replace(report, cost=cost, facts={**report.facts, "strange": strange})
 
 
 async def _add_held_ports(

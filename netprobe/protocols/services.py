@@ -48,7 +48,8 @@ class Service:
 
     ``recognise`` gives what the service said, None where it is another. ``either``: the service is
     the same with and without TLS. ``plain_ports`` speak plaintext though the others speak TLS.
-    ``call``: see ``ServiceRequest``.
+    ``call``: see ``ServiceRequest``. ``vague``: many programs are one, so that an answer does not
+    tell whose it is.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Service:
     call: bool = False
     either: bool = False
     plain_ports: frozenset[int] = frozenset()
+    vague: bool = False
 
     def speaks_tls(self, port: int) -> bool:
         """Tell whether TLS is expected at a port."""
@@ -310,8 +312,8 @@ SERVICES: dict[str, Service] = {
     "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True),
     "oauth": Service("an OAuth server", _recognise_oauth, ("/healthz",)),
     "http-health": Service(
-        "a health probe", _recognise_http_health, ("/healthz", "/readyz"), tls=False
+        "a health probe", _recognise_http_health, ("/healthz", "/readyz"), tls=False, vague=True
     ),
-    "https": Service("an HTTPS server", _recognise_https, ("/",)),
-    "tls": Service("a TLS server", _recognise_tls, alpn=H2_FIRST),
+    "https": Service("an HTTPS server", _recognise_https, ("/",), vague=True),
+    "tls": Service("a TLS server", _recognise_tls, alpn=H2_FIRST, vague=True),
 }

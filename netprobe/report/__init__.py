@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from netprobe.report.collector import Report
+from netprobe.report.github_run import write_github
 from netprobe.report.json_run import write_json
+from netprobe.report.junit_run import write_junit
+from netprobe.report.markdown_run import write_markdown
 from netprobe.report.text_run import write_text
 from netprobe.report.wide_run import write_wide
 
@@ -17,4 +20,7 @@ REPORTS: Final[Mapping[str, Callable[[Report, TextIO], None]]] = {
     "text": write_text,
     "wide": write_wide,
     "json": write_json,
+    "junit": write_junit,
+    "markdown": write_markdown,
+    "github": write_github,
 }

@@ -72,6 +72,10 @@ class Collector:
         """Give every result that is not ``pass``, in plan order, neighbours merged."""
         return merge_neighbours(self._others, self.ranges)
 
+    def passes(self) -> Iterator[Result]:
+        """Give every pass in plan order, ports of a range as they came."""
+        return iter(self._passes)
+
     def summary(self, skipped: int) -> Summary:
         """Give the counts, in flows; ``skipped`` is in requirements, as the plan lists them."""
         return Summary(
@@ -97,6 +101,11 @@ class Report:
     collector: Collector
     findings: tuple[Finding, ...] = ()
     changes: Changes | None = None
+
+    @property
+    def deciding_findings(self) -> list[Finding]:
+        """The findings that count for the exit status."""
+        return [one for one in self.findings if any(member.decides for member in one.members)]
 
     @property
     def summary(self) -> Summary:

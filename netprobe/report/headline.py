@@ -103,11 +103,12 @@ def origin(report: Report) -> Iterator[Line]:
 
 
 def _word_settings(settings: Mapping[str, object]) -> str:
-    texts = [f"{name}={_word_value(value)}" for name, value in settings.items()]
+    texts = [f"{name}={word_value(value)}" for name, value in settings.items()]
     return f" ({', '.join(texts)})" if texts else ""
 
 
-def _word_value(value: object) -> str:
+def word_value(value: object) -> str:
+    """Word the value of a setting: ``true``, ``sds+cloud``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "+".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

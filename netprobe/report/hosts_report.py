@@ -62,6 +62,8 @@ def _word_taken(host: HostReport) -> Iterator[str]:
     """Word what a run would call blocked, or could not test, before it is begun."""
     for taken in host.facts.get("taken", ()):
         yield f"PORT TAKEN on {host.name}: {taken}"
+    for held in host.facts.get("unasked", ()):
+        yield f"port held on {host.name}: {held}; a run will ask whether it is the service"
     held = host.facts.get("other_run", ())
     if held:
         yield f"another netprobe run is active on {host.name}: {'; '.join(held)}"

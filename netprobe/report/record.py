@@ -31,12 +31,12 @@ from netprobe.model.codec import (
     result_from_json,
     result_to_json,
 )
-from netprobe.model.dataclass_json import Json, WrongValue, to_json
+from netprobe.model.dataclass_json import Json, WrongValue
 from netprobe.model.json_text import MAX_CHARACTERS, MIB, WrongJson, parse_json
 from netprobe.model.plan import Plan
 from netprobe.model.ports import normalise
 from netprobe.model.result import Result
-from netprobe.model.run import RunInfo
+from netprobe.model.run import RunInfo, info_before
 from netprobe.report.merge import Ranges, ranges_of
 
 EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
@@ -94,10 +94,7 @@ def header_of(plan: Plan, started_at: str) -> Json:
     return {
         "schema": RECORD_SCHEMA,
         "netprobe_version": netprobe.__version__,
-        "started_at": started_at,
-        "matrices": to_json(plan.matrices),
-        "planned_flows": plan.flow_count(),
-        "selection": plan.selection,
+        **info_to_json(info_before(plan, started_at)),
         "ranges": [
             [*key, [list(part) for part in ports]] for key, ports in ranges.items() if ports
         ],

@@ -28,7 +28,6 @@ class Rest:
     """Flows without a finding, grouped by common words; memory grows with the groups only."""
 
     addresses: Addresses = field(default_factory=dict)
-    failed: Surveys = field(default_factory=dict)
     inconclusive: Surveys = field(default_factory=dict)
     not_tested: Surveys = field(default_factory=dict)
     excused: Surveys = field(default_factory=dict)
@@ -52,20 +51,7 @@ def _choose_group(rest: Rest, result: Result) -> tuple[Surveys, tuple[object, ..
     if result.verdict == "not-tested":
         # Equal words for several sources make one block, whatever the sources are called.
         return rest.not_tested, (result.reason, result.because.removeprefix(result.source))
-    alike = (result.reason, result.where, *requirement)
-    if result.verdict == "inconclusive":
-        return rest.inconclusive, (result.protocol, *alike)
-    return rest.failed, (result.verdict, result.rejected_by, *alike)
-
-
-def failed_parts(rest: Rest) -> Iterator[PagePart]:
-    """Failures without a finding; they lead, as findings do."""
-    for survey in _first_surveys(rest.failed):
-        first = survey.first
-        yield Line()
-        yield Line(f"{first.verdict.upper()}: {first.purpose or first.requirement}", "bad")
-        yield from _survey_fields(survey, rest.addresses)
-    yield from _word_rest(rest.failed)
+    return rest.inconclusive, (result.protocol, result.reason, result.where, *requirement)
 
 
 def open_parts(rest: Rest) -> Iterator[PagePart]:

@@ -11,10 +11,12 @@ from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, PagePart, Style, field, write_plain
-from netprobe.report.wording import plural, where_text
+from netprobe.report.wording import number, plural, where_text
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
+# With more findings than these a table of them comes first.
+_MOST_WITHOUT_TABLE = 10
 
 
 def write_text(report: Report, stream: TextIO) -> None:
@@ -36,13 +38,13 @@ def write_parts(parts: Iterable[PagePart], stream: TextIO) -> None:
 def text_parts(report: Report) -> Iterator[PagePart]:
     """Show the whole report, from the headline to the line of totals."""
     rest = sections.survey_rest(report)
-    told = [finding for finding in report.findings if _decides_exit_status(finding)]
-    failed = sum(1 for finding in told if _is_failure(finding)) + len(rest.failed)
-    yield from headline(report, failed)
+    told = report.deciding_findings
+    failed = [finding for finding in told if _is_failure(finding)]
+    yield from headline(report, len(failed))
     yield from origin(report)
     addresses = addresses_of(report.info)
-    yield from _write_findings([one for one in told if _is_failure(one)], addresses)
-    yield from sections.failed_parts(rest)
+    yield from _write_table(told)
+    yield from _write_findings(failed, addresses)
     yield from sections.changed_parts(report)
     yield from sections.warning_parts(report)
     yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
@@ -56,19 +58,28 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield totals(report)
 
 
-def _decides_exit_status(finding: Finding) -> bool:
-    return any(member.decides for member in finding.members)
-
-
 def _is_failure(finding: Finding) -> bool:
     return finding.verdict in ("blocked", "exposed")
 
 
+def _write_table(findings: list[Finding]) -> Iterator[PagePart]:
+    """List many findings, one line each: whoever reads on knows what is still to come."""
+    if len(findings) <= _MOST_WITHOUT_TABLE:
+        return
+    yield Line()
+    yield Line(f"FINDINGS ({number(len(findings))})", "strong")
+    width = len(str(findings[-1].number))
+    for one in findings:
+        text = f"   {one.number:>{width}}  {one.verdict:<12}  {one.title}"
+        yield Line(text, hang=width + 19)
+
+
 def _write_findings(findings: list[Finding], addresses: Addresses) -> Iterator[PagePart]:
-    for number, finding in enumerate(findings, 1):
+    for finding in findings:
         yield Line()
         style: Style = "bad" if _is_failure(finding) else "doubt"
-        yield Line(f"{number}. {finding.verdict.upper()}: {finding.title}", style, hang=3)
+        head = f"{finding.number}. "
+        yield Line(f"{head}{finding.verdict.upper()}: {finding.title}", style, hang=len(head))
         yield from _finding_fields(finding, addresses)
 
 
@@ -84,10 +95,11 @@ def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
 
 
 def _word_evidence(members: tuple[Result, ...]) -> list[str]:
-    """The evidence of one flow for each state and reason, named where there are several flows."""
-    kinds: dict[tuple[str, str], list[Result]] = {}
+    """The evidence of one flow for each state, reason and router, named where flows are several."""
+    kinds: dict[tuple[str, str, str | None], list[Result]] = {}
     for member in members:
-        kinds.setdefault((member.state, member.reason), []).append(member)
+        kind = (member.state, member.reason, member.rejected_by)
+        kinds.setdefault(kind, []).append(member)
     lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
     more = len(lines) - _MOST_EVIDENCE
     return lines if more <= 0 else [*lines[:_MOST_EVIDENCE], f"and {more} more kinds of evidence"]

@@ -30,7 +30,7 @@ requirements:
 INVENTORY = """\
 schema: netprobe.inventory/1
 hosts:
-  here: {address: 127.0.0.1, roles: [node], vantage: local}
+  here: {address: 127.0.0.1, roles: [node], vantage: local, zone: rack-1}
   gone: {address: 127.0.0.9, roles: [node], vantage: {command: [/no/such/program]}}
 """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from netprobe.errors import bug_words
 from tests.cli.command import COMMAND, environment, netprobe
 
 TINY = ("-m", "./tiny.yaml")
@@ -147,3 +149,15 @@ def test_password_needs_a_terminal(folder: Path) -> None:
 
     assert done.returncode == 2
     assert "set NETPROBE_BECOME_PASSWORD instead" in done.stderr
+
+
+def test_what_a_machine_has_no_more_of_is_no_bug() -> None:
+    """Each host costs a thread and some descriptors; what is left of the run goes on."""
+    for error, word in (
+        (RuntimeError("can't start new thread"), "memory or threads (ulimit -v, -u)"),
+        (OSError(errno.EMFILE, "x"), "file descriptors (ulimit -n)"),
+        (MemoryError(), "memory"),
+    ):
+        words = bug_words(error)
+        assert words.startswith(f"this machine has no {word} left for netprobe; ")
+    assert "a bug in netprobe" in bug_words(RuntimeError("can't"))

@@ -35,8 +35,9 @@ TIME_S = 240
 MOST_KIB = 500_000
 # What an agent sends in these ways is no message, or one of another shape, whatever its kind.
 SHAPELESS = ("short", "long", "nested", "wide", "no-json")
-# Where one of these is left out, somebody waits for it.
-ANSWERED = [bend for bend in BENDS if bend not in ("missing", "other-order", "truth", "endless")]
+# Somebody waits for an answer that is left out, or is another order's, until a deadline.
+WAITED_FOR = ("missing", "other-order")
+ANSWERED = [bend for bend in BENDS if bend not in (*WAITED_FOR, "truth", "endless")]
 
 MATRIX = """\
 schema: netprobe.matrix/1
@@ -50,7 +51,7 @@ requirements:
   - {{id: web, from: node, to: node, tcp: [{0}, "{1}-{2}"], purpose: Listeners}}
   - {{id: dgram, from: node, to: node, udp: [{0}], purpose: Datagrams}}
   - {{id: echo, from: node, to: node, icmp: echo, purpose: Echo}}
-  - {{id: health, from: node, to: good, tcp: [{3}], probe: http-health, purpose: A live service}}
+  - {{id: health, from: node, to: good, tcp: [{3}], probe: http-health, purpose: A, existing: true}}
   - {{id: named, from: node, to: name, tcp: [{3}], purpose: A name}}
   - {{id: mute, from: node, to: good, udp: [{3}], purpose: Mute, optional: true, existing: true}}
 """
@@ -256,3 +257,17 @@ def test_every_message_bent_in_every_way(tmp_path: Path, base: int, kind: str) -
         assert told.status in (1, 3)
         assert {name_of(kind, how) for how in SHAPELESS} <= set(told.lost)
         assert "not-tested" in {word for liar in told.lost for _, word in told.verdicts(liar, GOOD)}
+
+
+@pytest.mark.full
+def test_every_answer_that_does_not_come(tmp_path: Path, base: int) -> None:
+    """Each of these liars owes an answer for which flows wait, until a deadline ends it."""
+    lies = [(kind, how) for kind in EARLY for how in WAITED_FOR]
+    told = run_with(tmp_path, base, *lies)
+
+    assert_only_liars_suffer(told, *lies)
+    assert told.status == 3
+    assert set(told.lost) == {name_of(*lie) for lie in lies}
+    # What one of them measured before it was found out counts.
+    for lie in [one for one in lies if one[0] in ("HelloLine", "ProbeOutcomes")]:
+        assert "not-tested" in {word for _, word in told.verdicts(name_of(*lie), GOOD)}

@@ -273,6 +273,16 @@ def test_environment_sets_options(folder: Path) -> None:
     assert done.stdout.startswith("88 flows")
 
 
+def test_a_slip_in_an_option_is_offered_no_hidden_one(folder: Path) -> None:
+    """Only what the help shows is worth a try."""
+    done = netprobe("run", "--bogus", cwd=folder)
+
+    assert done.returncode == 2
+    assert "No such option '--bogus'" in done.stderr
+    assert "--jobs" not in done.stderr
+    assert "'--matrix'" in netprobe("run", "--matrx", cwd=folder).stderr
+
+
 def test_check(folder: Path) -> None:
     """Good files are named with what is in them; bad ones are exit 2."""
     good = netprobe("check", "tiny.yaml", "inventory.yaml", cwd=folder)

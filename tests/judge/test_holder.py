@@ -142,7 +142,8 @@ def test_another_run_of_netprobe_is_named_as_such(outcome: Outcome, protocol: st
     assert (result.verdict, result.reason) == ("not-tested", "other-run")
     assert "another netprobe run is active on b" in result.because
     (finding,) = fold([result])
-    assert finding.title == f"another netprobe run is active on b: it holds {protocol} 6443"
+    words = f"another netprobe run is active on b: it holds {protocol} 6443"
+    assert finding.title == f"{words} (1 flow)"
 
 
 def test_of_another_run_nobody_expects_the_service() -> None:
@@ -161,7 +162,7 @@ def test_a_service_that_must_run_and_does_not_is_missing() -> None:
 
     (finding,) = fold([one(refused, live=True)])
 
-    assert (finding.kind, finding.title) == ("missing", "nothing listens on tcp 6443 of b")
+    assert (finding.kind, finding.title) == ("missing", "nothing listens on tcp 6443 of b (1 flow)")
 
 
 def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
@@ -173,8 +174,8 @@ def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
     found = fold([first, second, other])
 
     assert [(one.kind, one.title) for one in found] == [
-        ("taken", "port taken: python3 (pid 9) on 0.0.0.0 holds tcp 4222, 6443 of b"),
-        ("taken", "port taken: nginx (pid 3) on 0.0.0.0 holds tcp 80 of b"),
+        ("taken", "port taken: python3 (pid 9) on 0.0.0.0 holds tcp 4222, 6443 of b (2 flows)"),
+        ("taken", "port taken: nginx (pid 3) on 0.0.0.0 holds tcp 80 of b (1 flow)"),
     ]
     assert "On b, stop python3 (pid 9) on 0.0.0.0, or move it" in found[0].advice
 
@@ -198,7 +199,7 @@ def test_a_refusal_of_what_exists_is_a_missing_service(outcome: Outcome, protoco
     assert "runs before the installation" in result.because
     assert one(some).verdict == "pass"
     (finding,) = fold([result])
-    assert finding.title == "nothing listens on tcp 6443 of b"
+    assert finding.title == "nothing listens on tcp 6443 of b (1 flow)"
 
 
 def test_what_exists_on_loopback_only_is_missing_where_it_is_asked_for() -> None:

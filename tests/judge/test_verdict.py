@@ -236,6 +236,12 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "exposed", "open", "false-open", ("path",)),
         (evidence(OPEN, expect="denied", conclusion=CheckConclusion("intercepted", "x")),
          "exposed", "open", "false-open", ("path",)),
+        (evidence(OPEN, listener=Listener("closed")),
+         "inconclusive", "open", "false-open", ("destination", "path", "service")),
+        (evidence(OPEN, listener=Listener("closed"), platform_runs=True),
+         "pass", "open", "syn-ack", ()),
+        (evidence(RESET, listener=Listener("bound")),
+         "inconclusive", "closed", "port-in-use", ("service",)),
         (evidence(Outcome("answer", "no-answer"), "udp"),
          "inconclusive", "open|filtered", "no-response",
          ("destination", "host", "path", "return-path", "service", "source")),
@@ -391,11 +397,11 @@ def test_path_mtu_of_a_dead_host(
     ("mtu", "title", "advice"),
     [
         (PathMtu(1400, 1500, "witness", "udp", "10.0.0.254", 1400),
-         "10.0.0.254 carries only 1400 bytes from a to b, c (the overlay needs 1500)",
+         "10.0.0.254 carries only 1400 bytes from a to b, c (the overlay needs 1500) (2 flows)",
          "Raise the MTU of the link behind 10.0.0.254 to 1500 bytes, or lower the MTU of the pod "
          "network so that its packets with the overlay's headers have at most 1400 bytes."),
         (PathMtu(1404, 1500, "service", "echo"),
-         "packets above 1404 bytes vanish from a to b, c (the overlay needs 1500)",
+         "packets above 1404 bytes vanish from a to b, c (the overlay needs 1500) (2 flows)",
          "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way from a to b, c, "
          "or raise the MTU of the link on the way to 1500 bytes, or lower the MTU of the pod "
          "network so that its packets with the overlay's headers have at most 1404 bytes."),
@@ -429,7 +435,8 @@ def test_one_port_blocked_for_all_is_one_finding() -> None:
 
     assert len(finding.members) == 40
     assert finding.kind == "destination"
-    assert finding.title == "tcp 6443 from w0, w1, w2, w3 and 36 more to m is blocked"
+    words = "tcp 6443 from w0, w1, w2, w3 and 36 more to m is dropped on the path"
+    assert finding.title == f"{words} (40 flows)"
 
 
 def test_what_to_do_leaves_nothing_out() -> None:
@@ -437,10 +444,10 @@ def test_what_to_do_leaves_nothing_out() -> None:
     pairs = [(f"w-{n}", f"m{n}x") for n in range(6)]
     ports = [member for port in range(4200, 4220, 2)
              for member in failures(pairs, port=port, end_port=port)]  # fmt: skip
-    (finding,) = fold(ports)
+    (finding,) = fold(ports, [replace(one, verdict="pass", port=1, end_port=1) for one in ports])
 
     assert finding.title.startswith("tcp 4200, 4202, 4204, 4206, 4208, 4210 and 4 more from w-0 ")
-    assert finding.title.endswith("and between more hosts is blocked")
+    assert finding.title.endswith("and between more hosts is dropped on the path (60 flows)")
     every = ", ".join(map(str, range(4200, 4220, 2)))
     between = " and ".join(f"from {a} to {b}" for a, b in pairs)
     assert finding.advice == f"Allow tcp {every} {between} on the firewall on the way."
@@ -479,14 +486,14 @@ def test_what_to_do_at_the_source(changes: dict[str, Any], advice: str) -> None:
     ("changes", "title", "advice"),
     [
         ({"reason": "net-unreach", "where": ("path",), "rejected_by": "10.0.0.254"},
-         "10.0.0.254 has no route for tcp 6443 from a to 10.0.0.2",
+         "10.0.0.254 has no route for tcp 6443 from a to 10.0.0.2 (1 flow)",
          "Give 10.0.0.254 a route to 10.0.0.2."),
         ({"reason": "routing-loop", "where": ("path",), "rejected_by": "10.0.0.254"},
-         "10.0.0.254 is in a routing loop for tcp 6443 from a to 10.0.0.2",
+         "10.0.0.254 is in a routing loop for tcp 6443 from a to 10.0.0.2 (1 flow)",
          "Mend the routes to 10.0.0.2 on 10.0.0.254 and its neighbours: they send these packets "
          "round in a loop."),
         ({"reason": "host-down", "where": ("host",)},
-         "10.0.0.2 is down or not reachable at all", "Check that 10.0.0.2 runs."),
+         "10.0.0.2 is down or not reachable at all (1 flow)", "Check that 10.0.0.2 runs."),
     ],
 )  # fmt: skip
 def test_a_host_named_by_its_address_is_named_once(
@@ -521,7 +528,8 @@ def test_a_title_is_true_of_every_pair(pairs: list[tuple[str, str]], between: st
     """Hosts that only fail towards some are not named together with the others."""
     (finding,) = fold(failures(pairs))
 
-    assert finding.title == f"tcp 6443 {between} is blocked"
+    size = f"({len(pairs)} flows)"
+    assert finding.title == f"tcp 6443 {between} is dropped on the path {size}"
 
 
 def test_what_a_source_stops_is_told_by_its_ports() -> None:
@@ -534,8 +542,8 @@ def test_what_a_source_stops_is_told_by_its_ports() -> None:
     )
 
     assert [finding.title for finding in found] == [
-        "a itself stops tcp 6443 to b and tcp 53, 6443 to c",
-        "a itself stops tcp 80 to b",
+        "a itself stops tcp 53, 6443 to c and tcp 6443 to b (3 flows)",
+        "a itself stops tcp 80 to b (1 flow)",
     ]
 
 
@@ -555,8 +563,9 @@ def test_two_zones_are_named_as_such() -> None:
     there = [(a, b) for a in ("a1", "a2", "a3") for b in ("b1", "b2")]
     (finding,) = fold(failures(there + [(b, a) for a, b in there]))
 
-    assert (
-        finding.title == "tcp 6443 between (a1, a2, a3) and (b1, b2) is blocked in both directions"
+    assert finding.title == (
+        "tcp 6443 between (a1, a2, a3) and (b1, b2) is dropped on the path, in both directions "
+        "(12 flows)"
     )
 
 

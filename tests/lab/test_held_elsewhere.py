@@ -25,6 +25,8 @@ address, port = sys.argv[1], int(sys.argv[2])
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 server = socket.create_server((address, port), family=family)
 datagrams = socket.socket(family, socket.SOCK_DGRAM)
+if family == socket.AF_INET6:
+    datagrams.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 datagrams.bind((address, port))
 while True:
     server.accept()
@@ -64,6 +66,21 @@ def test_what_is_held_elsewhere_is_free_here(chain: Chain, protocol: str, addres
         assert (one["verdict"], one["proof"]) == ("pass", "nonce")
         assert bool(one["warnings"]) == same
         assert not same or address in one["warnings"][0]
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"], ids=["v4", "v6"])
+def test_a_holder_of_all_addresses_of_the_other_family_is_a_warning(
+    chain: Chain, address: str
+) -> None:
+    """A server that takes both families at one socket, as most do, could not bind the port."""
+    _hold(chain, address)
+    mine = 4 if ":" in address else 6
+
+    found = {protocol: _ask(chain, protocol)[mine] for protocol in ("tcp", "udp")}
+
+    for one in found.values():
+        assert (one["verdict"], one["proof"]) == ("pass", "nonce")
+        assert f"on {address}" in one["warnings"][0]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"], ids=["v4", "v6"])

@@ -131,7 +131,8 @@ def test_a_dead_neighbour_is_down_once_for_all_its_flows(rack: Rack) -> None:
     )
     assert flows == COUNT * 4
     assert titles(done) == [
-        f"dead ({address}) is down or not reachable at all" for address in dead["addresses"]
+        f"dead ({address}) is down or not reachable at all ({COUNT * 2} flows)"
+        for address in dead["addresses"]
     ]
     # Nor does "host unreachable" say that a port is shut, as it must be.
     assert {one[1] for one in told(done, "shut") if one[0] == "dead"} == {"inconclusive"}
@@ -258,7 +259,7 @@ def test_a_second_machine_with_the_address_never_passes(rack: Rack) -> None:
     done = rack.run(["a"], {"b": {}, "x": {"roles": ["client"]}})
     found = {one[:3] for one in told(done) | told(done, "shut") if one[0] == "b"}
     assert ("b", "blocked", "other-machine") in found, done.stderr
-    assert "another machine answers for b (10.97.1.2)" in titles(done)
+    assert "another machine answers for b (10.97.1.2) " in " ".join(titles(done))
 
 
 def test_a_source_that_has_the_destinations_address_is_told_so(rack: Rack) -> None:
@@ -281,7 +282,7 @@ def test_the_way_onto_a_host_that_leads_elsewhere_never_passes(rack: Rack) -> No
 
     assert "pass" not in {one["verdict"] for one in done.results}, done.stderr
     assert "b: it does not have the address 10.97.1.2" in checked.stdout, checked.stderr
-    assert titles(done) == [
+    assert [one.rpartition(" (")[0] for one in titles(done)] == [
         f"another machine seems to answer for b ({address})" for address in rack.b.addresses
     ]
 

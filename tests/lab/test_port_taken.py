@@ -15,7 +15,7 @@ import pytest
 
 from tests.lab.cli import COMMAND, Finished, environment, netprobe
 from tests.lab.netlab import Lab, find_program, wait_for
-from tests.lab.services import start_dns, start_sshd
+from tests.lab.services import PYTHON, start_dns, start_https, start_sshd
 from tests.lab.test_truth import table
 from tests.lab.userns import MARK
 
@@ -90,7 +90,8 @@ def test_a_port_that_somebody_holds_stops_the_installation(lab: Lab) -> None:
             assert one["holder"] == holder
             assert holder in one["because"]
     (finding,) = done.document["findings"]
-    assert finding["title"] == f"port taken: {holder} holds {TAKEN} of m0"
+    count = finding["count"]
+    assert finding["title"] == f"port taken: {holder} holds {TAKEN} of m0 ({count} flows)"
 
 
 def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:
@@ -101,11 +102,31 @@ def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:
     rows = "requirements:\n- {id: mine, from: master, to: node, udp: [53], tcp: [53], probe: dns}\n"
     plain = "requirements:\n- {id: mine, from: master, to: node, tcp: [53]}\n"
 
+    checked = netprobe("check", "--hosts", *_site(lab, rows), *_words(lab)[:2])
     known = _run(lab, *_site(lab, rows), "--only", "mine", "--to", "n0")
     other = _run(lab, *_site(lab, plain), "--only", "mine", "--to", "n0")
 
     assert {(one["verdict"], one["proof"]) for one in known.results} == {("pass", "service")}
+    asks = [line for line in checked.stdout.splitlines() if "a run will ask" in line]
+    assert [line.partition(": dnsmasq")[0] for line in asks] == ["port held on n0: tcp 53; udp 53"]
+    assert checked.status == 3
     assert _said(other, "n0") == {("blocked", "port-taken")}
+
+
+@pytest.mark.parametrize("probe", ["tls", "https"])
+def test_any_tls_server_is_not_the_rows_own(lab: Lab, probe: str) -> None:
+    """Many programs are one: what must be there already passes, and what is in the way does not."""
+    start_https(lab, lab["m0"], PORT)
+    row = f"requirements:\n- {{id: mine, from: master, to: master, tcp: [{PORT}], probe: {probe}"
+
+    taken = _run(lab, *_site(lab, row + "}\n"), "--only", "mine", "--to", "m0")
+    listed = _run(lab, *_site(lab, f"{row}, process: {PYTHON}}}\n"), "--only", "mine", "--to", "m0")
+    there = _run(lab, *_site(lab, row + ", existing: true}\n"), "--only", "mine", "--to", "m0")
+
+    assert _said(taken, "m0") == {("blocked", "port-taken")}
+    for known in (listed, there):
+        assert _said(known, "m0") == {("pass", "syn-ack")}
+        assert {one["proof"] for one in known.results} == {"service"}
 
 
 def test_a_listed_process_holds_its_own_port(lab: Lab) -> None:

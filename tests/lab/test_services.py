@@ -108,8 +108,8 @@ def test_tls_mismatches_are_findings(world: World) -> None:
 
     titles = [finding["title"] for finding in done.document["findings"]]
     assert titles == [
-        "tcp 6444 of edge speaks TLS where plaintext is expected",
-        "tcp 8081 of edge does not speak TLS, which is expected",
+        "tcp 6444 of edge speaks TLS where plaintext is expected (1 flow)",
+        "tcp 8081 of edge does not speak TLS, which is expected (1 flow)",
     ]
     assert done.status == 3
 

@@ -68,3 +68,39 @@ def test_a_second_name_sees_no_listener_of_the_first(lab: Lab) -> None:
         ("open", "second"): ("pass", "nonce", 3999),
         ("shut", "second"): ("pass", "refusal", 3999),
     }, done.stderr
+
+
+def test_a_machine_behind_two_addresses_is_probed_once_at_a_time(lab: Lab) -> None:
+    """The second name is that of a translation: its listeners are on all addresses of the server.
+
+    Neither finds the other's listeners, and calls them another run or a holder.
+    """
+    outer = "10.95.1.99"
+    client, server = (lab.namespaces[name] for name in ("client", "server"))
+    client.nft(
+        "table ip nat {\n chain out {\n  type nat hook output priority -100\n"
+        f"  ip daddr {outer} dnat to {ADDRESS}\n }}\n}}"
+    )
+    way = {"command": server.enter}
+    hosts = {
+        "client": {
+            "addresses": ["10.95.1.1"], "roles": ["client"], "vantage": {"command": client.enter}
+        },
+        "inner": {"addresses": [ADDRESS], "roles": ["server"], "vantage": way},
+        "outer": {"addresses": [outer], "roles": ["server"], "vantage": way},
+    }  # fmt: skip
+    done = netprobe(
+        "run", "-o", "json",
+        "-m", str(lab.write("matrix.yaml", json.dumps(MATRIX))),
+        "-i", str(lab.write("inventory.yaml", yaml.safe_dump(
+            {"schema": "netprobe.inventory/1", "hosts": hosts}, sort_keys=False
+        ))),
+    )  # fmt: skip
+
+    costs = {host["name"]: host["cost"] for host in done.document["hosts"]}
+    assert f"does not have {outer}: is the way onto it right" in costs["outer"][-1]
+    assert costs["inner"] == costs["client"] == []
+    found = {(r["destination"], r["verdict"], r["proof"], r["end_port"]) for r in done.results}
+    assert found == {("inner", "pass", "nonce", 3999), ("outer", "pass", "nonce", 3999)}
+    assert done.status == 0, done.stderr
+    assert not [one for one in done.results if "held" in str(one["warnings"])]

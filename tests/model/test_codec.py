@@ -63,7 +63,8 @@ def test_info_has_no_secrets() -> None:
     assert sorted(info_to_json(INFO)) == sorted(
         [
             *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows"),
-            *("phases", "selection", "earlier", "sample", "matrices", "hosts", "notes", "skipped"),
+            *("phases", "selection", "earlier", "sample", "matrices", "hosts", "requirements"),
+            *("notes", "skipped"),
         ]
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from netprobe.model.plan import PlannedMatrix, Skipped
+from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Report, collect
@@ -56,6 +56,19 @@ BLOCKED = replace(
     attempts=2,
 )
 
+REQUIREMENTS = (
+    PlannedRequirement(
+        matrix="deckhouse-nodes",
+        id="etcd",
+        from_=("master",),
+        to=("master",),
+        protocol="tcp",
+        ports=((2379, 2379), (2380, 2380)),
+        purpose="etcd replication",
+        row="Master to master nodes traffic",
+    ),
+)
+
 INFO = RunInfo(
     started_at="2026-11-20T10:00:00Z",
     elapsed_s=4.234,
@@ -72,7 +85,9 @@ INFO = RunInfo(
             python="3.11.7",
             user="root",
             privileged=True,
+            roles=("master", "node"),
             addresses=("10.0.0.10", "fd00::10"),
+            zone="a",
         ),
         HostReport(
             "master-1",
@@ -80,9 +95,11 @@ INFO = RunInfo(
             python="3.11.7",
             user="root",
             privileged=True,
+            roles=("master", "node"),
             addresses=("10.0.0.11", "10.9.0.11"),
         ),
     ),
+    requirements=REQUIREMENTS,
     planned_flows=3,
 )
 
@@ -113,9 +130,10 @@ def finding(title: str, advice: str, *members: Result) -> Finding:
 
 
 def report_of(results: list[Result], *findings: Finding, info: RunInfo = INFO) -> Report:
-    """A report over these results."""
+    """A report over these results; findings have the numbers that the judge gives them."""
     flows = sum(result.port_count for result in results)
-    return Report(replace(info, planned_flows=flows), collect(results), findings)
+    numbered = tuple(replace(one, number=number) for number, one in enumerate(findings, 1))
+    return Report(replace(info, planned_flows=flows), collect(results), numbered)
 
 
 def everything() -> Report:
@@ -240,17 +258,19 @@ def everything() -> Report:
     return report_of(
         results,
         finding(
-            "tcp 2380 from master-0, master-2 to master-1 is blocked",
+            "tcp 2380 from master-0, master-2 to master-1 is dropped on the path or by the "
+            "destination's own firewall (2 flows)",
             "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls.",
             *peers,
         ),
         finding(
-            "10.0.1.1 rejects udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1",
+            "10.0.1.1 rejects udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1 "
+            "(24 flows)",
             "Allow udp 4299 from worker-1, worker-2 and 10 more to db-0, db-1 on 10.0.1.1.",
             *overlay,
         ),
         finding(
-            "tcp 10255 of master-1 must not answer, and does",
+            "tcp 10255 of master-1 must not answer, and does (1 flow)",
             "Bind the service on master-1 to loopback only, or close tcp 10255 in its firewall.",
             exposed,
         ),

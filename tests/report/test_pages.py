@@ -198,6 +198,7 @@ def test_taken_ports_are_the_first_lines() -> None:
     facts = {
         "held": ["tcp 22: sshd (pid 1) on 0.0.0.0"],
         "taken": ["tcp 4222: python3 (pid 7) on 0.0.0.0"],
+        "unasked": ["udp 53: dnsmasq (pid 6) on 10.0.0.1"],
         "other_run": ["tcp 6443: netprobe-agent (pid 8) on 10.0.0.1"],
         "doubtful": ["tcp 2379: etcd (pid 9) on 127.0.0.1"],
     }
@@ -205,8 +206,10 @@ def test_taken_ports_are_the_first_lines() -> None:
     write_hosts_text([HostReport("m0", "agent", facts=facts)], stream)
 
     lines = stream.getvalue().splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "PORT TAKEN on m0: tcp 4222: python3 (pid 7) on 0.0.0.0",
+        "port held on m0: udp 53: dnsmasq (pid 6) on 10.0.0.1; a run will ask whether it is the "
+        "service",
         "another netprobe run is active on m0: tcp 6443: netprobe-agent (pid 8) on 10.0.0.1",
         "",
     ]

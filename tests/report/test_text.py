@@ -14,6 +14,7 @@ from netprobe.report.terminal import write_terminal
 from netprobe.report.text_run import text_parts, write_text
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
+from tests.report.test_json_run import document
 
 
 def plain(report: Report) -> str:
@@ -104,12 +105,38 @@ def test_selection_is_called_one() -> None:
     assert lines[1].startswith("PASS: ")
 
 
-def test_failures_without_finding_still_lead() -> None:
-    """A blocked flow that no finding holds is shown, and before everything else."""
-    text = plain(report_of([PASSED, port(BLOCKED, 2380)]))
+def many_findings(count: int) -> Report:
+    """A report with so many findings; the last one is about what could not be judged."""
+    failed = [flow(BLOCKED, place, source=f"worker-{place}") for place in range(count - 1)]
+    odd = flow(BLOCKED, count, verdict="inconclusive", reason="tls-not-expected")
+    found = [finding(f"worker-{place} is blocked", "", one) for place, one in enumerate(failed)]
+    return report_of([*failed, odd], *found, finding("TLS where there is none", "", odd))
 
-    assert "BLOCKED: etcd replication" in text
-    assert "master-0 (10.0.0.10) → master-1 (10.0.0.11)  tcp 2380 (1 flow)" in text
+
+def test_numbers_run_through_the_whole_report() -> None:
+    """A finding has one number in all sections and in JSON, where tickets refer to it."""
+    lines = plain(many_findings(3)).splitlines()
+    heads = [line for line in lines if line[:1].isdigit() and ". " in line]
+
+    assert heads == [
+        "1. BLOCKED: worker-0 is blocked",
+        "2. BLOCKED: worker-1 is blocked",
+        "3. INCONCLUSIVE: TLS where there is none",
+    ]
+    assert [one["number"] for one in document(many_findings(3))["findings"]] == [1, 2, 3]
+    assert not [line for line in lines if line.startswith("FINDINGS")]
+
+
+def test_a_table_comes_before_many_findings() -> None:
+    """With more than ten findings each is a line of a table first, in the order of the report."""
+    assert "FINDINGS" not in plain(many_findings(10))
+    lines = plain(many_findings(11)).splitlines()
+    table = lines[lines.index("FINDINGS (11)") + 1 :][:12]
+
+    assert table[0] == "    1  blocked       worker-0 is blocked"
+    assert table[10] == "   11  inconclusive  TLS where there is none"
+    assert table[11] == ""
+    assert lines.index("FINDINGS (11)") < lines.index("1. BLOCKED: worker-0 is blocked")
 
 
 def test_waived_failures_do_not_lead() -> None:

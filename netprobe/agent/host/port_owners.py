@@ -73,7 +73,7 @@ def is_loopback(address: str) -> bool:
 
 def _match_address(bind: str, address: str) -> Optional[str]:
     """Tell how a socket on ``bind`` concerns ``address``: exact, perhaps, or None. ``loopback`` and
-    ``elsewhere``: it holds the port on another address of the same family."""
+    ``elsewhere``: it holds the port on another address of the same family, or on all of another."""
     same_family = (":" in bind) == (":" in address)
     if bind == address or (bind in WILDCARDS and same_family):
         return "exact"
@@ -81,7 +81,7 @@ def _match_address(bind: str, address: str) -> Optional[str]:
         # It takes IPv4 too, unless it is IPv6 only. /proc does not say so; only a bind() does.
         return "perhaps"
     if not same_family:
-        return None
+        return "elsewhere" if bind in WILDCARDS else None
     return "loopback" if is_loopback(bind) and not is_loopback(address) else "elsewhere"
 
 

@@ -13,6 +13,8 @@ from ..wire.failures import PERMISSION, TOO_MANY_FILES, name_of
 from .rounds import ListenerBlock, ListenerPort, ListenerRound
 
 SLICE_PORTS = 256
+# A holder of the port beside which our listener can be. "perhaps": one on :: that is IPv6 only.
+BESIDE_WAYS = ("elsewhere", "perhaps")
 
 
 class Opening:
@@ -92,7 +94,7 @@ class Opening:
             return
         port = ListenerPort(block, number, sock)
         self._files_left -= 1
-        beside = self._find_holder(block, number, ("elsewhere",)) if number else None
+        beside = self._find_holder(block, number, BESIDE_WAYS) if number else None
         if beside is not None:
             block.beside.append((number, beside))
         block.ports.append(port)

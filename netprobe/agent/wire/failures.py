@@ -135,8 +135,14 @@ SHORTAGES = {
 }
 
 
+# What Python says where neither an errno nor a class tells.
+NO_THREAD = "can't start new thread"
+
+
 def find_shortage(error: "Optional[BaseException]") -> Optional[str]:
     """Tell of what an exception says that there is no more; None where it says something else."""
     if isinstance(error, MemoryError):
         return "memory"
+    if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
+        return "memory or threads (ulimit -v, -u)"
     return SHORTAGES.get(error.errno or 0) if isinstance(error, OSError) else None

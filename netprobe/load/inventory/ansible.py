@@ -13,6 +13,7 @@ from typing import IO, Any, Literal
 
 from netprobe.errors import Problem, RequestError
 from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.yaml.validation import check_name
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
@@ -176,7 +177,19 @@ class _HostReader:
         addresses = self._read_addresses(target)
         if not addresses:
             return None
-        return Host(self.name, addresses, roles, self._read_vantage(target), self._read_become())
+        vantage, become = self._read_vantage(target), self._read_become()
+        zone = self._read_zone()
+        return Host(self.name, addresses, roles, vantage, become, zone=zone)
+
+    def _read_zone(self) -> str | None:
+        zone = self.variables.get("netprobe_zone")
+        if zone is None:
+            return None
+        try:
+            return check_name(str(zone))
+        except ValueError as error:
+            self._add_problem(f"netprobe_zone {error}")
+            return None
 
     def _read_addresses(self, target: str) -> tuple[Address, ...]:
         raw = self.variables.get("netprobe_addresses", target)

@@ -114,6 +114,7 @@ def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) ->
         source_addresses=tuple(body.source_addresses),
         proxy=Proxy(proxy.https_proxy, proxy.http_proxy, tuple(proxy.no_proxy)) if proxy else None,
         place=place,
+        zone=body.zone,
     )
 
 

@@ -210,6 +210,9 @@ class HostFile(FileModel):
         default=[], description="Addresses of the host that its probes start from, one a family."
     )
     proxy: ProxyFile | None = Field(default=None, description="The host's proxy.")
+    zone: NameField | None = Field(
+        default=None, description="The zone: hosts that firewalls are supposed to treat alike."
+    )
 
 
 class InventoryFile(FileModel):

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 from netprobe.agent.wire.answers import HelloLine, StoryTold
@@ -150,7 +151,9 @@ class Fleet:
                 link.send(order)
             agent.link = link
             took_s = round(time.monotonic() - begin, 1)
-            self._report_host(host, replace(host_report(link), start_s=took_s))
+            report = host_report(link)
+            cost = (*report.cost, *find_strangeness(host, link.hello.addresses))
+            self._report_host(host, replace(report, cost=cost, start_s=took_s))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
             self._fail_start(agent, error, time.monotonic() - begin)
@@ -173,15 +176,21 @@ class Fleet:
         self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
-        self._reports[host.name] = replace(report, addresses=_probing_addresses(host))
+        self._reports[host.name] = replace(report, addresses=host.probing_addresses, zone=host.zone)
         self._tell(self._reports[host.name])
 
 
-def _probing_addresses(host: Host) -> tuple[str, ...]:
-    """The addresses that probes start from; a chosen source address replaces its whole family."""
-    chosen = {address.family for address in host.source_addresses}
-    own = [one for one in host.addresses if one.family and one.family not in chosen]
-    return tuple(address.text for address in (*host.source_addresses, *own))
+def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:
+    """Say where the agent's machine, which has its ``own`` addresses, has none of the host's.
+
+    Either they are translated, or the way onto it leads elsewhere: then what it sends starts there.
+    """
+    # Every loopback address is each host's own, whatever its devices list.
+    addresses = (ip_address(text) for text in host.listed_addresses)
+    listed = sorted(str(address) for address in addresses if not address.is_loopback)
+    if listed and own and not set(listed) & set(own):
+        words = f"its agent runs on a machine that does not have {', '.join(listed)}"
+        yield f"{words}: is the way onto it right, and the address translated (NAT)?"
 
 
 def _word_loss(told: StoryTold) -> str | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from netprobe.agent.wire.answers import Listening, Seen
+from netprobe.agent.wire.failures import ADDRESS_IN_USE
+from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -213,13 +215,16 @@ def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
         words = "the agent may not bind ports below 1024 there"
         yield port_sets.normalise(block.denied), Listener("closed", note=words)
     for first, last, failure in block.failed:
-        yield ((first, last),), Listener("closed", note=f"no listener could be opened: {failure}")
+        fate: Literal["bound", "closed"] = "bound" if failure == ADDRESS_IN_USE else "closed"
+        yield ((first, last),), Listener(fate, note=f"no listener could be opened: {failure}")
 
 
 def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Ports, str]]:
     """Find the ports of ``of`` that a process holds on another local address, with that process."""
     for held in block.beside:
         ports: Ports = ((held.first, held.last),)
+        if held.process == PROCESS_NAME:
+            continue
         mine = ports if of is None else port_sets.intersect(of, ports)
         if mine:
             yield mine, f"the port is held on another address: {_name_owner(held)}"

@@ -40,6 +40,7 @@ ansible_ssh_common_args='-o ProxyJump=bastion -o "User=a b"'
 ansible_become=yes
 ansible_password=secret
 netprobe_addresses=["10.1.0.9", "fd00::9"]
+netprobe_zone=dmz
 """
 
 needs_ansible = pytest.mark.skipif(
@@ -242,6 +243,7 @@ def test_ansible_ini() -> None:
     assert hosts["api"].vantage == Vantage("none")
     assert hosts["api"].addresses == (Address("10.1.0.9", 4), Address("fd00::9", 6))
     assert hosts["api"].roles == ("outside",)
+    assert (hosts["api"].zone, hosts["node-1"].zone) == ("dmz", None)
     assert hosts["other"].become is None
     assert "secret" not in str(inventory)
     assert set(inventory.notes) == {
@@ -277,7 +279,8 @@ def test_ansible_problems() -> None:
     write(
         "hosts",
         "a ansible_host=10.0.0.300\nb ansible_port=ssh\nc ansible_host='{{ x }}'\n"
-        "d ansible_ssh_common_args='\"'\ne ansible_user=-oProxyCommand\n",
+        "d ansible_ssh_common_args='\"'\ne ansible_user=-oProxyCommand\n"
+        "f netprobe_zone='a b'\n",
     )
 
     with pytest.raises(FileErrors) as caught:
@@ -291,6 +294,7 @@ def test_ansible_problems() -> None:
         "hosts: host d: ansible_ssh_common_args does not parse (No closing quotation), "
         "expected words as in a shell",
         'hosts: host e: "-oProxyCommand" does not fit, expected a word without - before it',
+        'hosts: host f: netprobe_zone "a b" is no name, expected letters, digits, "-", "_" and "."',
     ]
 
 

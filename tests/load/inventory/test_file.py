@@ -57,6 +57,7 @@ def test_every_key() -> None:
             roles=("master",),
             vantage=Vantage("ssh", Ssh("fd00::11", "root", 22, jump)),
             place=f"{GOOD}:13:3",
+            zone="dmz",
         ),
         Host(
             name="hcp-api",
@@ -65,7 +66,7 @@ def test_every_key() -> None:
             vantage=Vantage("none"),
             become="sudo",
             proxy=Proxy("http://proxy.example.com:3128", None, (".example.com", "10.0.0.0/8")),
-            place=f"{GOOD}:18:3",
+            place=f"{GOOD}:19:3",
         ),
         Host(
             name="jump",
@@ -73,7 +74,7 @@ def test_every_key() -> None:
             roles=("node", "master"),
             vantage=Vantage("local"),
             become="sudo",
-            place=f"{GOOD}:23:3",
+            place=f"{GOOD}:24:3",
         ),
         Host(
             name="lab-1",
@@ -81,7 +82,7 @@ def test_every_key() -> None:
             roles=("node",),
             vantage=Vantage("command", command=("ip", "netns", "exec", "1")),
             become="sudo",
-            place=f"{GOOD}:27:3",
+            place=f"{GOOD}:28:3",
         ),
     )
     assert inventory.settings == {

@@ -181,13 +181,18 @@ class TcpExchanges:
             )
         elif exchange.data and exchange.full is None:
             self._report_exchange(exchange, kind("answer", answer=replies.GARBLED))
-        elif how in UNHEARD and exchange.look < exchange.part.order.looks:
+        elif exchange.look < exchange.part.order.looks and self._may_be_chance(exchange, how):
             self._forget_exchange(exchange)
             self._scheduler.ask_later(
                 exchange.part.order, (exchange.part, exchange.port, exchange.look + 1)
             )
         else:
             self._report_exchange(exchange, SAID_NOTHING[how])
+
+    @staticmethod
+    def _may_be_chance(exchange: TcpExchange, how: str) -> bool:
+        # Silence may be a loss; a listener of ours that has no room ends connections.
+        return how in UNHEARD or exchange.part.mode == "nonce"
 
     def _end_failed(self, exchange: TcpExchange, number: Optional[int]) -> None:
         """End it by a reset or an ICMP error: a firewall lets only SYNs pass."""

@@ -1,0 +1,160 @@
+"""What a firewall stops → one group for each of its rules.
+
+A rule shows only where the matrix requires something. So two kinds of rules are told apart: those
+that let nothing through between two hosts, whatever is required there; and those that stop some
+ports while others pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from netprobe.judge.naming import group_by_wire
+from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port_of, way_of
+from netprobe.judge.places import split_by_place
+from netprobe.judge.walls import find_dead_pairs
+from netprobe.model.ports import PortRange, normalise
+from netprobe.model.result import Result
+
+FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
+
+# The reasons of silence and refusals for which no rule of a firewall is the cause.
+NO_RULE = frozenset(("net-unreach", "routing-loop", "next-hop-silent", "reverse-path-filter",
+                     "mtu-too-small", "mtu-black-hole", "bad-link"))  # fmt: skip
+
+
+def is_stopped_by_rule(result: Result) -> bool:
+    """Tell whether a firewall, other than the source's own, explains this failure."""
+    filtered = result.verdict == "blocked" and result.state == "filtered"
+    by_proxy = result.reason.startswith("proxy-")
+    return (
+        filtered and result.where != ("source",) and not by_proxy and result.reason not in NO_RULE
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Failures that one rule explains; ``everything``: nothing else gets through there."""
+
+    members: list[Result]
+    everything: bool = False
+
+
+def group_by_rule(
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+) -> list[Stopped]:
+    """Group the failures that one rule explains: all of a group decide, or none does."""
+    passing = Passing(failures, passes, zones)
+    deciding = [one for one in failures if one.decides]
+    others = [one for one in failures if not one.decides]
+    return [group for some in (deciding, others) for group in _group_alike(some, passing, zones)]
+
+
+def _group_alike(failures: Sequence[Result], passing: Passing, zones: Zones) -> Iterator[Stopped]:
+    dead = find_dead_pairs(failures, passing, zones)
+    groups: dict[object, list[Result]] = {}
+    rest = []
+    for result in failures:
+        rule, ways = dead.get((result.source, result.destination), (None, ()))
+        if way_of(result) in ways:
+            groups.setdefault(rule, []).append(result)
+        else:
+            rest.append(result)
+    for group in _join_equal_ports(groups):
+        parts = sorted(split_by_place(group), key=len)
+        # What is stopped elsewhere is of another rule, which has other flows, too.
+        yield Stopped(parts.pop(), everything=not parts)
+        rest += [one for part in parts for one in part]
+    for alike in _split_by_reason(rest):
+        for group in _split_by_ports(alike, passing):
+            yield from map(Stopped, split_by_place(group))
+
+
+def _join_equal_ports(groups: Mapping[object, list[Result]]) -> list[list[Result]]:
+    """Join groups in which the same ports fail between all hosts: the ports are the rule."""
+    joined: dict[object, list[Result]] = {}
+    for rule, group in groups.items():
+        wires = group_by_wire(group)
+        joined.setdefault(next(iter(wires)) if len(wires) == 1 else rule, []).extend(group)
+    return list(joined.values())
+
+
+def _split_by_reason(failures: Sequence[Result]) -> list[list[Result]]:
+    """Split by what became of the packets: one rule drops, rejects or resets."""
+    rejecters = find_rejecters(failures)
+    groups: dict[str, list[Result]] = {}
+    for one in failures:
+        groups.setdefault(speaker_of(one, rejecters).reason, []).append(one)
+    return list(groups.values())
+
+
+def find_rejecters(failures: Iterable[Result]) -> dict[FlowKey, Result]:
+    """Give for every flow of which a router on the way rejected a port that failure."""
+    return {_flow_of(one): one for one in failures
+            if one.where == ("path",) and one.rejected_by is not None}  # fmt: skip
+
+
+def speaker_of(result: Result, rejecters: Mapping[FlowKey, Result]) -> Result:
+    """Give the failure that says why this one failed, most often itself.
+
+    Routers send about one ICMP error a second (docs/network-facts.md, section 4): if a router
+    rejected some ports of a requirement, silence on the others most likely has the same cause.
+    """
+    if result.reason == "no-response" and "path" in result.where:
+        return rejecters.get(_flow_of(result), result)
+    return result
+
+
+def _flow_of(result: Result) -> FlowKey:
+    return (result.matrix, result.requirement, *way_of(result), result.protocol)
+
+
+def _split_by_ports(failures: Sequence[Result], passing: Passing) -> list[list[Result]]:
+    """Keep ports together that fail between the same hosts, whatever their requirements.
+
+    They are one rule, too, where some of these ports are not required between all of these hosts:
+    nothing of them passes there.
+    """
+    whole = _join_ranges(failures)
+    pairs: dict[ProtocolPort, set[Pair]] = {}
+    for one in failures:
+        pairs.setdefault(whole[id(one)], set()).add((one.source, one.destination))
+    keys = {port: frozenset(some) for port, some in pairs.items()}
+    groups: dict[frozenset[Pair], list[Result]] = {}
+    for one in failures:
+        groups.setdefault(keys[whole[id(one)]], []).append(one)
+    ways: dict[Pair, set[Way]] = {}
+    for one in failures:
+        ways.setdefault((one.source, one.destination), set()).add(way_of(one))
+    joined: dict[frozenset[Pair], list[Result]] = {}
+    for hosts in sorted(groups, key=len, reverse=True):
+        ports = {whole[id(one)] for one in groups[hosts]}
+        around = (
+            more
+            for more in joined
+            if hosts < more
+            and not passing.has_any(ports, (way for pair in more - hosts for way in ways[pair]))
+        )
+        joined.setdefault(next(around, hosts), []).extend(groups[hosts])
+    return list(joined.values())
+
+
+def _join_ranges(failures: Sequence[Result]) -> dict[int, ProtocolPort]:
+    """Give each failure, by its id, the range of failing ports of its way that it is a part of.
+
+    Evidence that differs a little cuts a range in pieces, and elsewhere in others.
+    """
+    parts: dict[tuple[Way, str], list[PortRange]] = {}
+    for one in failures:
+        protocol, ports = port_of(one)
+        if ports is not None:
+            parts.setdefault((way_of(one), protocol), []).append(ports)
+    joined = {key: normalise(some) for key, some in parts.items()}
+    found: dict[int, ProtocolPort] = {}
+    for one in failures:
+        protocol, ports = port_of(one)
+        ranges = joined.get((way_of(one), protocol), ())
+        around = next((a for a in ranges if ports and a[0] <= ports[0] <= a[1]), None)
+        found[id(one)] = (protocol, around)
+    return found

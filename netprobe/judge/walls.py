@@ -1,0 +1,104 @@
+"""Walls: pairs of hosts between which nothing gets through, and which of them are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port_of, way_of
+from netprobe.model.result import Place, Result
+
+
+def find_dead_pairs(
+    failures: Sequence[Result], passing: Passing, zones: Zones
+) -> dict[Pair, tuple[object, set[Way]]]:
+    """Find the pairs between which nothing gets through; give each its rule, and its ways."""
+    ports: dict[Way, set[ProtocolPort]] = {}
+    places: dict[Way, set[Place]] = {}
+    for result in failures:
+        way = way_of(result)
+        if way not in passing.ways and result.source != result.destination:
+            ports.setdefault(way, set()).add(port_of(result))
+            places.setdefault(way, {*result.where}).intersection_update(result.where)
+    ways: dict[Pair, set[Way]] = {}
+    for way in ports:
+        ways.setdefault(way[:2], set()).add(way)
+    found = _find_dead_zones(ways, passing, zones)
+    # One port alone, and nothing else that is required, says nothing of the other ports; and what
+    # fails at several places is not one rule's.
+    strong = (way[:2] for way, some in ports.items() if len(some) > 1 and places[way])
+    boxes = _split_into_boxes({pair: None for pair in strong if pair not in found})
+    found.update((pair, box) for box in boxes for pair in box.pairs)
+    for pair in ways:
+        box = next((one for one in boxes if one.takes(pair, passing)), None)
+        if pair not in found and box is not None:
+            found[pair] = box
+    return {pair: (rule, ways[pair]) for pair, rule in found.items()}
+
+
+def _find_dead_zones(pairs: Iterable[Pair], passing: Passing, zones: Zones) -> dict[Pair, object]:
+    """Find the pairs of hosts in two zones between which nothing at all passes one way."""
+    found: dict[Pair, object] = {}
+    for source, destination in pairs if zones else ():
+        two = (zones.get(source), zones.get(destination))
+        if None not in two and two[0] != two[1] and two not in passing.zones:
+            found[source, destination] = frozenset(two)
+    sizes: dict[object, int] = {}
+    for key in found.values():
+        sizes[key] = sizes.get(key, 0) + 1
+    return {pair: key for pair, key in found.items() if sizes[key] > 1}
+
+
+class _Box:
+    """Pairs of hosts that one rule explains."""
+
+    def __init__(self, pairs: list[Pair]) -> None:
+        self.pairs = pairs
+        self._sources = {one for one, _ in pairs}
+        self._destinations = {other for _, other in pairs}
+
+    def takes(self, pair: Pair, passing: Passing) -> bool:
+        """Tell whether a pair of which one port is required shares the fate of the hosts."""
+        source, destination = pair
+        if source in self._sources and destination in self._destinations:
+            return True
+        if self._destinations == {destination}:
+            return destination not in passing.destinations
+        return self._sources == {source} and source not in passing.sources
+
+    def leads_back(self, other: _Box) -> bool:
+        """Tell whether one of the two leads back where the other comes from."""
+        there = other._sources <= self._destinations and other._destinations <= self._sources
+        return there or (
+            self._sources <= other._destinations and self._destinations <= other._sources
+        )
+
+
+def _split_into_boxes(pairs: Mapping[Pair, None]) -> list[_Box]:
+    """Split pairs as few "all of these to all of those"; both directions of one are one."""
+    ways = [_group_by_ends(pairs, by, own) for by, own in product((0, 1), (False, True))]
+    fewest = min(map(len, ways))
+    boxes: list[_Box] = []
+    for box in map(_Box, next(groups for groups in ways if len(groups) == fewest)):
+        mirror = next((one for one in boxes if one.leads_back(box)), None)
+        if mirror is None:
+            boxes.append(box)
+        else:
+            boxes[boxes.index(mirror)] = _Box(mirror.pairs + box.pairs)
+    return boxes
+
+
+def _group_by_ends(pairs: Iterable[Pair], by: int, own: bool) -> list[list[Pair]]:
+    """Group pairs whose sources (``by`` 0) have equal destinations, or the other way round.
+
+    ``own``: a host counts among its own ends, where it never fails: so all hosts of a mesh have
+    equal ones.
+    """
+    ends: dict[str, set[str]] = {}
+    for pair in pairs:
+        ends.setdefault(pair[by], {pair[by]} if own else set()).add(pair[1 - by])
+    keys = {one: frozenset(others) for one, others in ends.items()}
+    groups: dict[frozenset[str], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(keys[pair[by]], []).append(pair)
+    return list(groups.values())

@@ -1,0 +1,43 @@
+"""The requirements of a plan, as its reports tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from netprobe.model.matrix import Waiver
+from netprobe.model.plan import Block, PlannedRequirement
+
+
+def list_requirements(blocks: Iterable[Block]) -> tuple[PlannedRequirement, ...]:
+    """List each requirement of these blocks once a protocol, in plan order.
+
+    The path MTU of several overlays is one requirement: its roles are those of all.
+    """
+    found: dict[tuple[str, str, str], list[Block]] = {}
+    for block in blocks:
+        found.setdefault((block.matrix, block.requirement.id, block.protocol), []).append(block)
+    return tuple(_make_requirement(some) for some in found.values())
+
+
+def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
+    first = blocks[0]
+    named = first.requirement
+    existing = {block.existing for block in blocks}
+    return PlannedRequirement(
+        matrix=first.matrix,
+        id=named.id,
+        from_=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.sources)),
+        to=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.destinations)),
+        protocol=first.protocol,
+        ports=first.ports,
+        purpose=named.purpose,
+        row=named.row,
+        optional=all(block.requirement.optional for block in blocks),
+        expect=named.expect,
+        existing=existing.pop() if len(existing) == 1 else None,
+        waive=None if first.waiver is None else _word_waiver(first.waiver),
+    )
+
+
+def _word_waiver(waiver: Waiver) -> str:
+    return waiver.reason if waiver.until is None else f"{waiver.reason}, until {waiver.until}"
