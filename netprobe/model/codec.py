@@ -18,6 +18,7 @@ from netprobe.model.run import RunInfo
 
 RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"
+REQUEST_SCHEMA = "netprobe.request/1"
 
 PlanOrder = tuple[int, int, int]
 
