@@ -15,6 +15,7 @@ import click
 import netprobe
 from netprobe.cli.options import (
     MATRIX_FORMATS,
+    REQUEST_FORMATS,
     RUN_FORMATS,
     complete_matrix,
     flag,
@@ -23,9 +24,11 @@ from netprobe.cli.options import (
     matrix_option,
     option,
     output_option,
+    plan_options,
     probing_options,
     request_options,
     role_option,
+    rule_options,
     set_option,
     start_options,
     tunnel_options,
@@ -98,7 +101,7 @@ def cli() -> None:
     type=_FILE,
     metavar="FILE",
     help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
-    "and say what changed.",
+    "and say what changed. Of a request (`netprobe request -o json=FILE`): probe what it asks for.",
 )
 @option(
     "--evidence",
@@ -187,6 +190,27 @@ def report(file: str, outputs: tuple[str, ...]) -> int:
     from netprobe.cli.report import report_verb
 
     return report_verb(file, outputs)
+
+
+@cli.command()
+@click.argument("file", type=_FILE, required=False)
+@rule_options
+@output_option(REQUEST_FORMATS)
+@plan_options
+def request(**options: Any) -> int:
+    """Ask for the firewall rules that a run lacks: FILE is a record or a JSON report of it.
+
+    The rules together open exactly what the run found blocked, and say who must apply them.
+    With --from-plan they open all that the matrices require, before any packet is sent.
+
+    \b
+      netprobe run -m deckhouse-nodes --record run.jsonl
+      netprobe request run.jsonl -o xlsx=ticket.xlsx -o json=request.json
+      netprobe run -m deckhouse-nodes --retry request.json
+    """
+    from netprobe.cli.request import request_verb
+
+    return request_verb(options)
 
 
 @cli.command()

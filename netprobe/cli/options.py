@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 RUN_FORMATS: Final = ("text", "wide", "json", "junit", "markdown", "github")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
+# Those of ``netprobe.request.syntaxes``, which the help does not import.
+REQUEST_FORMATS: Final = (
+    "markdown", "json", "csv", "xlsx", "nftables", "iptables", "firewalld", "tufin", "algosec",
+    "cisco-asa", "cisco-ios", "paloalto", "fortios", "junos", "terraform-aws",
+    "terraform-openstack", "calico", "windows", "ufw", "aerleon",
+)  # fmt: skip
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
@@ -226,6 +232,54 @@ def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
         text=f"What to print, or to write to a file: {', '.join(formats)}.",
     )
 
+
+rule_options = together(
+    option(
+        "--by",
+        type=click.Choice(("device", "finding", "requirement")),
+        default="device",
+        help="What never shares a rule: flows of different devices, findings or requirements.",
+    ),
+    option(
+        "--at",
+        metavar="path|destination|source|ADDRESS",
+        show_default="everywhere",
+        help="Only rules to be applied there: on the way, on the hosts at an end, or on the router "
+        "of this address. With --from-plan: where they shall be applied (path).",
+    ),
+    _repeat_option(
+        "--include",
+        type=click.Choice(("inconclusive", "exposed")),
+        text="Ask also for what may be blocked; ask to close what must not answer and does.",
+    ),
+    _repeat_option(
+        "--into",
+        metavar="[FORMAT=]WHERE",
+        text="Where the rules go: nftables inet/filter/forward, iptables a chain, cisco-* a list, "
+        "paloalto, fortios and junos FROM/TO (zones), calico a selector, aerleon a target.",
+    ),
+    flag("--stateless", "Ask also for the way back: for devices that keep no state."),
+    flag("--one-per-row", "Tables: one pair of addresses and one port or range in a row."),
+    option(
+        "--until", metavar="DATE", default="permanent", help="Until when the rules are asked for."
+    ),
+    _repeat_option(
+        "--ticket",
+        metavar="KEY=VALUE",
+        text="A field of your forms, such as workflow=..., subject=... or Owner=... .",
+    ),
+    _repeat_option(
+        "--undo",
+        metavar="FORMAT[=FILE]",
+        show_default="none",
+        text="Write what takes the rules away again.",
+    ),
+)
+
+plan_options = together(
+    flag("--from-plan", "Ask for all that is required, before any probe; takes no FILE."),
+    request_options,
+)
 
 tunnel_options = together(
     option(

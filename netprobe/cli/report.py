@@ -11,6 +11,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import FAILED
 from netprobe.judge.findings import fold
 from netprobe.model.exit import exit_status
+from netprobe.model.result import Finding
 from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
 from netprobe.report.changes import Changes, compare, fates_of
@@ -41,8 +42,7 @@ def finish(
     evidence: EvidenceFolder | None = None,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status."""
-    zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
-    findings = fold(collector.failures(), collector.passes(), zones)
+    findings = fold_failures(info, collector)
     unwritten = [*problems]
     if evidence is not None:
         findings = evidence.write_files(findings)
@@ -57,6 +57,12 @@ def finish(
         tell(f"netprobe: {totals(report).text}")
     status = exit_status(report.summary, info.interrupted, info.planned_flows, info.complete)
     return FAILED if unwritten else status
+
+
+def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
+    """Give the findings of a run, as its report numbers them."""
+    zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
+    return fold(collector.failures(), collector.passes(), zones)
 
 
 def diff_verb(old: str, new: str) -> int:

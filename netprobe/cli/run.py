@@ -23,9 +23,11 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
+from netprobe.plan.asked import keep_asked
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
+from netprobe.report.asked_rules import rule_notes
 from netprobe.report.changes import compare
 from netprobe.report.collector import Collector
 from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
@@ -41,7 +43,7 @@ from netprobe.report.plan_report import (
 )
 from netprobe.report.progress import phases_text, progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import RecordWriter, ResultKey, header_of
+from netprobe.report.record import Earlier, RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
@@ -51,8 +53,10 @@ def run_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    plan = _make_plan(options, probing=True)
+    plan = make_plan(options, probing=True)
     taken = _read_earlier(options)
+    if taken is not None and taken.earlier.rules is not None:
+        plan = _keep_asked(plan, taken.earlier)
     if options["record"]:
         _check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
@@ -75,7 +79,8 @@ def run_verb(options: VerbOptions) -> int:
         changes = None if before is None else compare(before, collector.results())
         if changes is not None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        info = replace(info, sample=sample, earlier=earlier)
+        told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
+        info = replace(info, sample=sample, earlier=earlier, notes=(*info.notes, *told))
         return finish(info, collector, outputs, _end_record(writer, info), changes, evidence)
 
 
@@ -97,9 +102,20 @@ def _read_earlier(options: VerbOptions) -> TakeOver | None:
     given = [name for name in KEEPS if options[name.removeprefix("--")]]
     if len(given) > 1:
         raise RequestError(f"{' and '.join(given)} contradict each other: give one of them")
-    return next(
-        (TakeOver(name, read_earlier(options[name.removeprefix("--")])) for name in given), None
-    )
+    for name in given:
+        path, requests = options[name.removeprefix("--")], name == "--retry"
+        return TakeOver(name, read_earlier(path, requests=requests))
+    return None
+
+
+def _keep_asked(plan: Plan, request: Earlier) -> Plan:
+    """Keep what a firewall request asks for. Raises RequestError where it names no flows."""
+    if next(request.read_results(), None) is None:
+        raise RequestError(
+            f"--retry {request.path}: this request was made from a plan or asks for nothing, so "
+            "there is no run to compare with; run without --retry"
+        )
+    return keep_asked(plan, request.read_results(), request.path)
 
 
 def _check_record_path(path: str, taken: TakeOver | None) -> None:
@@ -164,7 +180,7 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
 def plan_verb(options: VerbOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
-    plan = _make_plan(options)
+    plan = make_plan(options)
     cost = estimate(plan)
     if options["count"]:
         _tell_notes(plan)
@@ -195,7 +211,7 @@ def check_hosts_verb(options: VerbOptions) -> int:
     for, or where another run of netprobe is in the way, or a holder that nobody has asked.
     """
     outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
-    plan = _make_plan(options)
+    plan = make_plan(options)
     _tell_notes(plan)
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
@@ -212,7 +228,7 @@ def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or any(map(host.facts.get, doubts))
 
 
-def _make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
+def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))

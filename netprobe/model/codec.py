@@ -19,6 +19,7 @@ from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"
+REQUEST_SCHEMA = "netprobe.request/1"
 
 PlanOrder = tuple[int, int, int]
 

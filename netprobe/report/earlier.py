@@ -69,6 +69,8 @@ class TakeOver:
         """Say what is kept, in one sentence with the other option where that would help."""
         told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
         begun = self.earlier.info.started_at or "at an unknown time"
+        if self.earlier.rules is not None:
+            return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
         if self.option == "--retry":
             return f"RETRIED: {words}"

@@ -29,25 +29,30 @@ class OutputTarget:
     path: str | None = None
 
 
-def parse_outputs(texts: Sequence[str], formats: Sequence[str]) -> tuple[OutputTarget, ...]:
+def parse_outputs(
+    texts: Sequence[str], formats: Sequence[str], option: str = "-o"
+) -> tuple[OutputTarget, ...]:
     """Read the ``-o`` options, without any the first format. Raises RequestError for nonsense."""
-    outputs = tuple(_parse_output(text, formats) for text in texts) or (OutputTarget(formats[0]),)
+    read = tuple(_parse_output(text, formats, option) for text in texts)
+    outputs = read or (OutputTarget(formats[0]),)
     paths = [output.path or "standard output" for output in outputs]
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
-            raise RequestError(f"-o: {path} is given more than once; name a file: -o FORMAT=FILE")
+            raise RequestError(
+                f"{option}: {path} is given more than once; name a file: {option} FORMAT=FILE"
+            )
     for output in outputs:
         if output.path is not None:
-            check_file(f"-o {output.format}={output.path}", output.path)
+            check_file(f"{option} {output.format}={output.path}", output.path)
     return outputs
 
 
-def _parse_output(text: str, formats: Sequence[str]) -> OutputTarget:
+def _parse_output(text: str, formats: Sequence[str], option: str) -> OutputTarget:
     name, equals, path = text.partition("=")
     if name not in formats:
-        raise RequestError(f"-o {text}: no such format, expected one of {', '.join(formats)}")
+        raise RequestError(f"{option} {text}: no such format, expected one of {', '.join(formats)}")
     if equals and not path:
-        raise RequestError(f"-o {text}: the file's name is missing after '='")
+        raise RequestError(f"{option} {text}: the file's name is missing after '='")
     return OutputTarget(name, None if path in ("", "-") else path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
@@ -10,8 +10,9 @@ from typing import NoReturn
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, open_file
-from netprobe.model.codec import RUN_SCHEMA, result_from_json
-from netprobe.model.dataclass_json import Json, WrongValue
+from netprobe.model.codec import REQUEST_SCHEMA, RUN_SCHEMA, result_from_json
+from netprobe.model.dataclass_json import Json, WrongValue, from_json
+from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
@@ -27,20 +28,32 @@ from netprobe.report.record import (
 )
 
 RESULTS = "results"
-_KEPT = {"schema", RESULTS, *(field.name for field in fields(RunInfo))}
+_KEPT = {"schema", "rules", RESULTS, *(field.name for field in fields(RunInfo))}
 # Hosts, notes and what is skipped: a thousand hosts take some 2 MiB.
 MAX_OWN_CHARACTERS = 12 * MIB
 # An empty list takes as much memory as a text of this length.
 PART_CHARACTERS = 32
 
 
-def read_earlier(path: str) -> Earlier:
-    """Read a record or a JSON report. Raises FileErrors where the file is neither."""
+def read_earlier(path: str, *, requests: bool = False) -> Earlier:
+    """Read a record or a JSON report, where ``requests`` are taken also a firewall request.
+
+    Raises FileErrors where the file is none of them.
+    """
     if is_record(path):
         return read_record(path)
-    info = read_info(path, _read_own_keys(path))
+    keys = _read_own_keys(path, (RUN_SCHEMA, REQUEST_SCHEMA) if requests else (RUN_SCHEMA,))
+    info = read_info(path, keys)
+    rules = _read_rules(path, keys) if keys["schema"] == REQUEST_SCHEMA else None
     # Neighbours are merged already: there are no ranges to merge within.
-    return Earlier(path, False, info, {}, partial(_read_results, path))
+    return Earlier(path, False, info, {}, partial(_read_results, path), rules)
+
+
+def _read_rules(path: str, keys: Json) -> tuple[FirewallRule, ...]:
+    try:
+        return from_json(FirewallRules, keys).rules
+    except WrongValue as error:
+        raise FileErrors([Problem(path, 0, 0, f"is no request ({error})")]) from None
 
 
 def read_run(path: str) -> tuple[RunInfo, Collector]:
@@ -60,7 +73,7 @@ def _parts_of(path: str) -> Iterator[Iterator[JsonPart]]:
         raise FileErrors([Problem(path, error.line, error.column, words)]) from None
 
 
-def _read_own_keys(path: str) -> Json:
+def _read_own_keys(path: str, schemas: Sequence[str]) -> Json:
     """Read the keys of a run beside its results; all of the file is parsed."""
     found: Json = {}
     with _parts_of(path) as parts:
@@ -70,8 +83,9 @@ def _read_own_keys(path: str) -> Json:
             else:
                 found[part.key] = part.value
     schema = found.get("schema")
-    if schema != RUN_SCHEMA:
-        raise FileErrors([Problem(path, 1, 1, f"{word_schema(schema)}, expected {EXPECTED}")])
+    if schema not in schemas:
+        expected = f"{EXPECTED}, or a request ({REQUEST_SCHEMA})" if len(schemas) > 1 else EXPECTED
+        raise FileErrors([Problem(path, 1, 1, f"{word_schema(schema)}, expected {expected}")])
     if found.get(RESULTS) != []:
         words = f'the key "{RESULTS}" is missing or no list, expected those of {RUN_SCHEMA}'
         raise FileErrors([Problem(path, 0, 0, words)])

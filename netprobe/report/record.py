@@ -32,6 +32,7 @@ from netprobe.model.codec import (
     result_to_json,
 )
 from netprobe.model.dataclass_json import Json, WrongValue
+from netprobe.model.firewall import FirewallRule
 from netprobe.model.json_text import MAX_CHARACTERS, MIB, WrongJson, parse_json
 from netprobe.model.plan import Plan
 from netprobe.model.ports import normalise
@@ -152,6 +153,8 @@ class Earlier:
 
     ``read_results`` reads them anew at every call, those of a record never all into memory.
     ``info`` of a record is its last line, or its header where a crash left no last line.
+    ``rules`` are those of a firewall request: its results are the flows that it asks for. None
+    for the file of a run.
     """
 
     path: str
@@ -159,6 +162,7 @@ class Earlier:
     info: RunInfo
     ranges: Ranges
     read_results: Callable[[], Iterator[Result]]
+    rules: tuple[FirewallRule, ...] | None = None
 
 
 def is_record(path: str) -> bool:

@@ -17,6 +17,7 @@ if [ "${1:-lab}" = lab ]; then
         ssh=openssh-client ssh-keygen=openssh-client sshd=openssh-server
         bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid openssl=openssl ansible-inventory=ansible-core
+        iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"

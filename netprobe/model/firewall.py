@@ -1,0 +1,164 @@
+"""The nouns of a request: rules, who applies them, and what no rule can mend."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from netprobe.model.inventory import Family
+from netprobe.model.plan import PlannedMatrix
+from netprobe.model.ports import Ports
+from netprobe.model.result import Result
+
+Action = Literal["allow", "deny"]
+# Where a rule can be applied. The likeliest place comes first.
+RulePlace = Literal["path", "destination", "source"]
+RULE_PLACES: tuple[RulePlace, ...] = ("path", "destination", "source")
+
+PERMANENT = "permanent"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEnd:
+    """One address of one host, at either end of a rule."""
+
+    host: str
+    address: str
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Sort key: by the number of the address."""
+        address = ipaddress.ip_address(self.address)
+        return (address.version, int(address), self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcer:
+    """Who can apply a rule; ``router`` is the address that refused, None where nobody did."""
+
+    place: RulePlace
+    router: str | None = None
+
+    @property
+    def words(self) -> str:
+        """Name it, for people."""
+        if self.place == "destination":
+            return "the firewall of the destination itself"
+        if self.place == "source":
+            return "the firewall of the source itself"
+        if self.router is not None:
+            return f"{self.router}, which refuses it"
+        return "the firewall on the way"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNeed:
+    """Why: a line of a matrix."""
+
+    matrix: str
+    requirement: str
+    document: str = ""
+    purpose: str = ""
+    row: str = ""
+
+    @property
+    def words(self) -> str:
+        """``etcd replication (deckhouse-nodes, etcd; row: Master to master nodes traffic)``."""
+        row = f"; row: {self.row}" if self.row and self.row != self.purpose else ""
+        document = f"; document: {self.document}" if self.document else ""
+        where = f"{self.matrix}, {self.requirement}{row}{document}"
+        return f"{self.purpose or self.requirement} ({where})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirewallRule:
+    """All sources to all destinations, for one protocol of one family.
+
+    ``ports`` are those of the destinations, for ``answers`` those of the sources: then the rule
+    lets only answers through. ``flows`` counts ports, as reports do. ``findings`` are the numbers
+    of a report of the run. ``until`` is a date (YYYY-MM-DD) or ``permanent``.
+    """
+
+    id: str
+    action: Action = "allow"
+    family: Family
+    protocol: str
+    ports: Ports = ()
+    sources: tuple[RuleEnd, ...]
+    destinations: tuple[RuleEnd, ...]
+    answers: bool = False
+    enforcers: tuple[Enforcer, ...]
+    needs: tuple[RuleNeed, ...] = ()
+    findings: tuple[int, ...] = ()
+    evidence: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    until: str = PERMANENT
+    flows: int = 0
+
+    @property
+    def confirmed(self) -> bool:
+        """Tell whether it is known who must apply it."""
+        return len(self.enforcers) == 1
+
+    @property
+    def who(self) -> str:
+        """Say who applies it."""
+        names = " or ".join(enforcer.words for enforcer in self.enforcers)
+        return names if self.confirmed else f"{names} (to be confirmed)"
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """Say what it is for, a sentence for each line of a matrix."""
+        return tuple(need.words for need in self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class FirewallRules:
+    """What is read of the file of a request beside its results."""
+
+    rules: tuple[FirewallRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmended:
+    """What no rule will mend, or what no rule can be written for; ``help`` says what helps.
+
+    ``flows`` is 0 where it is not about flows that were probed.
+    """
+
+    title: str
+    help: str
+    flows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirewallRequest:
+    """Everything that one request asks for. ``id`` names it on devices: 6 hexadecimal digits.
+
+    ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none
+    where the request was made from a plan. ``of`` says what it was made from.
+    """
+
+    id: str
+    of: str
+    started_at: str = ""
+    matrices: tuple[PlannedMatrix, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rules: tuple[FirewallRule, ...] = ()
+    unmended: tuple[Unmended, ...] = ()
+    asked: tuple[Result, ...] = ()
+    # What the customer's forms need beside the rules: names of fields, and their values.
+    ticket: Mapping[str, str] = field(default_factory=dict)
+    # Where a syntax puts its rules, as --into says; the empty name stands for all others.
+    into: Mapping[str, str] = field(default_factory=dict)
+    one_per_row: bool = False
+
+    def into_of(self, syntax: str, default: str) -> str:
+        """Give the chain, list or zones that the rules of a syntax go into."""
+        return self.into.get(syntax, self.into.get("", default))
+
+    def mark(self, rule: FirewallRule) -> str:
+        """Give the text by which a rule is found again on a device."""
+        return f"netprobe {self.id} {rule.id}"

@@ -1,0 +1,72 @@
+"""The part of a plan that an earlier file asks for, flow by flow: ``run --retry`` of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from netprobe.model.plan import Block, Plan
+from netprobe.model.ports import PortRange, Ports, intersect, normalise
+from netprobe.model.result import Result
+
+# Matrix, requirement, protocol, source, destination, and its address: None where the source
+# resolves a name.
+_AskedKey = tuple[str, str, str, str, str, str | None]
+
+
+def keep_asked(plan: Plan, asked: Iterable[Result], path: str) -> Plan:
+    """Give the plan of these flows only; ``path`` is the file that asks for them.
+
+    Flows that the plan has no more are left out.
+    """
+    ports = _ports_of_flows(asked)
+    parts = (part for block in plan.blocks for part in _parts_of_block(block, ports))
+    blocks = tuple(replace(part, index=index) for index, part in enumerate(parts))
+    kept = replace(plan, blocks=blocks)
+    words = f"what {path} asks for: {kept.flow_count():,} of {plan.flow_count():,} flows"
+    before = f"{plan.selection}; " if plan.selection else ""
+    return replace(kept, selection=before + words)
+
+
+def _ports_of_flows(asked: Iterable[Result]) -> Mapping[_AskedKey, Ports]:
+    found: dict[_AskedKey, list[PortRange]] = {}
+    for one in asked:
+        ends = (one.matrix, one.requirement, one.protocol, one.source, one.destination)
+        part = (one.port or 0, one.end_port or 0)
+        found.setdefault((*ends, one.address), []).append(part)
+        found.setdefault((*ends, None), []).append(part)
+    return {key: normalise(ranges) for key, ranges in found.items()}
+
+
+def _parts_of_block(block: Block, asked: Mapping[_AskedKey, Ports]) -> Iterator[Block]:
+    """Split a block into parts whose pairs have the same ports to ask."""
+    pairs: dict[Ports, dict[int, list[int]]] = {}
+    for place, source in enumerate(block.sources):
+        for peer in block.peers(place):
+            destination, address = block.destinations[peer]
+            end = None if block.family is None else address.text
+            ends = (block.protocol, source.name, destination.name, end)
+            wanted = asked.get((block.matrix, block.requirement.id, *ends))
+            if wanted is not None:
+                ports = _cut_entries(block.ports, wanted)
+                pairs.setdefault(ports, {}).setdefault(place, []).append(peer)
+    for ports, peers in pairs.items():
+        if ports or not block.ports:
+            yield _keep_pairs(block, ports, peers)
+
+
+def _cut_entries(entries: Ports, wanted: Ports) -> Ports:
+    """Cut each entry of the requirement by itself: neighbours stay two results."""
+    return tuple(part for entry in entries for part in intersect((entry,), wanted))
+
+
+def _keep_pairs(block: Block, ports: Ports, peers: Mapping[int, list[int]]) -> Block:
+    used = sorted({peer for some in peers.values() for peer in some})
+    place_of = {peer: place for place, peer in enumerate(used)}
+    return replace(
+        block,
+        ports=ports,
+        sources=tuple(block.sources[place] for place in peers),
+        destinations=tuple(block.destinations[peer] for peer in used),
+        chosen=tuple(tuple(place_of[peer] for peer in some) for some in peers.values()),
+    )

@@ -1,0 +1,96 @@
+"""Which failures a firewall rule can mend, and who would have to apply it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from netprobe.model.firewall import RULE_PLACES, Enforcer
+from netprobe.model.result import Finding, Place, Result
+
+# Failures that look like a firewall's work and are none, or one of another flow.
+_NO_RULE: Final = frozenset(
+    (
+        "mtu-too-small",
+        "mtu-black-hole",
+        "next-hop-silent",
+        "no-buffers",
+        "reverse-path-filter",
+        "reject-route",
+        "port-taken",
+        "other-run",
+        "holder-hidden",
+    )
+)
+# What a drop or a refusal looks like. Dead hosts and routes are "unreachable", services "open".
+_FILTERED: Final = ("filtered", "open|filtered")
+# What else may be at fault, by the place that is still possible.
+_DOUBTS: Final[Mapping[Place, str]] = {
+    "host": "or the destination is down",
+    "service": "or the service keeps quiet",
+    "return-path": "or the answers are lost on the way back, by a route or a firewall",
+}
+# Evidence sentences of one rule.
+_MOST_EVIDENCE = 3
+
+
+def speaker_of(finding: Finding) -> Result:
+    """Give the member that speaks for all, one that somebody refused or else the first.
+
+    It has the places and the router of the whole finding.
+    """
+    first = next((one for one in finding.members if one.rejected_by), finding.members[0])
+    return replace(first, where=finding.where, rejected_by=finding.rejected_by)
+
+
+def may_mend(result: Result) -> bool:
+    """Tell whether a rule can let this flow through."""
+    if result.state not in _FILTERED or result.reason in _NO_RULE:
+        return False
+    # A proxy is asked in its place: what is stopped is another flow.
+    return not result.reason.startswith("proxy-")
+
+
+def enforcers_of(result: Result) -> tuple[Enforcer, ...]:
+    """Give who can stop this flow, the likeliest first; none where the answers alone are lost."""
+    return tuple(
+        Enforcer(place, result.rejected_by if place == "path" else None)
+        for place in RULE_PLACES
+        if place in result.where
+    )
+
+
+def is_of_answers(result: Result) -> bool:
+    """Tell whether only the answers are stopped: the request got through."""
+    came_back = result.where == ("source",) and result.reason == "no-response"
+    return came_back or result.where == ("return-path",)
+
+
+def word_doubts(results: Iterable[Result]) -> list[str]:
+    """Say what may be at fault although a rule is asked for, and where packets were seen last."""
+    places = {place for one in results for place in one.where}
+    hops = dict.fromkeys(one.last_hop for one in results if one.last_hop and not one.rejected_by)
+    words = [words for place, words in _DOUBTS.items() if place in places]
+    if hops:
+        words.append(f"last routers that answered: {', '.join(hop for hop in hops if hop)}")
+    return words
+
+
+def word_evidence(results: Iterable[Result]) -> tuple[str, ...]:
+    """Give what was seen of the first flow of each state and reason, and of how many alike."""
+    kinds: dict[tuple[str, str], list[Result]] = {}
+    for one in results:
+        kinds.setdefault((one.state, one.reason), []).append(one)
+    lines = [_evidence_line(alike) for alike in kinds.values()]
+    rest = len(lines) - _MOST_EVIDENCE
+    more = [f"and {rest} more kinds of evidence"] if rest > 0 else []
+    return (*lines[:_MOST_EVIDENCE], *more)
+
+
+def _evidence_line(alike: list[Result]) -> str:
+    first = alike[0]
+    flows = sum(one.port_count for one in alike)
+    count = "" if flows == 1 else f": {flows:,} flows"
+    kind = f"{first.state}, {first.reason}{count}"
+    return f"{first.source} → {first.destination}: {first.because} ({kind})"

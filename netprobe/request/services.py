@@ -1,0 +1,61 @@
+"""The service of a rule: its protocol and ports, as words and in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from netprobe.model.firewall import FirewallRule
+from netprobe.model.ports import PortRange, Ports
+
+
+def service_text(rule: FirewallRule) -> str:
+    """``tcp 2379-2380, 6443``, ``icmp echo``, ``ip protocol 112``."""
+    if rule.protocol == "icmp":
+        return "icmp echo"
+    number = protocol_number(rule)
+    if number is not None:
+        return f"ip protocol {number}"
+    return f"{rule.protocol} {', '.join(range_text(one) for one in rule.ports)}"
+
+
+def range_text(entry: PortRange, sign: str = "-") -> str:
+    """``6443`` or ``7400-7499``."""
+    first, last = entry
+    return str(first) if first == last else f"{first}{sign}{last}"
+
+
+def protocol_number(rule: FirewallRule) -> int | None:
+    """Give the number of a raw IP protocol, None for tcp, udp and icmp."""
+    name, _, number = rule.protocol.partition("/")
+    return int(number) if name == "ipproto" else None
+
+
+def echo_type(rule: FirewallRule) -> int:
+    """Give the ICMP type of an echo request, or of its answer."""
+    if rule.family == 6:
+        return 129 if rule.answers else 128
+    return 0 if rule.answers else 8
+
+
+def split_ports(rule: FirewallRule, most: int) -> Iterator[Ports]:
+    """Split the ports where a rule of the device takes only so many; a range counts as two.
+
+    Gives () once for a protocol without ports.
+    """
+    part: list[PortRange] = []
+    room = most
+    for entry in rule.ports:
+        size = 1 if entry[0] == entry[1] else 2
+        if size > room:
+            yield tuple(part)
+            part, room = [], most
+        part.append(entry)
+        room -= size
+    if part or not rule.ports:
+        yield tuple(part)
+
+
+def with_ports(rule: FirewallRule, ports: Ports) -> FirewallRule:
+    """Give the part of a rule that has these ports."""
+    return replace(rule, ports=ports)

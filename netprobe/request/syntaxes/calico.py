@@ -1,0 +1,87 @@
+"""Calico: a GlobalNetworkPolicy for host endpoints, as YAML for ``calicoctl apply``.
+
+A policy isolates every endpoint that it selects: what no other policy allows is dropped there from
+then on. So the selector matches nothing until the user labels the endpoints that have policies
+already, or gives another one by --into.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
+from netprobe.request.services import echo_type, protocol_number
+from netprobe.request.syntaxes.common import direction, heading, remarks, sections
+
+_SELECTOR = "netprobe == 'asked'"
+
+
+def lines(request: FirewallRequest) -> Iterator[str]:
+    """Give one policy for what comes in and one for what goes out."""
+    yield from heading(request)
+    yield "# A policy isolates what it selects: only host endpoints that have policies already."
+    sides: dict[str, dict[str, FirewallRule]] = {}
+    for section in sections(request):
+        for rule in section.rules:
+            way = "Egress" if direction(rule, section.enforcer.place) == "output" else "Ingress"
+            sides.setdefault(way, {})[rule.id] = rule
+    for way, rules in sides.items():
+        yield "---"
+        yield from _policy_lines(request, way, list(rules.values()))
+
+
+def undo(request: FirewallRequest) -> Iterator[str]:
+    """Give the same file: it is for ``calicoctl delete -f``."""
+    yield "# calicoctl delete -f THIS_FILE"
+    yield from lines(request)
+
+
+def _policy_lines(request: FirewallRequest, way: str, rules: list[FirewallRule]) -> Iterator[str]:
+    yield "apiVersion: projectcalico.org/v3"
+    yield "kind: GlobalNetworkPolicy"
+    yield "metadata:"
+    yield f"  name: netprobe-{request.id}-{way.lower()}"
+    yield "spec:"
+    yield "  order: 1"
+    yield f"  selector: {json.dumps(request.into_of('calico', _SELECTOR))}"
+    yield f"  types: [{way}]"
+    yield f"  {way.lower()}:"
+    for rule in rules:
+        yield from (f"    {line}" for line in remarks(rule))
+        yield f"    - action: {'Allow' if rule.action == 'allow' else 'Deny'}"
+        yield f"      ipVersion: {rule.family}"
+        yield f"      protocol: {_name_protocol(rule)}"
+        if rule.protocol == "icmp":
+            yield f"      icmp: {{type: {echo_type(rule)}, code: 0}}"
+        yield from _end_lines("source", rule.sources, _write_ports(rule) if rule.answers else "")
+        yield from _end_lines(
+            "destination", rule.destinations, "" if rule.answers else _write_ports(rule)
+        )
+        yield f"      metadata: {{annotations: {{netprobe: {json.dumps(request.mark(rule))}}}}}"
+
+
+def _name_protocol(rule: FirewallRule) -> str:
+    number = protocol_number(rule)
+    if number is not None:
+        return str(number)
+    return (
+        f"ICMP{'v6' if rule.family == 6 else ''}"
+        if rule.protocol == "icmp"
+        else rule.protocol.upper()
+    )
+
+
+def _end_lines(side: str, ends: tuple[RuleEnd, ...], ports: str) -> Iterator[str]:
+    bits = {4: 32, 6: 128}
+    nets = [f"{end.address}/{bits[6 if ':' in end.address else 4]}" for end in ends]
+    yield f"      {side}:"
+    yield f"        nets: {json.dumps(nets)}"
+    if ports:
+        yield f"        ports: {ports}"
+
+
+def _write_ports(rule: FirewallRule) -> str:
+    """Give a list of ports; Calico writes ranges with a colon, as texts."""
+    entries = [first if first == last else f"{first}:{last}" for first, last in rule.ports]
+    return json.dumps(entries) if entries else ""

@@ -1,0 +1,179 @@
+"""Cisco IOS/IOS-XE and ASA: object groups, and permits above what an access list has already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd, RulePlace
+from netprobe.model.ports import PortRange
+from netprobe.request.groups import (
+    AddressGroup,
+    address_group,
+    address_groups,
+    port_group,
+    port_groups,
+)
+from netprobe.request.services import protocol_number
+from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
+
+_PLACES: tuple[RulePlace, ...] = ("path",)
+_ACTIONS = {"allow": "permit", "deny": "deny"}
+_DEFAULT = "NETPROBE_EDIT_ME"
+# IOS: what is there begins behind this number, so that new lines fit before it.
+_FIRST_OLD_LINE = 100_000
+
+
+def asa(request: FirewallRequest) -> Iterator[str]:
+    """Give the lines for configuration mode of an ASA; --into names the access list."""
+    yield from heading(request, "!")
+    yield from left_out(request, _PLACES, "!")
+    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    for group in address_groups(request, rules):
+        yield f"object-group network {group.name}"
+        yield from (f" network-object {_asa_host(end)}" for end in group.ends)
+    for ports in port_groups(rules):
+        yield f"object-group service {ports.name} {ports.protocol}"
+        yield from (f" port-object {_ports_words(entry)}" for entry in ports.ports)
+    for rule in rules_at(request, _PLACES):
+        yield from remarks(rule, "!")
+        if rule.answers:
+            yield cannot(rule, "an ASA keeps state, answers need no rule", "!")
+        else:
+            yield f"access-list {_list_of(request, 'cisco-asa')} line 1 {_asa_entry(request, rule)}"
+
+
+def asa_undo(request: FirewallRequest) -> Iterator[str]:
+    """Give the lines that take them away again."""
+    yield from heading(request, "!", undo=True)
+    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    for rule in rules:
+        yield f"no access-list {_list_of(request, 'cisco-asa')} {_asa_entry(request, rule)}"
+    for ports in port_groups(rules):
+        yield f"no object-group service {ports.name} {ports.protocol}"
+    for group in address_groups(request, rules):
+        yield f"no object-group network {group.name}"
+
+
+def _list_of(request: FirewallRequest, syntax: str) -> str:
+    return request.into_of(syntax, _DEFAULT)
+
+
+def _asa_host(end: RuleEnd) -> str:
+    return f"{end.address}/128" if ":" in end.address else f"host {end.address}"
+
+
+def _ports_words(entry: PortRange) -> str:
+    first, last = entry
+    return f"eq {first}" if first == last else f"range {first} {last}"
+
+
+def _asa_entry(request: FirewallRequest, rule: FirewallRule) -> str:
+    service, end = _service_words(rule)
+    sides = (address_group(request, rule.family, ends).name
+             for ends in (rule.sources, rule.destinations))  # fmt: skip
+    ends = " ".join(f"object-group {name}" for name in sides)
+    ports = f" object-group {port_group(rule).name}" if rule.ports else ""
+    return f"extended {_ACTIONS[rule.action]} {service} {ends}{ports}{end}"
+
+
+def _service_words(rule: FirewallRule) -> tuple[str, str]:
+    """Give the protocol, and what stands behind the ends for it."""
+    number = protocol_number(rule)
+    if number is not None:
+        return str(number), ""
+    if rule.protocol == "icmp" and rule.family == 6:
+        return "icmp6", f" echo{'-reply' if rule.answers else ''}"
+    if rule.protocol == "icmp":
+        return "icmp", f" echo{'-reply' if rule.answers else ''}"
+    return rule.protocol, ""
+
+
+def ios(request: FirewallRequest) -> Iterator[str]:
+    """Give the lines for configuration mode of IOS; --into names the access list.
+
+    The list is renumbered first: so there is room before the line that drops. IPv6 goes into a list
+    of the same name with ``-V6``, without groups, which few releases know there.
+    """
+    name = _list_of(request, "cisco-ios")
+    rules = rules_at(request, _PLACES)
+    yield from heading(request, "!")
+    yield from left_out(request, _PLACES, "!")
+    for group in address_groups(request, [rule for rule in rules if rule.family == 4]):
+        yield from _ios_group(group)
+    for family in (4, 6):
+        entries = [
+            (rule, entry)
+            for rule in rules
+            if rule.family == family
+            for entry in _ios_entries(request, rule)
+        ]
+        if entries:
+            yield from _ios_list(name, family, entries)
+
+
+def _ios_list(name: str, family: int, entries: list[tuple[FirewallRule, str]]) -> Iterator[str]:
+    for rule in dict.fromkeys(rule for rule, _ in entries):
+        yield from remarks(rule, "!")
+    if family == 4:
+        yield f"ip access-list resequence {name} {_FIRST_OLD_LINE} 10"
+        yield f"ip access-list extended {name}"
+        yield from (f" {number} {entry}" for number, (_, entry) in enumerate(entries, 1))
+    else:
+        yield f"! make room first if the list's own lines begin below {len(entries) + 1}"
+        yield f"ipv6 access-list {name}-V6"
+        yield from (f" sequence {number} {entry}" for number, (_, entry) in enumerate(entries, 1))
+
+
+def ios_undo(request: FirewallRequest) -> Iterator[str]:
+    """Give the lines that take them away again."""
+    name = _list_of(request, "cisco-ios")
+    rules = rules_at(request, _PLACES)
+    yield from heading(request, "!", undo=True)
+    for family, line in (
+        (4, f"ip access-list extended {name}"),
+        (6, f"ipv6 access-list {name}-V6"),
+    ):
+        of_family = [rule for rule in rules if rule.family == family]
+        if of_family:
+            yield line
+            for rule in of_family:
+                yield from (f" no {entry}" for entry in _ios_entries(request, rule))
+    for group in address_groups(request, [rule for rule in rules if rule.family == 4]):
+        yield f"no object-group network {group.name}"
+
+
+def _ios_group(group: AddressGroup) -> Iterator[str]:
+    yield f"object-group network {group.name}"
+    yield from (f" host {end.address}" for end in group.ends)
+
+
+def _ios_entries(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
+    """Give an entry for each range of ports: releases differ in how many ``eq`` takes."""
+    for source, destination in _ios_ends(request, rule):
+        service, end = _service_words(rule)
+        service = "icmp" if service == "icmp6" else service
+        if rule.family == 6 and rule.protocol == "icmp":
+            end = end.replace("echo", "echo-request") if end == " echo" else end
+        for entry in rule.ports or (None,):
+            words = f" {_ports_words(entry)}" if entry else ""
+            ends = (
+                f"{source}{words} {destination}"
+                if rule.answers
+                else f"{source} {destination}{words}"
+            )
+            state = " established" if rule.answers and rule.protocol == "tcp" else ""
+            yield f"{_ACTIONS[rule.action]} {service} {ends}{end}{state}"
+
+
+def _ios_ends(request: FirewallRequest, rule: FirewallRule) -> Iterator[tuple[str, str]]:
+    if rule.family == 4:
+        sides = [
+            f"object-group {address_group(request, 4, ends).name}"
+            for ends in (rule.sources, rule.destinations)
+        ]
+        yield sides[0], sides[1]
+        return
+    for source in rule.sources:
+        for destination in rule.destinations:
+            if source.host != destination.host:
+                yield f"host {source.address}", f"host {destination.address}"

@@ -1,0 +1,112 @@
+"""FortiOS: objects and policies; ``edit 0`` takes the next free number and overwrites nothing.
+
+--into is ``FROM/TO``, the interfaces or zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
+from netprobe.request.groups import AddressGroup, address_group, address_groups, port_group
+from netprobe.request.services import protocol_number, range_text
+from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
+
+_PLACES: tuple[RulePlace, ...] = ("path",)
+
+
+def lines(request: FirewallRequest) -> Iterator[str]:
+    """Give the configuration. New policies stand last: ``move`` them before the one that denies."""
+    yield from heading(request)
+    yield from left_out(request, _PLACES)
+    yield "# New policies stand last: move them before the policy that denies."
+    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    for group in address_groups(request, rules):
+        yield from _group_lines(group)
+    services = {_service_name(rule): rule for rule in rules}
+    if services:
+        yield "config firewall service custom"
+        for name, rule in services.items():
+            yield f'    edit "{name}"'
+            yield from (f"        {line}" for line in _service_lines(rule))
+            yield "    next"
+        yield "end"
+    for rule in rules_at(request, _PLACES):
+        yield from remarks(rule)
+        if rule.answers:
+            yield cannot(rule, "FortiOS keeps state, answers need no rule")
+        else:
+            yield from _policy_lines(request, rule)
+
+
+def _group_lines(group: AddressGroup) -> Iterator[str]:
+    six = "6" if group.family == 6 else ""
+    yield f"config firewall address{six}"
+    for end in group.ends:
+        yield f'    edit "{_object_of(end.address)}"'
+        yield (
+            f"        set ip6 {end.address}/128"
+            if six
+            else f"        set subnet {end.address} 255.255.255.255"
+        )
+        yield "    next"
+    yield "end"
+    yield f"config firewall addrgrp{six}"
+    yield f'    edit "{group.name}"'
+    members = (_quote_text(_object_of(end.address)) for end in group.ends)
+    yield f"        set member {' '.join(members)}"
+    yield "    next"
+    yield "end"
+
+
+def _object_of(address: str) -> str:
+    return f"NP_{address}"
+
+
+def _quote_text(name: str) -> str:
+    return f'"{name}"'
+
+
+def _service_name(rule: FirewallRule) -> str:
+    if rule.ports:
+        return port_group(rule).name
+    number = protocol_number(rule)
+    return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"
+
+
+def _service_lines(rule: FirewallRule) -> Iterator[str]:
+    number = protocol_number(rule)
+    if number is not None:
+        yield "set protocol IP"
+        yield f"set protocol-number {number}"
+    elif rule.protocol == "icmp":
+        yield f"set protocol ICMP{'6' if rule.family == 6 else ''}"
+        yield f"set icmptype {128 if rule.family == 6 else 8}"
+    else:
+        yield "set protocol TCP/UDP/SCTP"
+        yield f"set {rule.protocol}-portrange {' '.join(range_text(one) for one in rule.ports)}"
+
+
+def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
+    zones = [*request.into_of("fortios", "any/any").split("/"), "any"]
+    six = "6" if rule.family == 6 else ""
+    sides = [
+        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
+    ]
+    yield "config firewall policy"
+    yield "    edit 0"
+    for words in (
+        f'name "NP-{request.id}-{rule.id}"',
+        f'srcintf "{zones[0]}"',
+        f'dstintf "{zones[1]}"',
+        f'srcaddr{six} "{sides[0]}"',
+        f'dstaddr{six} "{sides[1]}"',
+        f"action {'accept' if rule.action == 'allow' else 'deny'}",
+        'schedule "always"',
+        f'service "{_service_name(rule)}"',
+        "logtraffic all",
+        f'comments "{request.mark(rule)}"',
+    ):
+        yield f"        set {words}"
+    yield "    next"
+    yield "end"

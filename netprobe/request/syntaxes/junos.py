@@ -1,0 +1,87 @@
+"""Junos (SRX): ``set`` commands; --into is ``FROM/TO``, zones, else the policies are global."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
+from netprobe.request.groups import address_group, address_groups, port_group
+from netprobe.request.safe import plain
+from netprobe.request.services import protocol_number, range_text
+from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
+
+_PLACES: tuple[RulePlace, ...] = ("path",)
+_BOOK = "set security address-book global"
+
+
+def lines(request: FirewallRequest) -> Iterator[str]:
+    """Give the commands. New policies stand last: ``insert`` them before the one that denies."""
+    yield from heading(request)
+    yield from left_out(request, _PLACES)
+    yield "# New policies stand last: insert them before the policy that denies."
+    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    for group in address_groups(request, rules):
+        bits = 128 if group.family == 6 else 32
+        for end in group.ends:
+            yield f"{_BOOK} address {_object_of(end.address)} {end.address}/{bits}"
+            yield f"{_BOOK} address-set {group.name} address {_object_of(end.address)}"
+    for name, rule in {_application_name(rule): rule for rule in rules}.items():
+        for number, words in enumerate(_write_terms(rule), 1):
+            yield f"set applications application {name} term t{number} {words}"
+    for rule in rules_at(request, _PLACES):
+        yield from remarks(rule)
+        if rule.answers:
+            yield cannot(rule, "an SRX keeps state, answers need no rule")
+        else:
+            yield from _policy_lines(request, rule)
+
+
+def undo(request: FirewallRequest) -> Iterator[str]:
+    """Give the commands that delete them."""
+    yield from heading(request, undo=True)
+    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    yield from (f"delete {_policy_of(request, rule)}" for rule in rules)
+    for name in dict.fromkeys(map(_application_name, rules)):
+        yield f"delete applications application {name}"
+    for group in address_groups(request, rules):
+        yield f"delete security address-book global address-set {group.name}"
+
+
+def _object_of(address: str) -> str:
+    return f"NP_{address}"
+
+
+def _application_name(rule: FirewallRule) -> str:
+    if rule.ports:
+        return port_group(rule).name
+    number = protocol_number(rule)
+    return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"
+
+
+def _write_terms(rule: FirewallRule) -> Iterator[str]:
+    number = protocol_number(rule)
+    if number is not None:
+        yield f"protocol {number}"
+    elif rule.protocol == "icmp":
+        name = "icmp6" if rule.family == 6 else "icmp"
+        yield f"protocol {name} {name}-type echo-request"
+    for entry in rule.ports:
+        yield f"protocol {rule.protocol} destination-port {range_text(entry)}"
+
+
+def _policy_of(request: FirewallRequest, rule: FirewallRule) -> str:
+    zones = request.into_of("junos", "").split("/")
+    between = f"from-zone {zones[0]} to-zone {zones[1]}" if len(zones) == 2 else "global"
+    return f"security policies {between} policy NP-{request.id}-{rule.id}"
+
+
+def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
+    policy = f"set {_policy_of(request, rule)}"
+    sides = [
+        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
+    ]
+    yield f"{policy} match source-address {sides[0]}"
+    yield f"{policy} match destination-address {sides[1]}"
+    yield f"{policy} match application {_application_name(rule)}"
+    yield f"{policy} then {'permit' if rule.action == 'allow' else 'deny'}"
+    yield f'{policy} description "{request.mark(rule)} {plain(" ".join(rule.why), 150)}"'

@@ -1,0 +1,75 @@
+"""Markdown for tickets and chats: who applies what, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
+from netprobe.model.names import names_text
+from netprobe.model.printable import clean
+from netprobe.request.services import service_text
+from netprobe.request.syntaxes.common import sections
+
+_MARKS = re.compile(r"([\\`*_\[\]|<>~@&$!#])")
+# Addresses of one end; the tables of the other formats have them all.
+_MOST_ENDS = 40
+
+
+def lines(request: FirewallRequest) -> Iterator[str]:
+    """Give the page."""
+    yield f"# Firewall request {request.id}"
+    yield ""
+    flows = _count_nouns(sum(rule.flows for rule in request.rules), "flow")
+    made = f" ({escape(request.started_at)})" if request.started_at else ""
+    rules = _count_nouns(len(request.rules), "rule")
+    yield f"From {escape(request.of)}{made}: {rules} for {flows}."
+    for key, value in request.ticket.items():
+        yield f"- **{escape(key)}**: {escape(value)}"
+    for section in sections(request):
+        yield ""
+        yield f"## On {escape(section.enforcer.words)}"
+        for rule in section.rules:
+            yield from _rule_lines(rule)
+    if request.unmended:
+        yield ""
+        yield "## No rule will help"
+        yield ""
+        for one in request.unmended:
+            count = f" ({_count_nouns(one.flows, 'flow')})" if one.flows else ""
+            yield f"- {escape(one.title)}{count}. {escape(one.help)}"
+
+
+def _count_nouns(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _rule_lines(rule: FirewallRule) -> Iterator[str]:
+    verb = {"allow": "Allow", "deny": "Deny"}[rule.action]
+    way = " (answers; the ports are those of the source)" if rule.answers else ""
+    yield ""
+    yield f"### {rule.id}: {verb} {escape(service_text(rule))}{way}"
+    yield ""
+    yield f"- from: {_ends_text(rule.sources)}"
+    yield f"- to: {_ends_text(rule.destinations)}"
+    for words in rule.why:
+        yield f"- why: {escape(words)}"
+    for words in rule.evidence:
+        yield f"- seen: {escape(words)}"
+    if not rule.confirmed:
+        yield f"- to be confirmed: {escape(rule.who)}"
+    for words in rule.notes:
+        yield f"- note: {escape(words)}"
+    yield f"- until: {escape(rule.until)}"
+
+
+def _ends_text(ends: tuple[RuleEnd, ...]) -> str:
+    shown = [f"{end.address} {escape(f'({end.host})')}" for end in ends[:_MOST_ENDS]]
+    rest = [end.host for end in ends[_MOST_ENDS:]]
+    more = [f"and {len(rest):,} more: {escape(names_text(rest, _MOST_ENDS))}"] if rest else []
+    return ", ".join([*shown, *more])
+
+
+def escape(text: str) -> str:
+    """Give a text that Markdown and HTML show as it is."""
+    return _MARKS.sub(r"\\\1", clean(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")

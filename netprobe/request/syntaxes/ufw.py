@@ -1,0 +1,77 @@
+"""ufw 0.36 or later: a shell script; ``prepend`` puts a rule before those of its own family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
+from netprobe.request.safe import plain
+from netprobe.request.services import protocol_number, range_text, split_ports, with_ports
+from netprobe.request.syntaxes.common import cannot, direction, heading, remarks, sections
+
+# ufw takes so many ports in a rule; a range counts as two.
+_MOST_PORTS = 15
+# The IP protocols that ufw knows, beside tcp and udp.
+_PROTOCOLS = {2: "igmp", 41: "ipv6", 47: "gre", 50: "esp", 51: "ah", 112: "vrrp"}
+# The direction is not written for what comes in.
+_VERBS = {"forward": ("route ", ""), "input": ("", ""), "output": ("", "out ")}
+
+
+def lines(request: FirewallRequest) -> Iterator[str]:
+    """Give the script."""
+    yield from _write_script(request, "prepend ", undo=False)
+
+
+def undo(request: FirewallRequest) -> Iterator[str]:
+    """Give the script that deletes the same rules."""
+    yield from _write_script(request, "delete ", undo=True)
+
+
+def _write_script(request: FirewallRequest, verb: str, *, undo: bool) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield from heading(request, undo=undo)
+    yield "set -e"
+    for section in sections(request):
+        yield f"\n# --- on {plain(section.enforcer.words)} ---"
+        for rule in section.rules:
+            yield from remarks(rule)
+            why = _why_not(rule)
+            if why is not None:
+                yield cannot(rule, why)
+            else:
+                yield from _write_commands(request, rule, verb, section.enforcer.place)
+
+
+def _why_not(rule: FirewallRule) -> str | None:
+    number = protocol_number(rule)
+    if rule.answers:
+        return "ufw keeps state, answers need no rule"
+    if rule.protocol == "icmp":
+        return "ufw has no words for ICMP: it stands in /etc/ufw/before.rules"
+    if number is not None and number not in _PROTOCOLS:
+        return "ufw does not know this protocol: write it into /etc/ufw/before.rules"
+    return None
+
+
+def _write_commands(
+    request: FirewallRequest, rule: FirewallRule, verb: str, place: RulePlace
+) -> Iterator[str]:
+    before, way = _VERBS[direction(rule, place)]
+    action = "allow" if rule.action == "allow" else "deny"
+    for ports in split_ports(rule, _MOST_PORTS):
+        service = _write_service(with_ports(rule, ports))
+        for source in rule.sources:
+            for destination in rule.destinations:
+                if source.host != destination.host:
+                    yield (
+                        f"ufw {before}{verb}{action} {way}proto {service[0]} "
+                        f"from {source.address} to {destination.address}{service[1]} "
+                        f"comment '{request.mark(rule)}'"
+                    )
+
+
+def _write_service(rule: FirewallRule) -> tuple[str, str]:
+    number = protocol_number(rule)
+    if number is not None:
+        return _PROTOCOLS[number], ""
+    return rule.protocol, f" port {','.join(range_text(entry, ':') for entry in rule.ports)}"

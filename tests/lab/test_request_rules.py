@@ -1,0 +1,113 @@
+"""nft, iptables and ufw themselves read the rules of requests: random ones, and the golden ones."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from netprobe.model.result import Result
+from tests.lab.netlab import Lab, Namespace, find_program
+from tests.request.flows import Flow, ask, asked_flows, failures, written
+from tests.request.readers import NUMBERS, flows_of
+from tests.request.samples import sample
+
+pytestmark = pytest.mark.lab
+
+CHAINS = """
+flush ruleset
+table inet filter { chain forward { }; chain input { }; chain output { }; }
+"""
+GOLDEN = Path(__file__).parents[1] / "golden" / "request"
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Namespace]:
+    """A machine without cables."""
+    with Lab() as lab:
+        yield lab.namespace("firewall")
+
+
+@given(results=failures())
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nft_reads_the_flows_asked_for(machine: Namespace, results: tuple[Result, ...]) -> None:
+    """What nft lists as JSON, loaded, is what was asked for; undone, nothing is left."""
+    request = ask(results)
+    machine.nft(CHAINS)
+    machine.nft(written(request, "nftables"))
+    listed = json.loads(machine.run("nft", "-j", "list", "ruleset"))["nftables"]
+    found = {flow for one in listed if "rule" in one for flow in flows_of_rule(one["rule"])}
+
+    assert found == asked_flows(results)
+    machine.run("sh", text=written(request, "nftables", undo=True))
+    assert '"rule"' not in machine.run("nft", "-j", "list", "ruleset")
+
+
+def flows_of_rule(rule: dict[str, Any]) -> Iterator[Flow]:
+    """Give the single flows of a rule as nft lists it."""
+    ends: dict[str, list[str]] = {}
+    protocol, ports = "", [0]
+    assert {"accept": None} in rule["expr"]
+    for match in (one["match"] for one in rule["expr"] if "match" in one):
+        payload, right = match["left"].get("payload", {}), match["right"]
+        items = right["set"] if isinstance(right, dict) and "set" in right else [right]
+        field = payload.get("field")
+        if field in ("saddr", "daddr"):
+            ends[field] = [str(ipaddress.ip_address(item)) for item in items]
+        elif field == "dport":
+            protocol, ports = payload["protocol"], [port for one in items for port in each(one)]
+        elif field == "type":
+            assert items == ["echo-request"]
+            protocol = "icmp"
+        else:
+            assert match["left"] == {"meta": {"key": "l4proto"}}
+            protocol = NUMBERS.get(str(right), {"vrrp": "ipproto/112"}.get(str(right), str(right)))
+    return flows_of(ends["saddr"], ends["daddr"], protocol, ports)
+
+
+def each(item: Any) -> range:
+    """Give the ports of a range, or the one port."""
+    first, last = item["range"] if isinstance(item, dict) else (item, item)
+    return range(first, last + 1)
+
+
+def test_nft_loads_every_kind_of_rule(machine: Namespace) -> None:
+    """Both families, ranges, echo, raw protocols, answers, a rule that closes, hostile texts."""
+    machine.nft(CHAINS)
+    machine.run("nft", "-f", str(GOLDEN / "nftables.add"))
+
+    listed = machine.run("nft", "list", "ruleset")
+    rules = sample().rules
+    # Each rule stands with everybody who can apply it.
+    assert listed.count("comment") == sum(len(rule.enforcers) for rule in rules)
+    assert all(f'"netprobe {sample().id} {rule.id}"' in listed for rule in rules)
+    machine.run("sh", str(GOLDEN / "nftables.undo"))
+    assert "comment" not in machine.run("nft", "list", "ruleset")
+
+
+def test_iptables_loads_every_kind_of_rule(machine: Namespace) -> None:
+    """The script of the same rules runs to its end, and that which deletes them too."""
+    machine.nft("flush ruleset")
+    machine.run("sh", str(GOLDEN / "iptables.add"))
+    assert f"netprobe {sample().id} R16" in machine.run("iptables-save")
+    assert "ipv6-icmp" in machine.run("ip6tables-save")
+    machine.run("sh", str(GOLDEN / "iptables.undo"))
+    saved = machine.run("iptables-save") + machine.run("ip6tables-save")
+    assert "netprobe" not in saved
+
+
+def test_ufw_takes_every_rule(machine: Namespace) -> None:
+    """ufw reads each command; without being enabled it changes nothing."""
+    if find_program("ufw") is None:
+        pytest.skip("ufw is not installed")
+    lines = [line for line in (GOLDEN / "ufw.add").read_text().splitlines() if line[:4] == "ufw "]
+    assert len(lines) > 9
+    for line in lines[::3]:
+        told = machine.run("sh", "-c", line.replace("ufw ", "ufw --dry-run ", 1))
+        assert "ERROR" not in told
+        assert "### tuple ###" in told

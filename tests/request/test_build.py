@@ -1,0 +1,186 @@
+"""Which failures become rules, for whom, and what no rule will mend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from netprobe.judge.findings import fold
+from netprobe.model.inventory import Inventory
+from netprobe.model.result import Result
+from netprobe.plan.expand import make_plan
+from netprobe.request.build import RequestWishes, request_of_run
+from netprobe.request.from_plan import request_of_plan
+from tests.plan.conftest import chosen_matrix, host, requirement
+from tests.report.samples import BLOCKED, INFO
+from tests.request.flows import ask, opened_flows
+
+PATH = replace(BLOCKED, where=("path",))
+
+
+def rules_text(*results: Result, **wishes: Any) -> list[str]:
+    """What is asked for, a line a rule."""
+    request = ask(results, RequestWishes(**wishes), INFO)
+    return [
+        f"{rule.id} {rule.action} {'answers ' if rule.answers else ''}"
+        f"{rule.sources[0].address} -> {rule.destinations[0].address} on {rule.who}"
+        for rule in request.rules
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "changes", "who"),
+    [
+        (("path",), {"rejected_by": "192.0.2.1", "reason": "admin-prohibited"},
+         "192.0.2.1, which refuses it"),
+        (("path",), {}, "the firewall on the way"),
+        (("destination",), {}, "the firewall of the destination itself"),
+        (("source",), {"reason": "local-firewall"}, "the firewall of the source itself"),
+        (("destination", "host", "path", "return-path", "source"), {},
+         "the firewall on the way or the firewall of the destination itself or the firewall of the "
+         "source itself (to be confirmed)"),
+    ],
+)  # fmt: skip
+def test_who_applies_a_rule(where: Any, changes: dict[str, Any], who: str) -> None:
+    """The places that are still possible say it, the likeliest first."""
+    failure = replace(BLOCKED, where=where, **changes)
+
+    assert rules_text(failure) == [f"R1 allow 10.0.0.10 -> 10.0.0.11 on {who}"]
+
+
+@pytest.mark.parametrize(
+    ("where", "state", "reason"),
+    [
+        (("host",), "unreachable", "host-down"),
+        (("path",), "unreachable", "net-unreach"),
+        (("path",), "unreachable", "routing-loop"),
+        (("source",), "unreachable", "no-route"),
+        (("destination", "path"), "unreachable", "host-unreach"),
+        (("path", "source"), "filtered", "next-hop-silent"),
+        (("path",), "filtered", "mtu-too-small"),
+        (("destination", "path"), "filtered", "mtu-black-hole"),
+        (("destination",), "filtered", "reverse-path-filter"),
+        (("source",), "filtered", "no-buffers"),
+        (("path", "source"), "filtered", "proxy-unreachable"),
+        (("service",), "open", "port-taken"),
+        (("service",), "closed", "nothing-listens"),
+        (("source",), "unknown", "name-not-resolved"),
+    ],
+)
+def test_no_rule_will_help(where: Any, state: Any, reason: str) -> None:
+    """Dead hosts, routes, MTU, names and services: the finding is listed with what does help."""
+    failure = replace(BLOCKED, where=where, state=state, reason=reason, path_mtu_bytes=1400,
+                      needed_mtu_bytes=1500, next_hop="10.0.0.1", holder="nginx")  # fmt: skip
+    request = ask([failure], None, INFO)
+
+    assert (request.rules, request.asked) == ((), ())
+    (finding,) = fold([failure])
+    assert [(one.title, one.help, one.flows) for one in request.unmended] == [
+        (finding.title, finding.advice, 1)
+    ]
+
+
+def test_the_way_back() -> None:
+    """Lost answers need a rule only where no state is kept, or where the source itself drops."""
+    back = replace(BLOCKED, where=("return-path",))
+    own = replace(BLOCKED, where=("source",))
+
+    assert rules_text(back) == []
+    line = "R1 allow answers 10.0.0.11 -> 10.0.0.10 on the firewall "
+    assert rules_text(back, stateless=True) == [f"{line}on the way"]
+    assert rules_text(own) == [f"{line}of the source itself"]
+    assert [one.split(" on ")[0] for one in rules_text(PATH, stateless=True)] == [
+        "R1 allow 10.0.0.10 -> 10.0.0.11",
+        "R2 allow answers 10.0.0.11 -> 10.0.0.10",
+    ]
+
+
+def test_waived_flows_are_nobodys_wish() -> None:
+    """What the user has accepted is not asked for."""
+    assert rules_text(replace(PATH, waived="later")) == []
+
+
+def test_exposed_ports_are_closed_on_demand() -> None:
+    """Only with --include exposed, at the destination, and never from the host to itself."""
+    open_port = replace(PATH, verdict="exposed", state="open", expect="denied")
+    back = replace(open_port, source="master-1", destination="master-0", address="10.0.0.10")
+    wished = ask([open_port, back], RequestWishes(include=frozenset({"exposed"})), INFO)
+
+    assert rules_text(open_port) == []
+    assert ask([open_port], None, INFO).unmended == ()
+    assert {rule.action for rule in wished.rules} == {"deny"}
+    assert len(wished.rules) == 2
+    assert not [rule for rule in wished.rules if set(rule.sources) & set(rule.destinations)]
+
+
+def test_doubtful_flows_are_counted_or_asked_for() -> None:
+    """What is inconclusive is left out and counted, and asked for with --include inconclusive."""
+    doubt = replace(PATH, verdict="inconclusive", state="open|filtered", protocol="udp")
+    blind = replace(PATH, verdict="not-tested", state="unknown", reason="no-python")
+    wished = RequestWishes(include=frozenset({"inconclusive"}))
+
+    left = request_of_run(INFO, (), [doubt, blind], "run.json", RequestWishes())
+    assert left.rules == ()
+    assert [(one.title, one.flows) for one in left.unmended] == [
+        ("not asked for: inconclusive", 1),
+        ("not asked for: not-tested", 1),
+    ]
+    asked = request_of_run(INFO, (), [doubt, blind], "run.json", wished)
+    assert [rule.protocol for rule in asked.rules] == ["udp"]
+    assert [one.title for one in asked.unmended] == ["not asked for: not-tested"]
+
+
+def test_ends_without_an_address() -> None:
+    """No rule is written with a name, nor for a source whose address nobody knows."""
+    by_name = replace(PATH, destination="api", address="api.example.com")
+    unknown = replace(PATH, source="stranger")
+    request = ask([by_name, unknown], None, INFO)
+
+    assert request.rules == ()
+    assert [one.title for one in request.unmended] == [
+        "api is known by name only (api.example.com), and rules need addresses",
+        "stranger has no address of this family in the run: which one does it send from?",
+    ]
+
+
+def test_two_requests_have_two_names() -> None:
+    """Marks on devices and names of groups never meet, and the same run gives the same again."""
+    first, again = ask([PATH], None, INFO), ask([PATH], None, INFO)
+    other = ask([replace(PATH, port=2380, end_port=2380)], None, INFO)
+
+    assert first == again
+    assert first.id != other.id
+
+
+def test_before_any_run() -> None:
+    """A plan asks for everything that it requires, and for nothing that it denies."""
+    hosts = tuple(host(f"n{n}", "node", addresses=(f"10.0.1.{n}",)) for n in range(1, 4))
+    wanted = [
+        requirement("mesh", "node", "node", tcp=((22, 22), (7000, 7999))),
+        replace(requirement("no", "node", "node", tcp=((25, 25),)), expect="denied"),
+    ]
+    plan = make_plan([chosen_matrix(wanted)], Inventory(hosts), date(2026, 11, 22))
+    request = request_of_plan(plan, "2026-11-22T00:00:00Z", RequestWishes())
+    closing = request_of_plan(plan, "", RequestWishes(include=frozenset({"exposed"})))
+
+    assert len(request.rules) == 1
+    assert len(opened_flows(request.rules)) == request.rules[0].flows == 6 * 1001
+    assert request.rules[0].who == "the firewall on the way"
+    at = request_of_plan(plan, "", RequestWishes(at="destination")).rules[0]
+    assert at.who == "the firewall of the destination itself"
+    assert {rule.action for rule in closing.rules} == {"allow", "deny"}
+
+
+def test_a_part_keeps_its_names() -> None:
+    """The rules of one place have the numbers that they have in the request for all."""
+    flows = [replace(BLOCKED, where=("destination",), order=(0, 0, 0)),
+             replace(PATH, port=2380, end_port=2380, order=(1, 0, 0))]  # fmt: skip
+    everything = ask(flows, None, INFO)
+    part = ask(flows, RequestWishes(at="path", until="2027-01-31"), INFO)
+
+    assert part.id == everything.id
+    assert [rule.id for rule in part.rules] == [everything.rules[1].id] == ["R2"]
+    assert part.asked == everything.asked[1:]

@@ -1,0 +1,75 @@
+"""Rules in every syntax open exactly the flows asked for: random flows, read back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from netprobe.cli.options import REQUEST_FORMATS
+from netprobe.model.result import Result
+from netprobe.request.build import RequestWishes
+from netprobe.request.syntaxes import SYNTAXES
+from tests.request import readers
+from tests.request.flows import ask, asked_flows, failures, opened_flows, placed, written
+
+ALL = ("path", "destination", "source")
+ALL_PROTOCOLS = ("tcp", "udp", "icmp", "ipproto/112")
+# Reader, the places whose rules the syntax writes, and the protocols that it has words for.
+READERS: dict[str, tuple[readers.Reader, tuple[str, ...], tuple[str, ...]]] = {
+    "csv": (readers.read_csv, ALL, ALL_PROTOCOLS),
+    "tufin": (readers.read_tufin, ALL, ALL_PROTOCOLS),
+    "algosec": (readers.read_algosec, ALL, ALL_PROTOCOLS),
+    "calico": (readers.read_calico, ALL, ALL_PROTOCOLS),
+    "iptables": (readers.read_iptables, ALL, ALL_PROTOCOLS),
+    "ufw": (readers.read_ufw, ALL, ("tcp", "udp", "ipproto/112")),
+    "windows": (readers.read_windows, ("destination", "source"), ALL_PROTOCOLS),
+    "paloalto": (readers.read_paloalto, ("path",), ("tcp", "udp", "icmp")),
+    "junos": (readers.read_junos, ("path",), ALL_PROTOCOLS),
+    "fortios": (readers.read_fortios, ("path",), ALL_PROTOCOLS),
+}
+
+
+def test_the_command_line_knows_all_syntaxes() -> None:
+    """The help lists the syntaxes without importing them."""
+    assert tuple(SYNTAXES) == REQUEST_FORMATS
+
+
+@given(failures())
+@settings(max_examples=40)
+def test_rules_open_exactly_what_was_asked_for(results: tuple[Result, ...]) -> None:
+    """All of it, nothing more; and with --by nothing else than the grouping changes."""
+    asked = asked_flows(results)
+
+    assert opened_flows(ask(results).rules) == asked
+    assert opened_flows(ask(results, RequestWishes(by="finding")).rules) == asked
+    assert opened_flows(ask(results, RequestWishes(by="requirement")).rules) == asked
+
+
+@pytest.mark.slow  # together they take a second
+@given(results=failures())
+@settings(max_examples=15)
+@pytest.mark.parametrize("syntax", READERS)
+def test_what_is_written_opens_exactly_that(syntax: str, results: tuple[Result, ...]) -> None:
+    """Read back, a syntax's text is the flows asked for; what it cannot say, it says so."""
+    read, places, protocols = READERS[syntax]
+    text = written(ask(results), syntax)
+    asked = {flow for flow in asked_flows(results, places) if flow[2] in protocols}
+
+    assert read(text) == asked
+    left = [
+        one
+        for one in placed(results)
+        if one.protocol not in protocols or not set(places) & {*one.where}
+    ]
+    assert ("NOT WRITTEN" in text) == bool(left)
+
+
+@given(failures())
+@settings(max_examples=5)
+def test_one_per_row(results: tuple[Result, ...]) -> None:
+    """With --one-per-row every cell has one value, and the flows are the same."""
+    text = written(ask(results, RequestWishes(one_per_row=True)), "csv")
+    rows = [line.split(",") for line in text.splitlines()[1:]]
+
+    assert readers.read_csv(text) == asked_flows(results)
+    assert not [cell for row in rows for cell in row[2:8] if ";" in cell]
