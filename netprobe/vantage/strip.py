@@ -1,7 +1,8 @@
 """Strips what only readers and type checkers need from Python source; lines keep their numbers.
 
 Comments, docstrings and the annotations of functions and variables go; the fields of a
-``NamedTuple`` stay, because they are code. Tracebacks of the stripped source name the same lines.
+``NamedTuple`` stay, because they are code. A level of indentation is one space.
+Tracebacks of the stripped source name the same lines.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 
 # Where something is cut: first line, column in bytes, last line, column, and the replacement.
 Cut = tuple[int, int, int, int, bytes]
+# Spaces a level.
+INDENTATION = 4
 
 
 def strip(source: str) -> str:
@@ -25,7 +28,23 @@ def strip(source: str) -> str:
             lines[first - 1] = b"".join(kept)
         else:
             lines[first - 1 : last] = [kept[0], *[b""] * (last - first - 1), kept[1]]
-    return "\n".join(line.rstrip().decode("utf-8") for line in lines)
+    return _narrow_indentation("\n".join(line.rstrip().decode("utf-8") for line in lines))
+
+
+def _narrow_indentation(source: str) -> str:
+    """Give the source with one space a level; in strings of several lines nothing changes."""
+    told = {
+        number
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.STRING
+        for number in range(token.start[0] + 1, token.end[0] + 1)
+    }
+    lines = source.split("\n")
+    for number, line in enumerate(lines, 1):
+        if number not in told:
+            text = line.lstrip(" ")
+            lines[number - 1] = " " * -(-(len(line) - len(text)) // INDENTATION) + text
+    return "\n".join(lines)
 
 
 def _cut_comments(source: str, lines: list[bytes]) -> Iterator[Cut]:

@@ -55,27 +55,27 @@ import os
 class Record(NamedTuple):
 
 
-    first: int
-    second: Optional[str]
+ first: int
+ second: Optional[str]
 
 
 class Plain:
 
 
 
-    value = {}
+ value = {}
 
-    def method(self, one, *rest, key = None, **more) :
+ def method(self, one, *rest, key = None, **more) :
 
 
-        found = (
-            one if one else None
-        )
-        text = "# no comment: int = 1"
-        return [found, "é -> # ü"]
+  found = (
+   one if one else None
+  )
+  text = "# no comment: int = 1"
+  return [found, "é -> # ü"]
 
-    def empty(self) :
-        0
+ def empty(self) :
+  0
 """
 
 
