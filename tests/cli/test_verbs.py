@@ -216,7 +216,7 @@ def test_full_disk_costs_one_output_only(folder: Path) -> None:
     assert json.loads((folder / "ok.json").read_text())["schema"] == "netprobe.run/1"
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
+@pytest.mark.usefixtures("heeds_signals")
 def test_interrupt(folder: Path) -> None:
     """The first Ctrl-C ends the run in order: partial report, whole record, exit 130."""
     inventory = folder / "inventory.yaml"
