@@ -18,6 +18,9 @@ from netprobe.load.matrix.file import load_matrices
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.cli.conftest import FIRST, LAST, WEB
 
+# They start whole commands.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 HERE = (*TINY, "--limit", "here", "--from", "here")
 
