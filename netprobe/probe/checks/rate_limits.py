@@ -138,7 +138,7 @@ async def _ask_spot(
             return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen)
-    if again.outcome is None or _is_stopped(again):
+    if again.outcome is None or again.silent or _is_stopped(again):
         return None
     return again.amending(forged=False if forged else None)
 
@@ -184,7 +184,8 @@ class _Pending:
         first: list[Spot] = []
         rest: list[Spot] = []
         self.runs = {}
-        for run in _find_runs(spots):
+        known = {spot for spot, tries in self.silent.items() if tries >= TRIES}
+        for run in _find_runs(spots, known):
             speak = _choose_evenly(run, SPOKESMEN if len(run) >= LEAST_RUN else 0)
             first += speak
             rest += [spot for spot in run if spot not in speak]
@@ -238,15 +239,16 @@ class _Pending:
         return found
 
 
-def _find_runs(spots: list[Spot]) -> list[list[Spot]]:
-    """Split sorted ports into runs of neighbours."""
+def _find_runs(spots: list[Spot], known: set[Spot]) -> list[list[Spot]]:
+    """Split ports into runs of neighbours, which ``known`` ones do not part."""
     runs: list[list[Spot]] = []
-    for at, port in spots:
+    for at, port in sorted({*spots, *known}):
         if runs and runs[-1][-1] == (at, port - 1):
             runs[-1].append((at, port))
         else:
             runs.append([(at, port)])
-    return runs
+    left = ([spot for spot in run if spot not in known] for run in runs)
+    return [run for run in left if run]
 
 
 def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
