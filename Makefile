@@ -13,6 +13,9 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 /usr/bin/pyt
 STAMP := $(VENV)/stamp-$(shell { cat requirements.lock; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
 ROOT := $(filter 0,$(shell id -u))
 
+# Tests start hundreds of commands, and each of them would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

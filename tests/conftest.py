@@ -28,15 +28,19 @@ WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
 @pytest.fixture
-def heeds_interrupts() -> Iterator[None]:
-    """Let this process's children heed SIGINT, also where a shell started the tests with ``&``.
+def heeds_signals() -> Iterator[None]:
+    """Let this process and its children heed what ends a run, however the tests were started.
 
-    Such a shell makes its commands ignore SIGINT (POSIX, 2.11 Signals and Error Handling), and
-    children inherit that; a signal that has a handler is back to its default in them.
+    A shell that starts them with ``&`` makes them ignore SIGINT (POSIX, 2.11 Signals and Error
+    Handling), nohup makes them ignore SIGHUP, and children inherit that; a signal that has a
+    handler is back to its default in them.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [(number, signal.signal(number, signal.SIG_DFL)) for number in ending]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 # Tests side by side (pytest -n): each worker is a process of its own that builds its own labs.

@@ -5,11 +5,10 @@ GitHub refuses a summary above 1 MiB as a whole, so that findings are cut, one b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from netprobe.model.printable import clean
+from netprobe.model.printable import escape_markdown
 from netprobe.model.result import Finding
 from netprobe.report import sections
 from netprobe.report.collector import Report
@@ -21,7 +20,6 @@ from netprobe.report.wording import number, plural, where_text
 MOST_BYTES = 1_000_000
 # Left for what follows the findings: each of its sections is bounded, and may be cut as well.
 SHARE_OF_FINDINGS = 0.8
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!@])")
 
 
 def write_markdown(report: Report, stream: TextIO) -> None:
@@ -30,7 +28,7 @@ def write_markdown(report: Report, stream: TextIO) -> None:
     told = report.deciding_findings
     failed = [one for one in told if one.verdict in ("blocked", "exposed")]
     first, *more = [line.text for line in headline(report, len(failed))]
-    room.write_block([f"# {escape(first)}", "", *_make_list(more)])
+    room.write_block([f"# {escape_markdown(first)}", "", *_make_list(more)])
     room.write_block(_make_list(line.text for line in origin(report)))
     if len(told) > 1:
         room.write_block(_table_lines(told))
@@ -51,7 +49,7 @@ def write_markdown(report: Report, stream: TextIO) -> None:
     ):  # fmt: skip
         room.write_block(_section_lines(part))
     room.limit = MOST_BYTES
-    room.write_block([f"**{escape(totals(report).text)}**"])
+    room.write_block([f"**{escape_markdown(totals(report).text)}**"])
 
 
 class _Room:
@@ -73,13 +71,8 @@ class _Room:
         return True
 
 
-def escape(text: str) -> str:
-    """Give text of which Markdown makes nothing: no link, no table, no HTML, no mention."""
-    return _MARKS.sub(r"\\\1", clean(text)).replace("\\<", "&lt;").replace("\\@", "&#64;")
-
-
 def _make_list(texts: Iterable[str]) -> list[str]:
-    return [f"- {escape(text)}" for text in texts]
+    return [f"- {escape_markdown(text)}" for text in texts]
 
 
 def _table_lines(findings: list[Finding]) -> Iterator[str]:
@@ -87,11 +80,12 @@ def _table_lines(findings: list[Finding]) -> Iterator[str]:
     yield "|--:|---|---|--:|"
     for finding in findings:
         flows = number(sum(member.port_count for member in finding.members))
-        yield f"| {finding.number} | {finding.verdict} | {escape(finding.title)} | {flows} |"
+        title = escape_markdown(finding.title)
+        yield f"| {finding.number} | {finding.verdict} | {title} | {flows} |"
 
 
 def _finding_lines(finding: Finding, addresses: Addresses) -> Iterator[str]:
-    yield f"## {finding.number}. {finding.verdict.upper()}: {escape(finding.title)}"
+    yield f"## {finding.number}. {finding.verdict.upper()}: {escape_markdown(finding.title)}"
     yield ""
     seen = dict.fromkeys(member.because for member in finding.members)
     for label, lines in (
@@ -102,7 +96,7 @@ def _finding_lines(finding: Finding, addresses: Addresses) -> Iterator[str]:
         ("to do", [finding.advice]),
     ):
         for line in filter(None, lines):
-            yield f"- **{label}**: {escape(line)}"
+            yield f"- **{label}**: {escape_markdown(line)}"
 
 
 def _section_lines(parts: Iterator[PagePart]) -> Iterator[str]:
@@ -110,14 +104,14 @@ def _section_lines(parts: Iterator[PagePart]) -> Iterator[str]:
     begun = False
     for part in parts:
         if isinstance(part, Field):
-            yield from (f"- **{part.label}**: {escape(line)}" for line in part.lines)
+            yield from (f"- **{part.label}**: {escape_markdown(line)}" for line in part.lines)
         elif part.text.strip():
             yield _line_text(part, begun)
             begun = True
 
 
 def _line_text(part: Line, begun: bool) -> str:
-    text = escape(part.text.strip())
+    text = escape_markdown(part.text.strip())
     if part.text.startswith(" "):
         return f"- {text}"
     return f"\n### {text}\n" if begun else f"### {text}\n"

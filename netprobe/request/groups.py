@@ -14,6 +14,7 @@ from netprobe.model.inventory import Family
 from netprobe.model.ports import Ports
 from netprobe.model.ports import text as ports_text
 from netprobe.request.safe import digest_of, symbol
+from netprobe.request.services import protocol_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,16 @@ def port_groups(rules: Iterable[FirewallRule]) -> Iterator[PortGroup]:
     """Give the groups of these rules' ports, each once."""
     groups = (port_group(rule) for rule in rules if rule.ports)
     yield from {group.name: group for group in groups}.values()
+
+
+def object_name(address: str) -> str:
+    """Give the name of one address, for devices whose groups hold named objects."""
+    return f"NP_{address}"
+
+
+def service_name(rule: FirewallRule) -> str:
+    """Give the name of a rule's service, for devices that name each of them."""
+    if rule.ports:
+        return port_group(rule).name
+    number = protocol_number(rule)
+    return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"

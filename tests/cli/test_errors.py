@@ -12,6 +12,9 @@ import pytest
 from netprobe.errors import bug_words
 from tests.cli.command import COMMAND, environment, netprobe
 
+# They start whole commands.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 
 

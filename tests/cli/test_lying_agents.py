@@ -222,7 +222,6 @@ def test_flows_that_nobody_measured_never_pass(
         ("Walked", "off-by-99", "out of order"),
         ("Resolved", "odd-text", "an address "),
         ("StreamReceived", "no-text", "no bytes"),
-        ("StreamEvent", "odd-text", "an event "),
         ("HelloLine", "huge", "the agent sent no hello of this version"),
     ],
 )

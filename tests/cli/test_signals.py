@@ -19,7 +19,7 @@ from netprobe.signals import run_until_signal
 from tests.cli.command import COMMAND, environment
 
 # They start whole commands, some of them many.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("heeds_signals")]
 
 TINY = ("-m", "./tiny.yaml")
 
@@ -105,20 +105,12 @@ def test_one_more_signal_does_not_cost_the_report(number: signal.Signals) -> Non
         os.kill(os.getpid(), number)
         await asyncio.Event().wait()
 
-    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    try:
-        assert run_until_signal(wait())
-        os.kill(os.getpid(), number)
-        assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
-    finally:
-        for one, handler in zip(
-            (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), before, strict=True
-        ):
-            signal.signal(one, handler)
+    assert run_until_signal(wait())
+    os.kill(os.getpid(), number)
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
 
 
 @pytest.mark.parametrize("module", ["gc", "typing", "click"])
-@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_from_the_first_line_on_is_silent(folder: Path, module: str) -> None:
     """Whatever is being imported then."""
     program = (

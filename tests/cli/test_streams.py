@@ -110,7 +110,7 @@ def test_record_that_breaks_off_behind_its_header(folder: Path) -> None:
     assert "0 not tested; 92 more without a result; 0 skipped" in last
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
+@pytest.mark.usefixtures("heeds_signals")
 def test_interrupt_while_it_is_imported(folder: Path) -> None:
     """A Ctrl-C that comes before the first line of a verb is the same silent end."""
     program = (

@@ -18,6 +18,9 @@ from netprobe.load.matrix.file import load_matrices
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.cli.conftest import FIRST, LAST, WEB
 
+# They start whole commands.
+pytestmark = pytest.mark.slow
+
 TINY = ("-m", "./tiny.yaml")
 HERE = (*TINY, "--limit", "here", "--from", "here")
 
@@ -216,7 +219,7 @@ def test_full_disk_costs_one_output_only(folder: Path) -> None:
     assert json.loads((folder / "ok.json").read_text())["schema"] == "netprobe.run/1"
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
+@pytest.mark.usefixtures("heeds_signals")
 def test_interrupt(folder: Path) -> None:
     """The first Ctrl-C ends the run in order: partial report, whole record, exit 130."""
     inventory = folder / "inventory.yaml"

@@ -41,6 +41,16 @@ def _short(flows: set[Flow]) -> str:
     return f"{len(flows)}:\n  {shown}"
 
 
+def _said_of(results: Sequence[dict[str, Any]], flows: set[Flow]) -> list[str]:
+    """What the results that hold any of the flows say instead."""
+    return [_say(result) for result in results if flows & set(flows_of(result))]
+
+
+def _say(result: dict[str, Any]) -> str:
+    keys = ("requirement", "source", "address", "protocol", "port", "end_port", "verdict")
+    return " ".join(str(result[key]) for key in (*keys, "reason", "proof", "because"))
+
+
 def _not_proved(results: Sequence[dict[str, Any]], blocked: set[Flow]) -> list[str]:
     """Required, unblocked flows that are no pass, or a pass with less than an agent's proof."""
     wrong = []
@@ -49,9 +59,7 @@ def _not_proved(results: Sequence[dict[str, Any]], blocked: set[Flow]) -> list[s
             continue
         proofs = ("service",) if result["protocol"] == "icmp" else ("nonce", "witness")
         if result["verdict"] != "pass" or result["proof"] not in proofs:
-            keys = ("requirement", "source", "address", "protocol", "port", "end_port", "verdict")
-            words = [str(result[key]) for key in (*keys, "reason", "proof", "because")]
-            wrong.append(" ".join(words))
+            wrong.append(_say(result))
     return wrong
 
 
@@ -83,7 +91,8 @@ def _compare(scenario: Scenario, done: Finished, lines: list[Line], expected: se
     assert document["complete"] is True
     assert not wanted - seen, f"never tested {_short(wanted - seen)}"
     assert not seen - wanted, f"not required {_short(seen - wanted)}"
-    assert not expected - blocked, f"missed {_short(expected - blocked)}"
+    missed = expected - blocked
+    assert not missed, f"missed {_short(missed)}\n" + "\n".join(_said_of(results, missed)[:12])
     assert not blocked - expected, f"invented {_short(blocked - expected)}"
     wrong = _not_proved(results, expected)
     assert not wrong, f"{len(wrong)} not proved:\n" + "\n".join(wrong[:12])

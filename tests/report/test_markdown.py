@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.model.printable import escape_markdown
 from netprobe.report import markdown_run
 from netprobe.report.collector import Report
 from netprobe.report.github_run import write_github
-from netprobe.report.markdown_run import MOST_BYTES, escape, write_markdown
+from netprobe.report.markdown_run import MOST_BYTES, write_markdown
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, report_of
 
 
@@ -71,7 +72,7 @@ def test_names_of_others_do_nothing() -> None:
     """No link, no mention, no row of a table, no HTML."""
     evil = "<img src=x> [a](http://x) | @team `code` #1 *bold* \x1b[31m\nnext"
 
-    text = escape(evil)
+    text = escape_markdown(evil)
 
     assert "<" not in text
     assert "@" not in text

@@ -35,7 +35,10 @@ from tests.vantage.conftest import Start
 from tests.vantage.sshd import SSHD, Sshd, client_config, target
 from tests.vantage.support import HOST, KEY, free_port, gone, is_running, ssh, until
 
-pytestmark = pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed"),
+]
 
 SHELLS = ("sh", "bash", "dash", "zsh", "tcsh", "fish", "mksh")
 Server = Callable[..., Sshd]

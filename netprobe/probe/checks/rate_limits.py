@@ -149,7 +149,7 @@ async def _ask_spot(
             return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen, _choose_timing(seen, scene))
-    if again.outcome is None or _is_stopped(again):
+    if again.outcome is None or again.silent or _is_stopped(again):
         return None
     return again.amending(forged=False if forged else None)
 

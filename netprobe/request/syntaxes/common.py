@@ -128,3 +128,21 @@ def remarks(rule: FirewallRule, sign: str = "#") -> Iterator[str]:
 def cannot(rule: FirewallRule, why: str, sign: str = "#") -> str:
     """Say that a rule cannot be written in this syntax: it must not get lost without a word."""
     return f"{sign} NOT WRITTEN: {rule.id} ({plain(service_text(rule))}): {why}"
+
+
+def write_script(
+    request: FirewallRequest,
+    write: Callable[[FirewallRule, RulePlace], Iterator[str]],
+    *,
+    undo: bool,
+) -> Iterator[str]:
+    """Give a shell script: who applies which rule and why, and the commands that ``write`` gives
+    for a rule at a place."""
+    yield "#!/bin/sh"
+    yield from heading(request, undo=undo)
+    yield "set -e"
+    for section in sections(request):
+        yield f"\n# --- on {plain(section.enforcer.words)} ---"
+        for rule in section.rules:
+            yield from remarks(rule)
+            yield from write(rule, section.enforcer.place)

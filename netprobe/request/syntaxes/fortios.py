@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.groups import AddressGroup, address_group, address_groups, port_group
+from netprobe.request.groups import (
+    AddressGroup,
+    address_group,
+    address_groups,
+    object_name,
+    service_name,
+)
 from netprobe.request.services import protocol_number, range_text
 from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
 
@@ -23,7 +29,7 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
     for group in address_groups(request, rules):
         yield from _group_lines(group)
-    services = {_service_name(rule): rule for rule in rules}
+    services = {service_name(rule): rule for rule in rules}
     if services:
         yield "config firewall service custom"
         for name, rule in services.items():
@@ -43,7 +49,7 @@ def _group_lines(group: AddressGroup) -> Iterator[str]:
     six = "6" if group.family == 6 else ""
     yield f"config firewall address{six}"
     for end in group.ends:
-        yield f'    edit "{_object_of(end.address)}"'
+        yield f'    edit "{object_name(end.address)}"'
         yield (
             f"        set ip6 {end.address}/128"
             if six
@@ -53,25 +59,14 @@ def _group_lines(group: AddressGroup) -> Iterator[str]:
     yield "end"
     yield f"config firewall addrgrp{six}"
     yield f'    edit "{group.name}"'
-    members = (_quote_text(_object_of(end.address)) for end in group.ends)
+    members = (_quote_text(object_name(end.address)) for end in group.ends)
     yield f"        set member {' '.join(members)}"
     yield "    next"
     yield "end"
 
 
-def _object_of(address: str) -> str:
-    return f"NP_{address}"
-
-
 def _quote_text(name: str) -> str:
     return f'"{name}"'
-
-
-def _service_name(rule: FirewallRule) -> str:
-    if rule.ports:
-        return port_group(rule).name
-    number = protocol_number(rule)
-    return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"
 
 
 def _service_lines(rule: FirewallRule) -> Iterator[str]:
@@ -103,7 +98,7 @@ def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]
         f'dstaddr{six} "{sides[1]}"',
         f"action {'accept' if rule.action == 'allow' else 'deny'}",
         'schedule "always"',
-        f'service "{_service_name(rule)}"',
+        f'service "{service_name(rule)}"',
         "logtraffic all",
         f'comments "{request.mark(rule)}"',
     ):

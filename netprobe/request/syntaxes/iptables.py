@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.safe import plain
 from netprobe.request.services import (
     echo_type,
     protocol_number,
@@ -13,7 +12,7 @@ from netprobe.request.services import (
     split_ports,
     with_ports,
 )
-from netprobe.request.syntaxes.common import direction, heading, remarks, sections
+from netprobe.request.syntaxes.common import direction, write_script
 
 # A multiport match takes so many ports; a range counts as two.
 _MOST_PORTS = 15
@@ -31,15 +30,11 @@ def undo(request: FirewallRequest) -> Iterator[str]:
 
 
 def _write_script(request: FirewallRequest, verb: str, *, undo: bool) -> Iterator[str]:
-    yield "#!/bin/sh"
-    yield from heading(request, undo=undo)
-    yield "set -e"
-    for section in sections(request):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
-        for rule in section.rules:
-            yield from remarks(rule)
-            for ports in split_ports(rule, _MOST_PORTS):
-                yield _write_command(request, with_ports(rule, ports), verb, section.enforcer.place)
+    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
+        for ports in split_ports(rule, _MOST_PORTS):
+            yield _write_command(request, with_ports(rule, ports), verb, place)
+
+    return write_script(request, write, undo=undo)
 
 
 def _write_command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.groups import address_group, address_groups, port_group
+from netprobe.request.groups import address_group, address_groups, object_name, service_name
 from netprobe.request.safe import plain
 from netprobe.request.services import protocol_number, range_text
 from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
@@ -23,9 +23,9 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     for group in address_groups(request, rules):
         bits = 128 if group.family == 6 else 32
         for end in group.ends:
-            yield f"{_BOOK} address {_object_of(end.address)} {end.address}/{bits}"
-            yield f"{_BOOK} address-set {group.name} address {_object_of(end.address)}"
-    for name, rule in {_application_name(rule): rule for rule in rules}.items():
+            yield f"{_BOOK} address {object_name(end.address)} {end.address}/{bits}"
+            yield f"{_BOOK} address-set {group.name} address {object_name(end.address)}"
+    for name, rule in {service_name(rule): rule for rule in rules}.items():
         for number, words in enumerate(_write_terms(rule), 1):
             yield f"set applications application {name} term t{number} {words}"
     for rule in rules_at(request, _PLACES):
@@ -41,21 +41,10 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     yield from heading(request, undo=True)
     rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
     yield from (f"delete {_policy_of(request, rule)}" for rule in rules)
-    for name in dict.fromkeys(map(_application_name, rules)):
+    for name in dict.fromkeys(map(service_name, rules)):
         yield f"delete applications application {name}"
     for group in address_groups(request, rules):
         yield f"delete security address-book global address-set {group.name}"
-
-
-def _object_of(address: str) -> str:
-    return f"NP_{address}"
-
-
-def _application_name(rule: FirewallRule) -> str:
-    if rule.ports:
-        return port_group(rule).name
-    number = protocol_number(rule)
-    return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"
 
 
 def _write_terms(rule: FirewallRule) -> Iterator[str]:
@@ -82,6 +71,6 @@ def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]
     ]
     yield f"{policy} match source-address {sides[0]}"
     yield f"{policy} match destination-address {sides[1]}"
-    yield f"{policy} match application {_application_name(rule)}"
+    yield f"{policy} match application {service_name(rule)}"
     yield f"{policy} then {'permit' if rule.action == 'allow' else 'deny'}"
     yield f'{policy} description "{request.mark(rule)} {plain(" ".join(rule.why), 150)}"'

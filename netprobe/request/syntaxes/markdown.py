@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.names import names_text
-from netprobe.model.printable import clean
+from netprobe.model.printable import escape_markdown
 from netprobe.request.services import service_text
 from netprobe.request.syntaxes.common import sections
 
-_MARKS = re.compile(r"([\\`*_\[\]|<>~@&$!#])")
 # Addresses of one end; the tables of the other formats have them all.
 _MOST_ENDS = 40
 
@@ -21,14 +19,14 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     yield f"# Firewall request {request.id}"
     yield ""
     flows = _count_nouns(sum(rule.flows for rule in request.rules), "flow")
-    made = f" ({escape(request.started_at)})" if request.started_at else ""
+    made = f" ({escape_markdown(request.started_at)})" if request.started_at else ""
     rules = _count_nouns(len(request.rules), "rule")
-    yield f"From {escape(request.of)}{made}: {rules} for {flows}."
+    yield f"From {escape_markdown(request.of)}{made}: {rules} for {flows}."
     for key, value in request.ticket.items():
-        yield f"- **{escape(key)}**: {escape(value)}"
+        yield f"- **{escape_markdown(key)}**: {escape_markdown(value)}"
     for section in sections(request):
         yield ""
-        yield f"## On {escape(section.enforcer.words)}"
+        yield f"## On {escape_markdown(section.enforcer.words)}"
         for rule in section.rules:
             yield from _rule_lines(rule)
     if request.unmended:
@@ -37,7 +35,7 @@ def lines(request: FirewallRequest) -> Iterator[str]:
         yield ""
         for one in request.unmended:
             count = f" ({_count_nouns(one.flows, 'flow')})" if one.flows else ""
-            yield f"- {escape(one.title)}{count}. {escape(one.help)}"
+            yield f"- {escape_markdown(one.title)}{count}. {escape_markdown(one.help)}"
 
 
 def _count_nouns(number: int, noun: str) -> str:
@@ -48,28 +46,25 @@ def _rule_lines(rule: FirewallRule) -> Iterator[str]:
     verb = {"allow": "Allow", "deny": "Deny"}[rule.action]
     way = " (answers; the ports are those of the source)" if rule.answers else ""
     yield ""
-    yield f"### {rule.id}: {verb} {escape(service_text(rule))}{way}"
+    yield f"### {rule.id}: {verb} {escape_markdown(service_text(rule))}{way}"
     yield ""
     yield f"- from: {_ends_text(rule.sources)}"
     yield f"- to: {_ends_text(rule.destinations)}"
     for words in rule.why:
-        yield f"- why: {escape(words)}"
+        yield f"- why: {escape_markdown(words)}"
     for words in rule.evidence:
-        yield f"- seen: {escape(words)}"
+        yield f"- seen: {escape_markdown(words)}"
     if not rule.confirmed:
-        yield f"- to be confirmed: {escape(rule.who)}"
+        yield f"- to be confirmed: {escape_markdown(rule.who)}"
     for words in rule.notes:
-        yield f"- note: {escape(words)}"
-    yield f"- until: {escape(rule.until)}"
+        yield f"- note: {escape_markdown(words)}"
+    yield f"- until: {escape_markdown(rule.until)}"
 
 
 def _ends_text(ends: tuple[RuleEnd, ...]) -> str:
-    shown = [f"{end.address} {escape(f'({end.host})')}" for end in ends[:_MOST_ENDS]]
+    shown = [f"{end.address} {escape_markdown(f'({end.host})')}" for end in ends[:_MOST_ENDS]]
     rest = [end.host for end in ends[_MOST_ENDS:]]
-    more = [f"and {len(rest):,} more: {escape(names_text(rest, _MOST_ENDS))}"] if rest else []
+    more = (
+        [f"and {len(rest):,} more: {escape_markdown(names_text(rest, _MOST_ENDS))}"] if rest else []
+    )
     return ", ".join([*shown, *more])
-
-
-def escape(text: str) -> str:
-    """Give a text that Markdown and HTML show as it is."""
-    return _MARKS.sub(r"\\\1", clean(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.safe import plain
 from netprobe.request.services import protocol_number, range_text, split_ports, with_ports
-from netprobe.request.syntaxes.common import cannot, direction, heading, remarks, sections
+from netprobe.request.syntaxes.common import cannot, direction, write_script
 
 # ufw takes so many ports in a rule; a range counts as two.
 _MOST_PORTS = 15
@@ -28,18 +27,14 @@ def undo(request: FirewallRequest) -> Iterator[str]:
 
 
 def _write_script(request: FirewallRequest, verb: str, *, undo: bool) -> Iterator[str]:
-    yield "#!/bin/sh"
-    yield from heading(request, undo=undo)
-    yield "set -e"
-    for section in sections(request):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
-        for rule in section.rules:
-            yield from remarks(rule)
-            why = _why_not(rule)
-            if why is not None:
-                yield cannot(rule, why)
-            else:
-                yield from _write_commands(request, rule, verb, section.enforcer.place)
+    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
+        why = _why_not(rule)
+        if why is not None:
+            yield cannot(rule, why)
+        else:
+            yield from _write_commands(request, rule, verb, place)
+
+    return write_script(request, write, undo=undo)
 
 
 def _why_not(rule: FirewallRule) -> str | None:

@@ -161,6 +161,15 @@ async def test_what_lets_nothing_through_is_no_limit() -> None:
     assert all(one.outcome is not None and one.outcome.failure is None for one in found)
 
 
+async def test_silence_after_a_refusal_is_no_answer() -> None:
+    """A router that has spent its errors refuses nobody, which tells of no limit."""
+    silent = kind(op="connect", failure="no-answer")
+    agent = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, silent)})
+    group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 90)))
+
+    assert await look(RateLimits(), make_scene(agent), *group) == list(group)
+
+
 async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither open nor stopped: what there was no time to ask says so."""
     monkeypatch.setattr(rate_limits, "BUDGET_S", 0.0)
