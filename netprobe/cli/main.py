@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,15 +31,9 @@ from netprobe.cli.options import (
     start_options,
     tunnel_options,
 )
-from netprobe.cli.streams import guard_streams, tell
-from netprobe.errors import (
-    FAILED,
-    INTERRUPTED,
-    REQUEST,
-    FileErrors,
-    NetprobeError,
-    show_traceback,
-)
+from netprobe.cli.streams import discard_stdout, guard_streams
+from netprobe.cli.telling import print_line, tell_error, tell_unexpected, tell_usage
+from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
@@ -295,10 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_stdout()
+        discard_stdout()
     except OSError as error:
-        _discard_stdout()
-        _print_line(f"cannot write to standard output: {error.strerror}")
+        discard_stdout()
+        print_line(f"cannot write to standard output: {error.strerror}")
         status = FAILED
     sys.exit(status)
 
@@ -323,80 +315,15 @@ def status_of(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(list(arguments), prog_name="netprobe", standalone_mode=False)
     except click.ClickException as error:
-        shown = io.StringIO()
-        _forget_hidden(error).show(shown)
-        for line in shown.getvalue().splitlines():
-            tell(line)
-        return REQUEST
+        return tell_usage(error)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # click itself turns a reader that went away into exit 1, which here means "blocked".
-        _discard_stdout()
+        discard_stdout()
         return NO_READER
     except NetprobeError as error:
-        return _print_error(error)
+        return tell_error(error)
     except Exception as error:  # the last resort: a user gets one line, not a traceback
-        return _tell_full(error) or _tell_shortage(error) or _tell_bug(error)
+        return tell_unexpected(error)
     return int(status or 0)
-
-
-def _forget_hidden(error: click.ClickException) -> click.ClickException:
-    """Give the error without an offer of options that the help does not show either."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return error
-    options = [one for one in error.ctx.command.params if isinstance(one, click.Option)]
-    hidden = {word for one in options if one.hidden for word in one.opts}
-    offered = [word for word in error.possibilities or () if word not in hidden]
-    return click.NoSuchOption(error.option_name, error.message, offered, error.ctx)
-
-
-def _print_error(error: NetprobeError) -> int:
-    """Print an error; problems of files begin with their place, others with ``netprobe:``."""
-    if isinstance(error, FileErrors):
-        for problem in error.problems:
-            tell(str(problem))
-    else:
-        for line in str(error).splitlines():
-            _print_line(line)
-    return error.exit_status
-
-
-def _tell_full(error: Exception) -> int:
-    """A full disk is the user's to see, and no bug; 0 where it is something else."""
-    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return 0
-    _discard_stdout()
-    _print_line(f"cannot write to {error.filename or 'standard output'}: {error.strerror}")
-    return FAILED
-
-
-def _tell_shortage(error: Exception) -> int:
-    """Name what this machine has no more of; 0 where it is something else."""
-    from netprobe.agent.wire.failures import find_shortage
-
-    shortage = find_shortage(error)
-    if shortage is None:
-        return 0
-    _print_line(
-        f"this machine has no {shortage} left for netprobe; give it more, or take fewer "
-        "hosts at once (--limit, --forks)"
-    )
-    return FAILED
-
-
-def _tell_bug(error: Exception) -> int:
-    show_traceback(error)
-    _print_line(f"{type(error).__name__}: {error}")
-    _print_line("this is a bug in netprobe; run again with NETPROBE_DEBUG=1 for the traceback")
-    return FAILED
-
-
-def _print_line(text: str) -> None:
-    tell(f"netprobe: {text}")
-
-
-def _discard_stdout() -> None:
-    from netprobe.report.outputs import discard_stdout
-
-    discard_stdout()

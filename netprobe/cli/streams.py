@@ -47,3 +47,10 @@ def guard_streams() -> None:
 def tell(text: str) -> None:
     """Print a line on standard error; what files and hosts said may hold anything."""
     click.echo(clean(text), err=True)
+
+
+def discard_stdout() -> None:
+    """Point standard output at /dev/null: else its buffer would fail again at exit."""
+    from netprobe.report import outputs
+
+    outputs.discard_stdout()
