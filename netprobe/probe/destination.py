@@ -81,7 +81,7 @@ class Destination:
         self._prober = Prober(fleet, settings, answered)
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
-        self._widths = PathWidths(fleet)
+        self._widths = PathWidths(fleet, self._prober.chance)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None

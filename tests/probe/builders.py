@@ -87,7 +87,7 @@ def make_scene(
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
     origins = Origins(fleet.hosts(), fleet.own_addresses)
     round_ = None if target is None else Round(target, ROUND, origins)
-    return Scene(fleet, destination, prober, origins, PathWidths(fleet), round_)
+    return Scene(fleet, destination, prober, origins, PathWidths(fleet, prober.chance), round_)
 
 
 async def look(check: Check, scene: Scene, *seen: Observation) -> list[Observation]:

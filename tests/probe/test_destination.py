@@ -50,10 +50,10 @@ async def test_listeners_of_ours_answer_the_probes() -> None:
     assert (found.has_address, found.control_answered, found.host_up) == (True, True, True)
     assert found.witness is not None
     assert found.witness.socket
-    kinds = [ListenOrder, ProbeOrder, SeenOrder, ProbeOrder, CloseOrder]
+    kinds = [ListenOrder, ProbeOrder, SeenOrder, RouteOrder, ProbeOrder, CloseOrder]
     assert [type(order) for order in world.log] == kinds
     # The last one measures how wide the path is.
-    assert [order.size for order in world.sent(ProbeOrder)] == [None, 65535]
+    assert [order.size for order in world.sent(ProbeOrder)] == [None, 1500]
     assert verdicts([found]) == {"pass"}
     assert [entry.name for entry in found.trail] == ["probe", "arrivals"]
     # Where all was answered nobody needs to ask whose the address is.
@@ -103,7 +103,7 @@ async def test_requirements_that_share_packets_get_their_own_ports() -> None:
         [((1, 5),)],
         [((4, 5), (8, 9))],
     ]
-    assert [order.size for order in world.sent(ProbeOrder)] == [None, 65535]
+    assert [order.size for order in world.sent(ProbeOrder)] == [None, 1500]
 
 
 async def test_what_an_earlier_run_knows_is_not_emitted_again() -> None:

@@ -14,7 +14,7 @@ from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.mtu_ladder import SMALLEST, MtuLadder, MtuProbe
+from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
@@ -58,11 +58,9 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
 async def _measure_best(task: Task, group: list[Observation], scene: Scene, needed: int) -> PathMtu:
     """By the first way whose smallest packets arrive."""
     for way in _find_ways(group):
-        ladder = MtuLadder(task, way, scene.fleet, scene.round)
-        if await ladder.passes(needed):
-            return PathMtu(needed, needed, proof=way.proof, how=way.words)
-        if await ladder.passes(SMALLEST[task.family]):
-            return await ladder.climb(needed)
+        ladder = MtuLadder(task, way, scene.fleet, scene.prober.chance, scene.round)
+        if found := await ladder.measure(needed):
+            return found
     return PathMtu(None, needed)
 
 

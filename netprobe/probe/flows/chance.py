@@ -40,6 +40,10 @@ class Chance:
     def count_looks(self) -> int:
         """Tell how many looks make an error unlikely over all flows of the run."""
         looks = LEAST_LOOKS
-        while looks < MOST_LOOKS and self._flows * self.loss**looks >= MOST_ERRORS:
+        while looks < MOST_LOOKS and not self.excludes_loss(looks, self.loss):
             looks += 1
         return looks
+
+    def excludes_loss(self, looks: int, loss: float) -> bool:
+        """Tell whether so many lost looks are no accident where such a part of looks gets lost."""
+        return self._flows * max(LEAST_LOSS, loss) ** looks < MOST_ERRORS

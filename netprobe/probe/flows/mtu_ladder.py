@@ -15,17 +15,21 @@ from netprobe.model.evidence import PathMtu
 from netprobe.model.result import Proof
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import probe_order
+from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
 
-# Two looks of three packets: a size is called too large only where six packets were lost. The
-# first is short: what arrives is answered, or seen by the listener, long before its end.
+# Two looks of three packets while the limit is searched. The first is short: what arrives is
+# answered, or seen by the listener, long before its end.
 SHORT_MS = 600
 LOOK_MS = 1500
 SMALLEST = {4: 576, 6: 1280}
 STEPS = 16
+# So often the limit is asked again side by side with what is too large for it, before a path where
+# both get lost is called unknown.
+ROUNDS = 4
 # Answers that only the destination itself gives.
 ANSWERED = ("nonce", "echo")
 
@@ -51,59 +55,101 @@ class MtuProbe:
 
 
 class MtuLadder:
-    """Sends packets of several sizes by one way. ``round_``: the listeners of one-way packets.
+    """Sends packets of several sizes by one way. ``round_``: the listeners of one-way packets."""
 
-    ``lost_back``: a TCP segment arrived, and none of that size came back.
-    """
-
-    def __init__(self, task: Task, way: MtuProbe, fleet: Fleet, round_: Round | None) -> None:
+    def __init__(
+        self, task: Task, way: MtuProbe, fleet: Fleet, chance: Chance, round_: Round | None
+    ) -> None:
         self._task = task
         self._way = way
         self._fleet = fleet
+        self._chance = chance
         self._round = round_
-        self._limit: tuple[int, str] | None = None
-        self.lost_back = False
+        # What a kernel or a router said of a size that was too large: its limit, and who it is.
+        self._limit: tuple[int | None, str | None] | None = None
+        # A TCP segment arrived, and none of that size came back.
+        self._lost_back = False
 
-    async def passes(self, size: int) -> bool:
-        """Tell whether one size arrives."""
-        return bool(await self._send_sizes([size]))
+    async def measure(self, needed: int) -> PathMtu | None:
+        """Find the largest size that arrives, up to ``needed``.
 
-    async def climb(self, needed: int) -> PathMtu:
-        """Between the smallest size, which arrives, and ``needed``, which does not."""
-        low, high = SMALLEST[self._task.family], needed
+        None where the smallest does not arrive either, and where loss would explain all of it.
+        """
+        smallest = SMALLEST[self._task.family]
+        if await self._find_arrived([needed]):
+            return self._make_path_mtu(needed, needed)
+        if not await self._find_arrived([smallest]):
+            return None
+        largest = await self._climb(smallest, needed)
+        if self._limit is None:
+            arrives = await self._compare_sizes(largest, needed)
+            if arrives is not False:
+                return self._make_path_mtu(needed, needed) if arrives else None
+        return self._make_path_mtu(largest, needed)
+
+    def _make_path_mtu(self, largest: int, needed: int) -> PathMtu:
+        limit, router = self._limit or (None, None)
+        way, is_narrow = self._way, largest < needed
+        lost_back = is_narrow and self._lost_back
+        return PathMtu(largest, needed, way.proof, way.words, router, limit, lost_back)
+
+    async def _climb(self, low: int, high: int) -> int:
+        """Give the largest size that arrives, between one that does and one that does not."""
         while high - low > 1:
             sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]
             # A kernel sends lost segments of TCP again by itself.
             once = self._way.protocol == "tcp"
-            arrived = await (self._send_once(sizes, SHORT_MS) if once else self._send_sizes(sizes))
-            low = max(low, *arrived) if arrived else low
+            arrived = await (self._send_once(sizes, SHORT_MS) if once else self._send_twice(sizes))
+            good = [size for size, told in zip(sizes, arrived, strict=True) if told]
+            low = max(low, *good) if good else low
             high = min([size for size in sizes if size > low], default=high)
-        limit, router = self._limit or (None, None)
-        return PathMtu(low, needed, self._way.proof, self._way.words, router, limit, self.lost_back)
+        return low
 
-    async def _send_sizes(self, sizes: list[int]) -> set[int]:
-        """Give the sizes that arrive; what did not after a short look gets a longer one."""
+    async def _compare_sizes(self, small: int, large: int) -> bool | None:
+        """Tell whether the large size arrives, asking for both side by side.
+
+        It does not where the loss that the small one shows cannot explain that the large one never
+        arrived. None: it can.
+        """
+        asked = arrived = 0
+        for _ in range(ROUNDS):
+            looks = self._chance.count_looks()
+            told = await self._send_once([small, large] * looks, LOOK_MS)
+            if any(told[1::2]):
+                return True
+            asked += looks
+            arrived += sum(told[::2])
+            if self._chance.excludes_loss(asked, 1 - arrived / asked):
+                return False
+        return None
+
+    async def _find_arrived(self, sizes: list[int]) -> set[int]:
+        arrived = await self._send_twice(sizes)
+        return {size for size, told in zip(sizes, arrived, strict=True) if told}
+
+    async def _send_twice(self, sizes: list[int]) -> list[bool]:
+        """Tell of each size whether it arrives, at a short look or at a longer one."""
         arrived = await self._send_once(sizes, SHORT_MS)
-        left = [size for size in sizes if size not in arrived]
-        return arrived | await self._send_once(left, LOOK_MS) if left else arrived
+        left = [size for size, told in zip(sizes, arrived, strict=True) if not told]
+        late = iter(await self._send_once(left, LOOK_MS) if left else [])
+        return [told or next(late) for told in arrived]
 
-    async def _send_once(self, sizes: list[int], look_ms: int) -> set[int]:
+    async def _send_once(self, sizes: list[int], look_ms: int) -> list[bool]:
         orders = [self._make_order(size, look_ms) for size in sizes]
         agent = self._fleet.agent(self._task.source)
         replies = await asyncio.gather(*(agent.probe(order) for order in orders))
         for kind in (row.kind for reply in replies for row in reply.rows):
-            if kind.failure == "message-too-long" and kind.icmp is not None:
-                self._limit = (kind.mtu or 0, kind.icmp.offender)
+            if kind.failure == "message-too-long":
+                router = kind.icmp
+                self._limit = (kind.mtu or 0, router.offender) if router else (None, None)
         words = {row.kind.answer for reply in replies for row in reply.rows}
-        self.lost_back = self.lost_back or NARROW_BACK in words
+        self._lost_back = self._lost_back or NARROW_BACK in words
         if self._way.proof == "witness":
             assert self._round is not None
             seen = await self._round.seen([order.id for order in orders])
             numbers = {item.order for item in seen.orders}
-            good = [order.id in numbers for order in orders]
-        else:
-            good = [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
-        return {size for size, arrived in zip(sizes, good, strict=True) if arrived}
+            return [order.id in numbers for order in orders]
+        return [any(row.kind.answer in ANSWERED for row in reply.rows) for reply in replies]
 
     def _make_order(self, size: int, look_ms: int) -> ProbeOrder | EchoOrder:
         way, task = self._way, self._task

@@ -11,11 +11,9 @@ import contextlib
 from netprobe.errors import AgentError
 from netprobe.model.evidence import PathMtu
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.mtu_ladder import SMALLEST, MtuLadder, MtuProbe
+from netprobe.probe.flows.chance import Chance
+from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
 from netprobe.probe.flows.prober import Observation, source_address
-
-# As large as a packet can be: the kernels of both ends agree on what their interfaces carry.
-ANY_SIZE = 65535
 
 Pair = tuple[str, str]
 
@@ -23,8 +21,9 @@ Pair = tuple[str, str]
 class PathWidths:
     """Sends full-sized segments both ways, once for each source and address of a destination."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, chance: Chance) -> None:
         self._fleet = fleet
+        self._chance = chance
         self._measuring: dict[Pair, asyncio.Task[PathMtu | None]] = {}
 
     def begin(self, seen: Observation) -> None:
@@ -49,17 +48,13 @@ class PathWidths:
             task.cancel()
 
     async def _measure_pair(self, seen: Observation) -> PathMtu | None:
-        # Where the source is lost, what it saw before stands.
-        with contextlib.suppress(AgentError):
-            return await self._find_limit(seen)
-        return None
-
-    async def _find_limit(self, seen: Observation) -> PathMtu | None:
         task, port = seen.task, seen.ports[0][0]
         way = MtuProbe("nonce", "tcp", port, seen.part.mode, seen.part.template)
-        ladder = MtuLadder(task, way, self._fleet, None)
-        if await ladder.passes(ANY_SIZE) or not await ladder.passes(SMALLEST[task.family]):
-            return None
+        ladder = MtuLadder(task, way, self._fleet, self._chance, None)
         agent = self._fleet.agent(task.source)
-        needed = (await agent.route(task.address, source_address(task))).dev_mtu
-        return None if needed is None else await ladder.climb(needed)
+        # Where the source is lost, what it saw before stands.
+        with contextlib.suppress(AgentError):
+            needed = (await agent.route(task.address, source_address(task))).dev_mtu
+            found = None if needed is None else await ladder.measure(needed)
+            return found if found and found.path != found.needed else None
+        return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.probe.checks.path_width import PathWidth
+from netprobe.probe.flows.chance import LEAST_LOOKS
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply, routed
@@ -45,7 +48,40 @@ async def test_all_tcp_flows_of_a_narrow_pair_are_told_its_width(
 
     wanted = PathMtu(1396, 1500, "nonce", "full TCP segments to port 6443", lost_back=lost_back)
     assert [one.mtu for one in found] == [wanted, wanted]
-    assert [order.size for order in source.orders(ProbeOrder)].count(65535) == 2
+    sizes = Counter(order.size for order in source.orders(ProbeOrder))
+    assert sizes[1500] == 2 + LEAST_LOOKS
+
+
+class LossyPath:
+    """A source that loses so many of its probes, small and large; large ones more often or always.
+
+    ``large``: how many of 10 orders of more than 1,400 bytes arrive; ``small``: of the others.
+    """
+
+    def __init__(self, small: int, large: int) -> None:
+        self._share = {False: small, True: large}
+        self._asked: Counter[bool] = Counter()
+
+    def answer(self, order: ProbeOrder) -> object:
+        """Lose so many of every ten, spread over them."""
+        is_large = (order.size or 0) > 1400
+        self._asked[is_large] += 1
+        arrives = 3 * self._asked[is_large] % 10 < self._share[is_large]
+        return reply(order, kind(op="answer", answer="nonce" if arrives else "narrow"))
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "narrow"),
+    [(10, 0, True), (6, 0, True), (10, 5, False), (6, 3, False), (3, 3, False), (1, 0, False)],
+)
+async def test_loss_alone_makes_no_path_narrow(small: int, large: int, narrow: bool) -> None:
+    """Only where small segments show that loss cannot be all that keeps the large ones away."""
+    path = LossyPath(small, large)
+    source = FakeAgent(SOURCE, {ProbeOrder: path.answer, RouteOrder: routed(dev_mtu=1500)})
+
+    (found,) = await look(PathWidth(), make_scene(source, FakeAgent(TARGET)), flow())
+
+    assert (found.mtu is not None) == narrow
 
 
 async def test_a_wide_path_takes_one_order() -> None:
