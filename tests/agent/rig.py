@@ -137,11 +137,14 @@ class TcpResponder:
         self.open: list[socket.socket] = []
         self.seen: list[bytes] = []
         self.own_ports: set[int] = set()
+        # The largest segment that each peer takes.
+        self.segments: list[int] = []
         agent.loop.watch(self.sock.fileno(), READ, lambda events: self._accept())
 
     def _accept(self) -> None:
         connection, peer = self.sock.accept()
         self.own_ports.add(peer[1])
+        self.segments.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG))
         connection.setblocking(False)
         self.open.append(connection)
         if self.how == "close":

@@ -13,6 +13,7 @@ from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
 from ..orders import PortLook, ProbePart, Turn, TurnScheduler
 from ..outcomes import kind
 from .batches import ConnectBatch, TcpOrder, connect_ex
+from .full_segments import limit_segments
 from .socket_pool import SocketPool
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ class ConnectScheduler(TurnScheduler):
                     self.ask_later(order, (part, port, look))
                 break
             socks.append(sock)
+        if order.size is not None:
+            for sock in socks:  # a used one has forgotten it: tcp_disconnect() clears user_mss
+                limit_segments(sock, order.size)
         return socks
 
     def _open_socket(self, order: TcpOrder, port_look: PortLook) -> Optional[socket.socket]:

@@ -16,7 +16,6 @@ from ...net.sockets import (
 )
 from ..orders import RunningOrder
 from .bound_sockets import BoundSockets
-from .full_segments import limit_segments
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait until the peer ends too (also as a share of all sockets), and
@@ -79,8 +78,6 @@ class SocketPool:
             sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl, port)
         if order.ttl is not None:
             set_ttl(sock, order.ttl)
-        if order.size is not None:
-            limit_segments(sock, order.size)
         self.open += 1
         self._epoll.register(sock.fileno(), EVENTS)
         return sock

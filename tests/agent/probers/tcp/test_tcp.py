@@ -66,6 +66,21 @@ def test_connects_leave_from_the_port_that_is_asked_for(
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
+def test_a_used_socket_keeps_to_the_size_of_packets(
+    agent: Agent, engine: TcpEngine, address: str
+) -> None:
+    """Linux forgets the limit of a socket that is disconnected."""
+    responder = TcpResponder(agent, address, "hangup")
+    message = order(1, "tcp", address, only(responder.port), mode="nonce", template=1, host=HOST,
+                    size=1300, look_ms=300, looks=5)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert found.looks == len(responder.segments) == 5
+    assert max(responder.segments) <= 1300 - 40
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
 def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
     """Resets are refusals without ICMP, and a range of them is one run."""
     engine.submit(order(1, "tcp", address, [(1, 9), (20, 400)]))
