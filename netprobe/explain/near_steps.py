@@ -11,6 +11,7 @@ from netprobe.explain.view import View
 from netprobe.judge.symptom import has_left
 from netprobe.model.inventory import Host
 from netprobe.model.result import Verdict
+from netprobe.model.story import StoryError
 from netprobe.model.trail import TrailEntry, TrailStatus
 
 _BY_VERDICT: dict[Verdict, TrailStatus] = {
@@ -174,8 +175,8 @@ def probe_step(view: View) -> TrailEntry:
 def reset_step(view: View) -> TrailEntry:
     """Tell whether a reset is the destination's: by its TTL, and by what leaves the source."""
     outcome = view.evidence.outcome
-    reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
-    if outcome is None or not reset or view.protocol != "tcp":
+    is_reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
+    if outcome is None or not is_reset or view.protocol != "tcp":
         return TrailEntry("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
         return TrailEntry("reset", "not-needed", ("any refusal will do where nothing must answer",))
@@ -185,6 +186,10 @@ def reset_step(view: View) -> TrailEntry:
         "forged": outcome.forged,
         "left_host": has_left(view.evidence, outcome),
     }
+    story = view.evidence.story
+    for reset in story.errors if story is not None else ():
+        if reset.type is None and (reset.left or reset.not_left):
+            return _by_recorder(view, reset, facts)
     if "min_ttl" not in seen:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
         return TrailEntry("reset", "not-possible", (why,), facts)
@@ -199,6 +204,16 @@ def reset_step(view: View) -> TrailEntry:
     words.append(_conclude_reset(view, outcome.forged, facts["left_host"]))
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
     return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
+
+
+def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> TrailEntry:
+    """Tell whose reset it is by the word of the recorder that must have seen it leave."""
+    name = view.destination.name
+    if reset.not_left:
+        words = f"{name}'s recorder never saw it leave: something on the way forged it"
+        return TrailEntry("reset", "bad", (words,), {**facts, "forged": True})
+    words = f"{reset.left}'s recorder saw it leave"
+    return TrailEntry("reset", "ok", (words,), {**facts, "forged": reset.left != name})
 
 
 def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:

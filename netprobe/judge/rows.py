@@ -84,10 +84,7 @@ def _read_row(key: str, conclusion: str, where: str, because: str) -> VerdictRow
 
 _OPEN_WORDS = "other silent closed reset-after-open unasked"
 # Whatever spoke in the destination's name.
-_ANSWERS = (
-    f"service some-service echo foreign reflected {_OPEN_WORDS} tls plaintext intercepted "
-    "unproved-machine"
-)
+_ANSWERS = f"service some-service echo foreign reflected {_OPEN_WORDS} tls plaintext intercepted"
 _RESETS = "reset reset-full-ttl reset-blind reset-genuine reset-forged"
 # Whatever a holder lets through, or keeps quiet about.
 _TOLD = "some-service other tls plaintext"
@@ -167,6 +164,9 @@ ALLOWED: Final = _read_table(
      "it"),
     ("other-machine | * | * | *", "blocked unreachable other-machine none", "path",
      "{said} answers {source} for {address}, instead of {destination}"),
+    ("unproved-machine | * | * | not-captured", "blocked unreachable unproved-machine none",
+     "path", "{said}, and {destination}'s packet recorder never saw the request: another machine "
+     "answers in its name"),
     ("unproved-machine | * | ours | *", "blocked unreachable unproved-machine none",
      "destination path service", "{said}, and what answers there is not our listener on "
      "{destination}: another machine, or {destination}'s own firewall behind a translation"),

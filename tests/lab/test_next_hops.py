@@ -159,13 +159,13 @@ def test_a_dead_gateway_is_not_every_host_behind_it(rack: Rack) -> None:
 
 
 def test_a_cable_that_is_out_is_the_sources(rack: Rack) -> None:
-    """Whatever it wants to reach."""
+    """Whatever it wants to reach; the other end of the cable may be at fault as well."""
     rack.left.ip("link set p-a down")
 
     done = rack.run(["a"], {"d": {}, "b": {"vantage": "none"}}, flows={"tcp": [22], "udp": [53]})
 
     assert {(*one[:2], *one[3]) for one in told(done)} == {
-        ("d", "blocked", "source"), ("b", "blocked", "source"),
+        ("d", "blocked", "path", "source"), ("b", "blocked", "path", "source"),
     }  # fmt: skip
 
 
