@@ -65,9 +65,9 @@ def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int
 
 def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
-    common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.reason in OF_ADDRESS:
-        return (*common, result.address)
+        return (result.verdict, result.reason, result.decides, result.address)
+    common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
     if result.next_hop is not None:
         return (*common, result.source, result.next_hop)
     if result.reason == "name-not-resolved":
