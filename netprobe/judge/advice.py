@@ -189,7 +189,8 @@ _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
     ("foreign-answer", ("path", "service")): _OTHER_MACHINE,
     ("unproved-machine", ("path",)): _UNPROVED_MACHINE,
     ("unproved-machine", ("destination", "path", "service")): _UNPROVED_MACHINE,
-    ("no-carrier", ("path", "source")): "Check the cable of {source} and the port at its other end.",
+    ("no-carrier", ("path", "source")): "Check the cable of {source} and the port at its other "
+    "end.",
     ("no-buffers", ("source",)): "On {source}, raise net.ipv4.neigh.default.gc_thresh3 (ipv6 "
     "likewise), or see which queue drops (tc -s qdisc).",
     ("reverse-path-filter", ("destination",)): "On {destination}, route the answers to {source} "

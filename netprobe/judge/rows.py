@@ -184,7 +184,8 @@ ALLOWED: Final = _read_table(
      "never came back: something drops packets with data"),
     (f"{_OPEN_WORDS} | * | ours | captured", "blocked filtered no-response none", "destination",
      "the connection opened, and {destination}'s packet recorder saw the request arrive, but our "
-     "listener there never got it: its own firewall drops packets with data"),
+     "listener there never got it: a translation there takes it, or its own firewall drops packets "
+     "with data"),
     (f"{_OPEN_WORDS} | * | ours | *", "inconclusive open false-open none",
      "destination path service source",
      "something answered, but our listener on {destination} never got the request: a proxy, a "

@@ -77,15 +77,23 @@ def test_what_opens_and_carries_nothing_never_passes(chain: Chain, rights: bool)
     found = chain.run({"tcp": ports}, agent=True, there={4: THERE[4]}, rights=rights)
 
     said = {port: (one["verdict"], one["reason"]) for (_, port), one in found.items()}
+    taken = ("blocked", "no-response") if rights else ("inconclusive", "false-open")
+    lost = ("blocked" if rights else "inconclusive", "false-open")
     # Whether the half-open connection is still there when its listener is asked is chance.
-    assert said.pop(HALF) in {("inconclusive", "no-answer"), ("inconclusive", "false-open")}
+    assert said.pop(HALF) in {lost, ("inconclusive", "no-answer"), ("inconclusive", "false-open")}
     assert said == {
-        LOW: ("inconclusive", "false-open"),
+        LOW: taken,
         FREE: ("pass", "nonce-answer"),
-        TRANSLATED: ("inconclusive", "false-open"),
-        DEAF: ("inconclusive", "false-open"),
-        MUTE: ("inconclusive", "no-answer"),
+        TRANSLATED: taken,
+        DEAF: lost,
+        MUTE: ("blocked", "no-response"),
     }
+    if rights:
+        places = {port: one["where"] for (_, port), one in found.items()}
+        assert places[TRANSLATED] == ["destination"]
+        assert places[MUTE] == ["return-path"]
+        assert "path" in places[DEAF]
+        assert "path" in places[HALF]
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])

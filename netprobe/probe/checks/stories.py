@@ -26,6 +26,8 @@ from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 NO = StoryPlace("no")
 PLAIN = "plain"
+# The nonces on connections that opened, as ``StoryOrder.proto`` names them.
+NONCES = "tcp-nonce"
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
@@ -75,7 +77,7 @@ class Stories(Check):
 
 def _name_packets(seen: Observation) -> str:
     """Give the packets that a flow's story is about, as ``StoryOrder.proto`` names them."""
-    return "tcp-nonce" if seen.unanswered else seen.task.protocol
+    return NONCES if seen.unanswered else seen.task.protocol
 
 
 def _came_late(seen: Observation) -> bool:
@@ -87,11 +89,13 @@ class Told(NamedTuple):
     """What both recorders told of a pair and protocol; None: there is none, or it was lost.
 
     ``translated``: the address that the packets of the source come from, where it is another one.
+    ``connected``: ports of connections whose SYN left the source, if this is about their data.
     """
 
     source: StoryTold | None
     destination: StoryTold | None
     translated: str | None = None
+    connected: Ports = ()
 
 
 async def ask_recorders(
@@ -158,6 +162,7 @@ async def _ask_about(
     task = group[0].task
     order = _make_order(group, task, asker)
     at_source = await _ask_one(source, order)
+    connected = await _find_connected(source, order) if order.proto == NONCES else ()
     if at_source is not None and order.proto == "tcp":
         # The packets of the run's TCP flows have no nonce; their sequence numbers name them.
         numbers = [number for run in at_source.runs for number in run.numbers]
@@ -165,7 +170,7 @@ async def _ask_about(
     order = order._replace(sent=False)
     at_destination = None if destination is None else await _ask_one(destination, order)
     if destination is None or at_destination is None or not at_destination.translated:
-        return Told(at_source, at_destination)
+        return Told(at_source, at_destination, connected=connected)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:
         moved = order._replace(asker=other.asker, target=other.target, numbers=[])
@@ -176,7 +181,18 @@ async def _ask_about(
                 errors=at_destination.errors + more.errors,
                 heard=True,
             )
-    return Told(at_source, at_destination, None if first.asker == asker else first.asker)
+    translated = None if first.asker == asker else first.asker
+    return Told(at_source, at_destination, translated, connected)
+
+
+async def _find_connected(source: AgentMethods, order: StoryOrder) -> Ports:
+    """Find the ports to which the source sent SYNs.
+
+    What a connection carries stays in a host whose peer gives no window, as SYN proxies do.
+    """
+    told = await _ask_one(source, order._replace(proto="tcp", numbers=[]))
+    runs = told.runs if told is not None else ()
+    return port_sets.union(port_sets.normalise(run.ports) for run in runs if run.requests)
 
 
 def _make_order(group: list[Observation], task: Task, asker: str) -> StoryOrder:
@@ -246,8 +262,9 @@ def _with_story(
     came = _place_of(at_destination and at_destination.requests, sure_destination)
     if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
         came = NO
+    held_back = seen.unanswered and bool(port_sets.intersect(seen.ports, told.connected))
     story = Story(
-        source_out=_place_of(at_source and at_source.requests, sure_source),
+        source_out=_place_of(at_source and at_source.requests, sure_source and not held_back),
         destination_in=came,
         socket=_socket_place(seen, at_destination, sure_destination),
         destination_out=_place_of(_answer_of(seen, at_destination), sure_destination),

@@ -75,7 +75,7 @@ def unheard(order: EchoOrder) -> ProbeReply:
 class World:
     """Both ends' recorders tell these; ``again``: the answer of every further probe."""
 
-    at_source: StoryTold = field(default_factory=told)
+    at_source: StoryTold | Answer = field(default_factory=told)
     at_destination: StoryTold | Answer = field(default_factory=told)
     again: OutcomeKind = field(default_factory=lambda: kind(failure="no-answer"))
     records: tuple[bool, bool] = (True, True)
@@ -570,13 +570,25 @@ async def test_of_connections_that_opened_the_nonces_are_asked_for() -> None:
 
     (found,) = await world.look(silent(outcome=opened, witness=Witness()))
 
-    (asked,) = world.source.orders(StoryOrder)
-    (there,) = world.target.orders(StoryOrder)
-    assert (asked.proto, asked.numbers, there.proto, there.numbers) == (
-        "tcp-nonce", [7], "tcp-nonce", [7],
-    )  # fmt: skip
+    asked = [(one.proto, one.numbers) for one in world.source.orders(StoryOrder)]
+    assert asked == [("tcp-nonce", [7]), ("tcp", [])]
+    assert [(one.proto, one.numbers) for one in world.target.orders(StoryOrder)] == asked[:1]
     assert found.story is not None
     assert sights(found.story) == "ynnnnn"
+
+
+@pytest.mark.parametrize(("connects", "sight"), [(True, "?"), (False, "n")])
+async def test_a_peer_without_a_window_holds_data_back(connects: bool, sight: str) -> None:
+    """Only where no SYN left either, something on the source itself opened the connection."""
+    opened = Outcome("answer", None, answer="silent")
+
+    def tell(order: StoryOrder) -> StoryTold:
+        return told(run(2)) if order.proto == "tcp" and connects else told()
+
+    (found,) = await World(tell, told()).look(silent(outcome=opened, witness=Witness()))
+
+    assert found.story is not None
+    assert sights(found.story) == f"{sight}nnnnn"
 
 
 async def test_nonces_of_other_protocols_are_not_looked_for() -> None:
