@@ -232,18 +232,16 @@ class StoryReader:
 
     def _find_device(self) -> Optional[int]:
         """Find the device by which packets to the target should leave, or should come in."""
-        order = self._order
+        sent, asker, target = self._order.sent, self._order.asker, self._order.target
         try:
-            if order.sent:
-                name = look_up_route(RouteOrder(0, order.target, order.asker)).dev
-            else:
-                name = holder(order.target)
+            name = look_up_route(RouteOrder(0, target, asker)).dev if sent else holder(target)
+            if not sent and name == "lo" and asker != target:
+                # An address of the loopback device is reached by others, as answers leave.
+                name = look_up_route(RouteOrder(0, asker, target)).dev
             device = socket.if_nametoindex(name) if name else None
         except OSError:
             return None
-        # An address of the loopback device is reached by others.
-        is_own = self._asker == self._target
-        return device if is_own or device != find_loopback() else None
+        return device if asker == target or device != find_loopback() else None
 
 
 def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional[bytes]:

@@ -3,6 +3,7 @@
 --as nobody     agents without any capability        --loss 20    lossy router 1, open ways only
 --busy 4        four busy loops beside it            --nmap       ask nmap instead
 --sample N      one case of N                        --list       every case with its rule
+--only "router-1 drop"   cases of these words (place, action, listener)
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=1, metavar="N")
     parser.add_argument("--chains", type=int, default=CHAINS, metavar="N")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--brief", action="store_true")
     return parser.parse_args()
 
@@ -52,6 +54,7 @@ def main() -> int:
     cases = all_cases() if wanted.sample == 1 else sample(wanted.sample)
     if wanted.loss:
         cases = open_cases(LOSS_COPIES)
+    cases = [case for case in cases if wanted.only in f"{case.place} {case.action} {case.listener}"]
     if wanted.list:
         print("\n".join(expectations(cases, captures=wanted.user == "root")))
         return 0
