@@ -13,7 +13,7 @@ from netprobe.probe.settings import FORKS, LOOKS  # the help must import nothing
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-RUN_FORMATS: Final = ("text", "wide", "json", "junit", "markdown", "github")
+RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
