@@ -14,10 +14,19 @@ from typing import TextIO
 from netprobe.model.names import names_text
 from netprobe.model.result import Verdict
 from netprobe.report.collector import Report
-from netprobe.report.headline import headline, scope, totals
-from netprobe.report.pair_map import WORST, Alike, Cell, PairMap, columns_of, group_alike
-from netprobe.report.pair_map import map_pairs, rows_of
+from netprobe.report.headline import headline, totals
 from netprobe.report.page import Line, PagePart, Style
+from netprobe.report.pair_map import (
+    WORST,
+    Alike,
+    Cell,
+    PairMap,
+    columns_of,
+    group_alike,
+    map_pairs,
+    rows_of,
+    sort_hosts,
+)
 from netprobe.report.text_run import write_parts
 from netprobe.report.wording import number, plural
 
@@ -58,7 +67,7 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
         yield Line(_word_signs(signs), "quiet")
     bad = [(roles, cell) for roles, cell in pairs.cells.items() if cell.worst != "pass"]
     bad.sort(key=lambda item: (WORST.index(item[1].worst), -item[1].counts[item[1].worst]))
-    hosts = sorted(host.name for host in report.info.hosts)
+    hosts = sort_hosts(report)
     for (source, destination), cell in bad[:MOST_MAPS]:
         yield Line()
         yield Line(f"{source} → {destination}: {_word_counts(cell)}", _choose_style(cell.worst))
@@ -144,11 +153,12 @@ def _write_hosts(cell: Cell, hosts: Sequence[str], width: int, signs: Signs) -> 
     yield Line(f"{INDENT}{'':{margin}}{letters}", "strong")
     for label, row in zip(labels, rows, strict=True):
         signs_of = " ".join(_sign_at(row, column, signs) for column in columns)
-        if len(label) + 2 > margin:
+        long = len(label) + 2 > margin
+        if long:
             yield Line(f"{INDENT}{label}", hang=len(INDENT))
-            label = ""
         worst = min(row.row.values(), key=WORST.index)
-        yield Line(f"{INDENT}{label:<{margin}}{signs_of}".rstrip(), _choose_style(worst))
+        named = "" if long else label
+        yield Line(f"{INDENT}{named:<{margin}}{signs_of}".rstrip(), _choose_style(worst))
     for letter, column in zip(ascii_uppercase, columns, strict=False):
         yield Line(f"{INDENT}{letter}: {names_text(column.names, 2 * MOST_NAMES)}", "quiet")
 

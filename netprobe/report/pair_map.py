@@ -6,6 +6,7 @@ that it makes no cell bad: it is counted apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,19 @@ class PairMap:
     def destinations(self) -> list[str]:
         """The roles that flows go to."""
         return [role for role in self.roles if any(role == pair[1] for pair in self.cells)]
+
+
+def sort_hosts(report: Report) -> list[str]:
+    """Hosts of one role and zone stand side by side: so what is blocked is seen as a block."""
+    hosts = sorted(
+        report.info.hosts, key=lambda host: (host.roles, host.zone or "", _split_digits(host.name))
+    )
+    return [host.name for host in hosts]
+
+
+def _split_digits(name: str) -> list[tuple[str, int]]:
+    """Give a key that sorts worker-9 before worker-10."""
+    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
 
 def map_pairs(report: Report) -> PairMap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from netprobe.judge.findings import fold
 from netprobe.model.plan import PlannedRequirement, Skipped
@@ -20,6 +21,10 @@ WIRES = (
     ("ntp", "udp", 123), ("registry", "tcp", 5000),
 )  # fmt: skip
 SEED = 14
+DROPPED = {
+    key: getattr(BLOCKED, key)
+    for key in ("verdict", "state", "reason", "proof", "where", "last_hop", "rtt_ms", "attempts")
+}
 
 
 def make_hosts(count: int) -> list[HostReport]:
@@ -41,37 +46,44 @@ def walk_estate(hosts: list[HostReport], noise: float) -> Iterator[Result]:
     """Every flow: VXLAN from zone a to c is dropped, one router refuses, one host is silent."""
     chance = random.Random(SEED)
     for block, (requirement, protocol, port) in enumerate(WIRES):
-        base = {"requirement": requirement, "protocol": protocol, "port": port, "end_port": port,
-                "purpose": f"{requirement} between nodes", "row": "Nodes to nodes traffic"}  # fmt: skip
-        passed, dropped = replace(PASSED, **base), replace(BLOCKED, **base)
+        words = {"requirement": requirement, "purpose": f"{requirement} between nodes"}
+        wire = {"protocol": protocol, "port": port, "end_port": port}
+        base = replace(PASSED, row="Nodes to nodes traffic", **words, **wire)  # type: ignore[arg-type]
         for row, source in enumerate(hosts):
-            for column, destination in enumerate(hosts):
-                if source is destination:
-                    continue
-                ends = {"order": (block, row, column), "source": source.name,
-                        "destination": destination.name, "address": destination.addresses[0]}  # fmt: skip
-                name = destination.name
-                if requirement == "vxlan" and (source.zone, destination.zone) == ("a", "c"):
+            for column, end in enumerate(hosts):
+                if source is not end:
                     yield replace(
-                        dropped, **ends, where=("path",),
-                        because=f"9 datagrams, no error; {name}'s packet capture never saw them",
-                    )  # fmt: skip
-                elif requirement == "etcd" and column == 1 and row % 3 == 1:
-                    yield replace(
-                        dropped, **ends, reason="admin-prohibited", rejected_by="10.9.0.1",
-                        where=("path",), because="10.9.0.1 answered with ICMP 3/13",
-                    )  # fmt: skip
-                elif requirement == "ntp" and column == 7:
-                    yield replace(
-                        dropped, **ends, verdict="inconclusive", state="open|filtered",
-                        because=f"2 NTP requests, no answer; no agent at {name}",
-                    )  # fmt: skip
-                elif chance.random() < noise:
-                    yield replace(dropped, **ends, because=f"{chance.randint(3, 9)} SYNs, no answer")
-                else:
-                    yield replace(
-                        passed, **ends, because=f"our listener on {name} answered our nonce"
+                        base,
+                        order=(block, row, column),
+                        source=source.name,
+                        destination=end.name,
+                        address=end.addresses[0],
+                        **_tell_fate(requirement, (row, source), (column, end), chance, noise),
                     )
+
+
+def _tell_fate(
+    requirement: str,
+    source: tuple[int, HostReport],
+    end: tuple[int, HostReport],
+    chance: random.Random,
+    noise: float,
+) -> dict[str, Any]:
+    """What became of one flow, as the fields of its result."""
+    name = end[1].name
+    if requirement == "vxlan" and (source[1].zone, end[1].zone) == ("a", "c"):
+        words = f"9 datagrams, no error; {name}'s packet capture never saw them"
+        return {**DROPPED, "where": ("path",), "because": words}
+    if requirement == "etcd" and end[0] == 1 and source[0] % 3 == 1:
+        words = "10.9.0.1 answered with ICMP 3/13"
+        fate = {**DROPPED, "reason": "admin-prohibited", "rejected_by": "10.9.0.1"}
+        return {**fate, "last_hop": None, "where": ("path",), "because": words}
+    if requirement == "ntp" and end[0] == 7:
+        words = f"2 NTP requests, no answer; no agent at {name}"
+        return {**DROPPED, "verdict": "inconclusive", "state": "open|filtered", "because": words}
+    if chance.random() < noise:
+        return {**DROPPED, "because": f"{chance.randint(3, 9)} SYNs, no answer"}
+    return {"because": f"our listener on {name} answered our nonce"}
 
 
 def make_estate(count: int, noise: float = 0.0) -> Report:

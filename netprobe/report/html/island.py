@@ -18,6 +18,7 @@ from netprobe.model.dataclass_json import Json
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
+from netprobe.report.pair_map import sort_hosts
 from netprobe.report.spool import place
 
 # With more than this, sentences are left out of the page: a run in which each flow has its own.
@@ -70,7 +71,7 @@ class Island:
 
     def json(self) -> str:
         """Read all results and write them; ASCII, and without a character that HTML reads."""
-        for host in _sort_hosts(self._report):
+        for host in sort_hosts(self._report):
             self._hosts.number(host)
         for result in self._report.collector.results():
             self._take_result(result)
@@ -174,12 +175,6 @@ def _describe_requirement(report: Report, first: Result) -> Json:
         "from": [clean(role) for role in asked.from_] if asked else [],
         "to": [clean(role) for role in asked.to] if asked else [],
     }
-
-
-def _sort_hosts(report: Report) -> list[str]:
-    """Hosts of one role and zone stand side by side: so what is blocked is a block."""
-    hosts = sorted(report.info.hosts, key=lambda host: (host.roles, host.zone or ""))
-    return [host.name for host in hosts]
 
 
 def _make_holes(text: str, result: Result) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.model.result import Finding, HostReport, Verdict
 from netprobe.report import sections
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of
-from netprobe.report.html.elements import Markup, element
+from netprobe.report.html.elements import Child, Markup, element
 from netprobe.report.map_run import SIGNS
 from netprobe.report.page import Field, Line, PagePart
 from netprobe.report.pair_map import WORST, Cell, map_pairs
@@ -18,6 +18,8 @@ from netprobe.report.wording import number, plural
 
 # Of a finding's groups of flows; the search of the page finds all of them.
 MOST_FLOW_LINES = 40
+MOST_OPEN_LINES = 6
+MOST_OPEN_CHARACTERS = 400
 # All findings have a line; the first ones all their text, as long as there is room.
 MOST_CHARACTERS = 500_000
 # More findings than this are listed first, and more skipped requirements or hosts are cut.
@@ -90,11 +92,24 @@ def _write_finding(finding: Finding, addresses: Addresses) -> Markup:
 
 
 def _write_field(field: Field) -> Markup:
+    """Give a field; what is long can be opened, so that the next finding stays in sight."""
     mark = "todo" if field.label == "to do" else None
-    lines = (
-        element("dd", line.replace("see -o wide", "see Flows"), class_=mark) for line in field.lines
-    )
-    return Markup(element("dt", field.label) + "".join(lines))
+    lines = [line.replace("see -o wide", "see Flows") for line in field.lines]
+    items = [element("dd", _fold_text(line), class_=mark) for line in lines[:MOST_OPEN_LINES]]
+    rest = [element("p", _fold_text(line)) for line in lines[MOST_OPEN_LINES:]]
+    if rest:
+        head = element("summary", f"and {number(len(rest))} more")
+        items.append(element("dd", element("details", head, *rest)))
+    return Markup(element("dt", field.label) + "".join(items))
+
+
+def _fold_text(text: str) -> Child:
+    """Give a text, a long one with its end folded away."""
+    if len(text) <= MOST_OPEN_CHARACTERS:
+        return text
+    cut = text.rfind(" ", 0, MOST_OPEN_CHARACTERS)
+    begin, end = text[:cut], text[cut:]
+    return element("details", element("summary", f"{begin} …"), element("p", f"… {end.strip()}"))
 
 
 def roles_section(report: Report) -> Markup:
@@ -227,7 +242,7 @@ def _host_cells(host: HostReport) -> tuple[str, ...]:
     return (*cells, _STATES.get(host.state, host.state), "; ".join(filter(None, words)))
 
 
-def _write_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], label: str) -> Markup:
+def _write_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], label: str) -> Markup:
     heads = [element("th", text, scope="col") for text in columns]
     lines = [element("tr", *(element("td", text) for text in row)) for row in rows[:MOST_LINES]]
     more = len(rows) - MOST_LINES
