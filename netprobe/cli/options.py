@@ -231,6 +231,12 @@ def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
     )
 
 
+redact_option = flag(
+    "--redact",
+    "For strangers: all reports say host-1, address-1 ... for hosts, addresses and other names. "
+    "The record keeps them.",
+)
+
 rule_options = together(
     option(
         "--by",

@@ -76,7 +76,8 @@ def run_verb(options: VerbOptions) -> int:
             earlier = f"{earlier}; {word_changes(changes)}"
         told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
         info = replace(info, sample=sample, earlier=earlier, notes=(*info.notes, *told))
-        return finish(info, collector, outputs, _end_record(writer, info), changes)
+        redact = options["redact"]
+        return finish(info, collector, outputs, _end_record(writer, info), changes, redact)
 
 
 class Both:

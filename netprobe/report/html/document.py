@@ -27,8 +27,8 @@ from netprobe.report.wording import number
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
 FILTERS = (
-    ("verdict:blocked", "port:6443", "from:worker-1", "to:master", "where:path", "reason:no-response"),
-    ("protocol:udp", "req:etcd", "-req:ntp", "finding:1", "is:optional", "host:10.0.*"),
+    "verdict:blocked", "port:6443", "from:worker-1", "to:master", "host:10.0.*", "where:path",
+    "reason:no-response", "protocol:udp", "req:etcd", "-req:ntp", "finding:1", "is:optional",
 )  # fmt: skip
 
 
@@ -162,40 +162,50 @@ def _write_flows(report: Report) -> Markup:
         element("button", text, type="button", id=name)
         for name, text in (("before", "Previous"), ("after", "Next"))
     ]
+    found = element("div", table, class_="wide", role="region", aria_label="Found", tabindex="0")
     return element(
         "section",
         element("h2", "Flows", id="flows-title"),
         element("noscript", element("p", "Searching all flows needs JavaScript.")),
         element(
             "div",
-            element(
-                "div",
-                element("label", "Search", for_="search"),
-                element("input", id="search", type="search", autocomplete="off",
-                        spellcheck="false", aria_describedby="found",
-                        placeholder="verdict:blocked from:worker-1 port:6443 -req:ntp"),
-                class_="searching",
-            ),
+            _write_search(),
             element("div", *buttons, class_="searching", role="group", aria_label="Verdicts"),
             _write_help(),
             element("p", id="found", role="status"),
-            element("div", table, class_="wide", role="region", aria_label="Flows found", tabindex="0"),
+            found,
             element("div", *pages, element("span", id="place"), class_="searching"),
             data_script=True,
             hidden=True,
         ),
         id="flows",
         aria_labelledby="flows-title",
-    )  # fmt: skip
+    )
+
+
+def _write_search() -> Markup:
+    field = element(
+        "input",
+        id="search",
+        type="search",
+        autocomplete="off",
+        spellcheck="false",
+        aria_describedby="found",
+        placeholder="verdict:blocked from:worker-1 port:6443 -req:ntp",
+    )
+    return element("div", element("label", "Search", for_="search"), field, class_="searching")
 
 
 def _write_help() -> Markup:
-    lines = [
-        element("p", *(_ for one in line for _ in (element("code", one), " "))) for line in FILTERS
-    ]
     words = (
         "Words must all be found; - before one leaves out what has it. Names match whole, * stands "
         "for anything, commas mean or: to:master,worker-*. The address of this page keeps the "
         "search. Keys: / search, arrows move, Enter opens, Esc leaves a map."
     )
-    return element("details", element("summary", "How to search"), *lines, element("p", words))
+    examples = [item for text in FILTERS for item in (element("code", text), " ")]
+    return element(
+        "details",
+        element("summary", "How to search"),
+        element("p", *examples),
+        element("p", words),
+    )

@@ -19,6 +19,7 @@ from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.pair_map import sort_hosts
+from netprobe.report.sentences import make_holes
 from netprobe.report.spool import place
 
 # With more than this, sentences are left out of the page: a run in which each flow has its own.
@@ -106,9 +107,9 @@ class Island:
         for key, value in known.items():
             if value:
                 yield key, clean(value) if isinstance(value, str) else value
-        yield "because", self._number_sentence(_make_holes(result.because, result))
+        yield "because", self._number_sentence(make_holes(result.because, result))
         if result.warnings:
-            texts = [_make_holes(text, result) for text in result.warnings]
+            texts = [make_holes(text, result) for text in result.warnings]
             yield "warnings", tuple(map(self._number_sentence, texts))
 
     def _number_sentence(self, text: str) -> int:
@@ -175,18 +176,6 @@ def _describe_requirement(report: Report, first: Result) -> Json:
         "from": [clean(role) for role in asked.from_] if asked else [],
         "to": [clean(role) for role in asked.to] if asked else [],
     }
-
-
-def _make_holes(text: str, result: Result) -> str:
-    """Put holes where the names of the flow's ends stand; filling them gives the text again.
-
-    A hole is a control character, which no cleaned text has.
-    """
-    text = clean(text)
-    names = {result.source: "\x01", result.destination: "\x02", result.address: "\x03"}
-    for name in sorted(filter(None, names), key=len, reverse=True):
-        text = text.replace(clean(name) or name, names[name])
-    return text
 
 
 def _join_runs(numbers: Iterable[int]) -> Iterator[int]:

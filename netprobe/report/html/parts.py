@@ -55,18 +55,24 @@ def findings_section(report: Report) -> Markup:
         room -= len(article)
         articles.append(article if room > 0 else _write_title(finding, "h3"))
     count = plural(len(told), "finding")
-    return _make_section("findings", f"Findings: {count}", *_list_findings(told), *articles)
+    return _make_section("findings", count.capitalize(), *_list_findings(told), *articles)
 
 
 def _list_findings(findings: list[Finding]) -> Iterator[Markup]:
     """List many findings before they are told: whoever reads on knows what is still to come."""
-    if len(findings) > MANY_FINDINGS:
-        links = [element("a", one.title, href=f"#finding-{one.number}") for one in findings]
-        lines = [
-            element("li", make_sign(one.verdict), _hide_word(one.verdict), link, value=str(one.number))
-            for one, link in zip(findings, links, strict=True)
-        ]  # fmt: skip
-        yield element("ol", *lines, class_="onscreen")
+    if len(findings) <= MANY_FINDINGS:
+        return
+    lines = [
+        element(
+            "li",
+            make_sign(one.verdict),
+            _hide_word(one.verdict),
+            element("a", one.title, href=f"#finding-{one.number}"),
+            value=str(one.number),
+        )
+        for one in findings
+    ]
+    yield element("ol", *lines, class_="contents onscreen")
 
 
 def _hide_word(word: str) -> Markup:
@@ -118,7 +124,7 @@ def roles_section(report: Report) -> Markup:
     if not pairs.cells:
         return _make_section("roles", "Who reaches whom", element("p", "There was no flow."))
     ends = pairs.destinations
-    corner = element("td", element("span", "from ↓ to →", class_="quiet"))
+    corner = element("td", "from ↓ to →", class_="corner quiet")
     heads = [element("th", role, scope="col") for role in ends]
     rows = [
         element(
@@ -140,12 +146,12 @@ def roles_section(report: Report) -> Markup:
         "Who reaches whom",
         element("p", hint, class_="quiet onscreen"),
         element("div", table, class_="wide", role="region", aria_label="Roles", tabindex="0"),
-        element("p", *(_explain_sign(verdict) for verdict in reversed(WORST)), class_="quiet"),
+        element("ul", *map(_explain_sign, reversed(WORST)), class_="legend quiet"),
     )
 
 
 def _explain_sign(verdict: Verdict) -> Markup:
-    return Markup(make_sign(verdict) + element("span", f"{verdict.replace('-', ' ')}  "))
+    return element("li", make_sign(verdict), verdict.replace("-", " "))
 
 
 def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
