@@ -88,6 +88,8 @@ class Island:
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def _take_result(self, result: Result) -> None:
+        self._hosts.number(result.source)
+        self._hosts.number(result.destination)
         key = (result.matrix, result.requirement, result.protocol)
         block = self._blocks.setdefault(key, _Block(result))
         ends = (result.source, (result.destination, result.address))

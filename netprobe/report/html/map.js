@@ -2,6 +2,7 @@
 
 const TABLE_HOSTS = 40; // above that a table is slow and unreadable: a picture with a list
 const LIST_PAIRS = 500;
+const ZONE_EDGE = 20;
 const mapSection = document.getElementById("map");
 let shownMap = null;
 
@@ -100,13 +101,14 @@ function makeHostCell(pair) {
 function makePicture(map) {
   const [rows, columns] = [map.sources.length, map.destinations.length];
   const size = Math.max(4, Math.min(14, Math.floor(900 / Math.max(rows, columns))));
+  const edge = data.hosts.some((host) => host.zone) ? ZONE_EDGE : 0;
   const canvas = make("canvas", {
-    width: columns * size, height: rows * size, tabindex: "0", role: "application",
+    width: columns * size + edge, height: rows * size + edge, tabindex: "0", role: "application",
     "aria-roledescription": "map", "aria-describedby": "map-place",
     "aria-label": "Host by host: arrow keys move, Enter shows the flows of a pair",
   });
   const at = { row: 0, column: 0 };
-  const draw = () => drawPicture(canvas, map, size, at);
+  const draw = () => drawPicture(canvas, map, size, edge, at);
   const move = (row, column) => {
     at.row = Math.max(0, Math.min(rows - 1, row));
     at.column = Math.max(0, Math.min(columns - 1, column));
@@ -125,7 +127,7 @@ function makePicture(map) {
     } else return;
     event.preventDefault();
   });
-  const point = (event) => move(Math.floor(event.offsetY / size), Math.floor(event.offsetX / size));
+  const point = (event) => move(Math.floor((event.offsetY - edge) / size), Math.floor((event.offsetX - edge) / size));
   canvas.addEventListener("mousemove", point);
   canvas.addEventListener("click", (event) => {
     const pair = point(event);
@@ -138,13 +140,15 @@ function makePicture(map) {
   return make("div", { class: "wide", role: "region", "aria-label": "Host by host" }, canvas);
 }
 
-function drawPicture(canvas, map, size, at) {
+function drawPicture(canvas, map, size, edge, at) {
   const style = getComputedStyle(document.documentElement);
   const colours = VERDICTS.map((verdict) => style.getPropertyValue(`--${verdict}`));
   const inks = VERDICTS.map((verdict) => style.getPropertyValue(`--${verdict}-ink`));
   const context = canvas.getContext("2d");
   const gap = size > 6 ? 1 : 0;
+  context.setTransform(1, 0, 0, 1, 0, 0);
   context.clearRect(0, 0, canvas.width, canvas.height);
+  context.translate(edge, edge);
   context.font = `${size - 3}px sans-serif`;
   context.textAlign = "center";
   context.textBaseline = "middle";
@@ -159,11 +163,37 @@ function drawPicture(canvas, map, size, at) {
       context.fillText(SIGNS[VERDICTS[pair.worst]], x + size / 2, y + size / 2);
     }
   }
+  if (edge) {
+    drawZones(context, style, map.destinations, size, map.sources.length * size);
+    context.transform(0, 1, 1, 0, 0, 0);
+    drawZones(context, style, map.sources, size, map.destinations.length * size, true);
+    context.setTransform(1, 0, 0, 1, edge, edge);
+  }
   if (document.activeElement === canvas) {
     context.strokeStyle = style.getPropertyValue("--ink");
     context.lineWidth = 2;
     context.strokeRect(at.column * size - 1, at.row * size - 1, size + 2, size + 2);
   }
+}
+
+/** Name the zones along the upper edge, and draw a line between two. */
+function drawZones(context, style, hosts, size, length, mirrored = false) {
+  context.font = "12px sans-serif";
+  let begin = 0;
+  hosts.forEach((host, number) => {
+    const zone = data.hosts[host].zone;
+    if (number + 1 < hosts.length && data.hosts[hosts[number + 1]].zone === zone) return;
+    const end = number + 1;
+    context.fillStyle = style.getPropertyValue("--ink");
+    context.save();
+    context.translate((begin + end) * size / 2, -ZONE_EDGE / 2);
+    if (mirrored) context.transform(-1, 0, 0, 1, 0, 0);
+    context.fillText(zone && `zone ${zone}`, 0, 0, (end - begin) * size);
+    context.restore();
+    context.fillStyle = style.getPropertyValue("--paper");
+    if (end < hosts.length) context.fillRect(end * size - 1, -ZONE_EDGE, 2, length + ZONE_EDGE);
+    begin = end;
+  });
 }
 
 /** The same as a list: for readers of screens, and for copying. */

@@ -106,7 +106,7 @@ def _write_field(field: Field) -> Markup:
     if rest:
         head = element("summary", f"and {number(len(rest))} more")
         items.append(element("dd", element("details", head, *rest)))
-    return Markup(element("dt", field.label) + "".join(items))
+    return Markup(element("dt", field.label, class_=mark) + "".join(items))
 
 
 def _fold_text(text: str) -> Child:

@@ -89,7 +89,7 @@ function makeEvidence(row) {
   const finding = kind.finding && make("a", { href: `#finding-${kind.finding}` }, `finding ${kind.finding}`);
   const facts = {
     seen: fillHoles(kind.because, row),
-    kind: `${kind.state}, ${kind.reason}${kind.proof === "none" ? "" : `; proof: ${kind.proof}`}`,
+    state: `${kind.state}, ${kind.reason}${kind.proof === "none" ? "" : `; proof: ${kind.proof}`}`,
     where: kind.where?.replaceAll(" ", " or "),
     "refused by": kind.rejected_by,
     "last hop that answered": kind.last_hop,
