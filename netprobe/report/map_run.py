@@ -26,6 +26,7 @@ from netprobe.report.pair_map import (
     map_pairs,
     rows_of,
     sort_hosts,
+    split_digits,
 )
 from netprobe.report.text_run import write_parts
 from netprobe.report.wording import number, plural
@@ -147,7 +148,7 @@ def _write_hosts(cell: Cell, hosts: Sequence[str], width: int, signs: Signs) -> 
     if not rows or not columns:
         yield from _list_pairs(cell, signs)
         return
-    labels = [names_text(row.names, MOST_NAMES) for row in rows]
+    labels = [_word_names(row.names, MOST_NAMES) for row in rows]
     margin = min(max(map(len, labels)) + 2, width // 2)
     letters = " ".join(ascii_uppercase[: len(columns)])
     yield Line(f"{INDENT}{'':{margin}}{letters}", "strong")
@@ -160,7 +161,11 @@ def _write_hosts(cell: Cell, hosts: Sequence[str], width: int, signs: Signs) -> 
         named = "" if long else label
         yield Line(f"{INDENT}{named:<{margin}}{signs_of}".rstrip(), _choose_style(worst))
     for letter, column in zip(ascii_uppercase, columns, strict=False):
-        yield Line(f"{INDENT}{letter}: {names_text(column.names, 2 * MOST_NAMES)}", "quiet")
+        yield Line(f"{INDENT}{letter}: {_word_names(column.names, 2 * MOST_NAMES)}", "quiet")
+
+
+def _word_names(names: Sequence[str], most: int) -> str:
+    return names_text(sorted(names, key=split_digits), most)
 
 
 def _sign_at(row: Alike, column: Alike, signs: Signs) -> str:
@@ -176,7 +181,7 @@ def _list_pairs(cell: Cell, signs: Signs) -> Iterator[PagePart]:
         if verdict != "pass":
             missed.setdefault((source, verdict), []).append(destination)
     for (source, verdict), ends in list(missed.items())[:MOST_PAIRS]:
-        words = names_text(ends, MOST_NAMES)
+        words = _word_names(ends, MOST_NAMES)
         yield Line(f"{INDENT}{signs[verdict]} {source} → {words}", _choose_style(verdict))
     if len(missed) > MOST_PAIRS:
         yield Line(f"{INDENT}and {plural(len(missed) - MOST_PAIRS, 'more source')}", "quiet")

@@ -77,12 +77,12 @@ class PairMap:
 def sort_hosts(report: Report) -> list[str]:
     """Hosts of one role and zone stand side by side: so what is blocked is seen as a block."""
     hosts = sorted(
-        report.info.hosts, key=lambda host: (host.roles, host.zone or "", _split_digits(host.name))
+        report.info.hosts, key=lambda host: (host.roles, host.zone or "", split_digits(host.name))
     )
     return [host.name for host in hosts]
 
 
-def _split_digits(name: str) -> list[tuple[str, int]]:
+def split_digits(name: str) -> list[tuple[str, int]]:
     """Give a key that sorts worker-9 before worker-10."""
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
