@@ -60,7 +60,7 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
     """Show headline, table of roles, maps of the cells that are not all pass, and totals."""
     told = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
     yield from headline(report, len(told))
-    pairs = map_pairs(report)
+    pairs = map_pairs(report, report.collector.results())
     if pairs.cells:
         yield Line()
         yield from _write_roles(pairs, width, signs)

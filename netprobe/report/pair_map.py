@@ -87,11 +87,11 @@ def split_digits(name: str) -> list[tuple[str, int]]:
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
 
-def map_pairs(report: Report) -> PairMap:
-    """Read all results once; roles stand in the order in which the plan names them."""
+def map_pairs(report: Report, results: Iterable[Result]) -> PairMap:
+    """Sort all results of a run in; roles stand in the order in which the plan names them."""
     index = RunIndex(report.info)
     cells: dict[Pair, Cell] = {}
-    for result in report.collector.results():
+    for result in results:
         asked = index.requirement(result)
         roles = (
             _role_of(index, result.source, asked.from_ if asked else ()),

@@ -10,6 +10,7 @@ from typing import Any
 from netprobe.judge.findings import fold
 from netprobe.model.plan import PlannedRequirement, Skipped
 from netprobe.model.result import HostReport, Result
+from netprobe.model.run import RunInfo
 from netprobe.report.collector import Report, collect
 from tests.report.samples import BLOCKED, INFO, PASSED
 
@@ -86,15 +87,15 @@ def _tell_fate(
     return {"because": f"our listener on {name} answered our nonce"}
 
 
-def make_estate(count: int, noise: float = 0.0) -> Report:
-    """A run over so many hosts: 200 of them are 437,800 flows."""
-    hosts = make_hosts(count)
+def estate_info(count: int) -> RunInfo:
+    """What the run knows of so many hosts."""
+    roles = ("master", "frontend", "node")
     requirements = tuple(
         PlannedRequirement(
             matrix="deckhouse-nodes",
             id=requirement,
-            from_=("master", "frontend", "node"),
-            to=("master", "frontend", "node"),
+            from_=roles,
+            to=roles,
             protocol=protocol,
             ports=((port, port),),
             purpose=f"{requirement} between nodes",
@@ -102,15 +103,20 @@ def make_estate(count: int, noise: float = 0.0) -> Report:
         )
         for requirement, protocol, port in WIRES
     )
-    flows = count * (count - 1) * len(WIRES)
-    info = replace(
+    return replace(
         INFO,
-        hosts=tuple(hosts),
+        hosts=tuple(make_hosts(count)),
         requirements=requirements,
-        planned_flows=flows,
+        planned_flows=count * (count - 1) * len(WIRES),
         skipped=(Skipped("deckhouse-nodes", "vcd", "setting modules lacks cloud-provider-vcd"),),
         notes=("inventory.yaml: no matrix knows the role balancer; nearest: frontend",),
     )
+
+
+def make_estate(count: int, noise: float = 0.0) -> Report:
+    """A run over so many hosts: 200 of them are 437,800 flows."""
+    hosts = make_hosts(count)
     collector = collect(walk_estate(hosts, noise))
     zones = {host.name: host.zone for host in hosts if host.zone}
-    return Report(info, collector, fold(collector.failures(), collector.passes(), zones))
+    findings = fold(collector.failures(), collector.passes(), zones)
+    return Report(estate_info(count), collector, findings)

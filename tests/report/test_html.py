@@ -66,6 +66,12 @@ def text_of(report: Report) -> str:
     return stream.getvalue()
 
 
+def data_of(report: Report) -> Any:
+    data = Island(report)
+    assert list(data.take(report.collector.results()))
+    return json.loads(data.json())
+
+
 def walk_data(data: Any) -> Iterator[tuple[Any, ...]]:
     """Unpack an island independently of the page's program: a tuple for each result."""
     for block in data["blocks"]:
@@ -103,7 +109,7 @@ def walk_pattern(data: Any, number: int) -> Iterator[tuple[tuple[int, int], Any]
 @pytest.mark.parametrize("report", [everything(), make_estate(9, 0.1)], ids=["all", "estate"])
 def test_the_page_has_every_flow_as_the_run_has_it(report: Report) -> None:
     """Ends, ports, verdict, reason and evidence; none is lost, none comes twice."""
-    found = sorted(walk_data(json.loads(Island(report).json())))
+    found = sorted(walk_data(data_of(report)))
 
     assert found == sorted(
         (
@@ -124,7 +130,7 @@ def test_flows_of_a_host_to_itself_and_to_two_addresses_are_kept_apart() -> None
         replace(PASSED, order=(4, 0, 0), protocol="icmp", port=None, end_port=None),
     ]
 
-    found = list(walk_data(json.loads(Island(report_of(flows)).json())))
+    found = list(walk_data(data_of(report_of(flows))))
 
     assert len(found) == 5
     assert {row[4] for row in found} == {"10.0.0.11", "10.0.0.10", "fd00::11"}
@@ -148,7 +154,7 @@ def test_sentences_without_room_are_left_out_and_said_to_be(
     monkeypatch.setattr(island, "MOST_SENTENCE_CHARACTERS", 200)
     flows = [flow(BLOCKED, place, because=f"{place} other words") for place in range(50)]
 
-    data = json.loads(Island(report_of(flows)).json())
+    data = data_of(report_of(flows))
 
     assert len(list(walk_data(data))) == 50
     assert LEFT_OUT in data["sentences"]
@@ -256,7 +262,7 @@ def test_findings_carry_their_number_to_their_flows() -> None:
     report = make_estate(9, 0.1)
     findings = fold(report.collector.failures(), report.collector.passes(), {})
     numbered = replace(report, findings=findings)
-    data = json.loads(Island(numbered).json())
+    data = data_of(numbered)
 
     numbers = {kind.get("finding") for kind in data["classes"]} - {None}
     assert numbers == {one.number for one in findings}

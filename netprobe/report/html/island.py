@@ -12,6 +12,7 @@ import json
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from netprobe.model.dataclass_json import Json
@@ -25,6 +26,12 @@ from netprobe.report.spool import place
 # With more than this, sentences are left out of the page: a run in which each flow has its own.
 MOST_SENTENCE_CHARACTERS = 600_000
 LEFT_OUT = "the page has no room for this sentence; the JSON report has it"
+
+_FACTS = (
+    "verdict", "state", "reason", "proof", "where", "rejected_by", "last_hop", "next_hop", "holder",
+    "waived", "path_mtu_bytes",
+)  # fmt: skip
+_facts_of = attrgetter(*_FACTS)
 
 End = tuple[str, str]  # a destination and its address
 Ports = tuple[int, int]  # first and last; (0, 0) where the protocol has none
@@ -53,7 +60,10 @@ class _Block:
 
 
 class Island:
-    """Collects the data of a page; ``json`` gives it as text that may stand in a ``<script>``."""
+    """Collects the data of a page; ``json`` gives it as text that may stand in a ``<script>``.
+
+    A run is taken once.
+    """
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -70,18 +80,22 @@ class Island:
             for member in finding.members
         }
 
-    def json(self) -> str:
-        """Read all results and write them; ASCII, and without a character that HTML reads."""
+    def take(self, results: Iterable[Result]) -> Iterator[Result]:
+        """Take all results in, and hand them on: reading them is what takes long."""
         for host in sort_hosts(self._report):
             self._hosts.number(host)
-        for result in self._report.collector.results():
+        for result in results:
             self._take_result(result)
+            yield result
+
+    def json(self) -> str:
+        """Write what was taken; ASCII, and without a character that HTML reads."""
         data = {
             "blocks": [self._write_block(block) for block in self._blocks.values()],
             "hosts": list(self._list_hosts()),
             "shapes": [[port for ports in shape for port in ports] for shape in self._shapes],
             "patterns": [[shape, *_join_runs(classes)] for shape, classes in self._patterns],
-            "classes": [dict(one) for one in self._classes],
+            "classes": [dict(_write_class(*one)) for one in self._classes],
             "sentences": list(self._sentences),
         }
         text = json.dumps(data, separators=(",", ":"))
@@ -94,25 +108,15 @@ class Island:
         block = self._blocks.setdefault(key, _Block(result))
         ends = (result.source, (result.destination, result.address))
         ports = (result.port or 0, result.end_port or result.port or 0)
-        class_ = self._classes.number(tuple(self._make_class(result)))
+        class_ = self._classes.number(
+            (
+                _facts_of(result),
+                self._number_sentence(make_holes(result.because, result)),
+                tuple(self._number_sentence(make_holes(one, result)) for one in result.warnings),
+                None if result.verdict == "pass" else self._findings.get(place(result)),
+            )
+        )
         block.pairs.setdefault(ends, []).append((ports, class_))
-
-    def _make_class(self, result: Result) -> Iterator[tuple[str, Any]]:
-        """Give the keys of a class that say something."""
-        known: Json = {
-            "verdict": result.verdict, "state": result.state, "reason": result.reason,
-            "proof": result.proof, "where": " ".join(result.where),
-            "rejected_by": result.rejected_by, "last_hop": result.last_hop,
-            "next_hop": result.next_hop, "holder": result.holder, "waived": result.waived,
-            "path_mtu": result.path_mtu_bytes, "finding": self._findings.get(place(result)),
-        }  # fmt: skip
-        for key, value in known.items():
-            if value:
-                yield key, clean(value) if isinstance(value, str) else value
-        yield "because", self._number_sentence(make_holes(result.because, result))
-        if result.warnings:
-            texts = [make_holes(text, result) for text in result.warnings]
-            yield "warnings", tuple(map(self._number_sentence, texts))
 
     def _number_sentence(self, text: str) -> int:
         if text not in self._sentences.numbers:
@@ -160,6 +164,21 @@ class Island:
                 "roles": [clean(role) for role in host.roles] if host else [],
                 "zone": clean(host.zone) if host and host.zone else "",
             }
+
+
+def _write_class(
+    facts: tuple[Any, ...], because: int, warnings: tuple[int, ...], finding: int | None
+) -> Iterator[tuple[str, Any]]:
+    """Give the keys of a class that say something."""
+    for key, value in zip(_FACTS, facts, strict=True):
+        if value:
+            text = " ".join(value) if isinstance(value, tuple) else value
+            yield key, clean(text) if isinstance(text, str) else text
+    yield "because", because
+    if warnings:
+        yield "warnings", warnings
+    if finding:
+        yield "finding", finding
 
 
 def _describe_requirement(report: Report, first: Result) -> Json:

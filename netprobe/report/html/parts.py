@@ -11,7 +11,7 @@ from netprobe.report.flow_groups import Addresses, addresses_of
 from netprobe.report.html.elements import Child, Markup, element
 from netprobe.report.map_run import SIGNS
 from netprobe.report.page import Field, Line, PagePart
-from netprobe.report.pair_map import WORST, Cell, map_pairs
+from netprobe.report.pair_map import WORST, Cell, PairMap
 from netprobe.report.progress import host_words
 from netprobe.report.text_run import finding_fields
 from netprobe.report.wording import number, plural
@@ -118,9 +118,8 @@ def _fold_text(text: str) -> Child:
     return element("details", element("summary", f"{begin} …"), element("p", f"… {end.strip()}"))
 
 
-def roles_section(report: Report) -> Markup:
+def roles_section(pairs: PairMap) -> Markup:
     """Show the table of roles; each cell has its figures in words too."""
-    pairs = map_pairs(report)
     if not pairs.cells:
         return _make_section("roles", "Who reaches whom", element("p", "There was no flow."))
     ends = pairs.destinations

@@ -95,7 +95,7 @@ function makeEvidence(row) {
     "last hop that answered": kind.last_hop,
     "next hop": kind.next_hop,
     holder: kind.holder,
-    "path MTU": kind.path_mtu && `${kind.path_mtu} bytes`,
+    "path MTU": kind.path_mtu_bytes && `${kind.path_mtu_bytes} bytes`,
     warning: kind.warnings?.map((number) => fillHoles(number, row)).join("; "),
     waived: kind.waived,
     finding,
