@@ -103,15 +103,16 @@ def _write_roles(pairs: PairMap, width: int, signs: Signs) -> Iterator[PagePart]
     for columns in _split_columns(pairs, texts, width - margin):
         sizes = [_column_width(role, texts) for role in columns]
         names = "".join(f"{role:<{size}}" for role, size in zip(columns, sizes, strict=True))
-        yield Line(f"{'':{margin}}{names}", "strong", hang=margin)
+        yield Line(f"{'':{margin}}{names}".rstrip(), "strong", hang=0)
         for source in pairs.sources:
             row = [(source, role) for role in columns]
             cells = "".join(
                 f"{texts.get(at, ''):<{size}}" for at, size in zip(row, sizes, strict=True)
             )
             worst = [pairs.cells[at].worst for at in row if at in pairs.cells]
-            style = _choose_style(min(worst, key=WORST.index, default="pass"))
-            yield Line(f"{source:<{margin}}{cells}", style, hang=margin)
+            if worst:
+                style = _choose_style(min(worst, key=WORST.index))
+                yield Line(f"{source:<{margin}}{cells}".rstrip(), style, hang=0)
 
 
 def _cell_text(cell: Cell, signs: Signs) -> str:
@@ -149,9 +150,10 @@ def _write_hosts(cell: Cell, hosts: Sequence[str], width: int, signs: Signs) -> 
         yield from _list_pairs(cell, signs)
         return
     labels = [_word_names(row.names, MOST_NAMES) for row in rows]
-    margin = min(max(map(len, labels)) + 2, width // 2)
+    room = max(width // 2, width - len(INDENT) - 2 * len(columns))
+    margin = min(max(map(len, labels)) + 2, room)
     letters = " ".join(ascii_uppercase[: len(columns)])
-    yield Line(f"{INDENT}{'':{margin}}{letters}", "strong")
+    yield Line(f"{INDENT}{'':{margin}}{letters}", "strong", hang=0)
     for label, row in zip(labels, rows, strict=True):
         signs_of = " ".join(_sign_at(row, column, signs) for column in columns)
         long = len(label) + 2 > margin
@@ -159,7 +161,7 @@ def _write_hosts(cell: Cell, hosts: Sequence[str], width: int, signs: Signs) -> 
             yield Line(f"{INDENT}{label}", hang=len(INDENT))
         worst = min(row.row.values(), key=WORST.index)
         named = "" if long else label
-        yield Line(f"{INDENT}{named:<{margin}}{signs_of}".rstrip(), _choose_style(worst))
+        yield Line(f"{INDENT}{named:<{margin}}{signs_of}".rstrip(), _choose_style(worst), hang=0)
     for letter, column in zip(ascii_uppercase, columns, strict=False):
         yield Line(f"{INDENT}{letter}: {_word_names(column.names, 2 * MOST_NAMES)}", "quiet")
 

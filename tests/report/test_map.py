@@ -12,6 +12,7 @@ from netprobe.report.collector import Report
 from netprobe.report.map_run import SIGNS, map_parts, write_map
 from netprobe.report.page import write_plain
 from netprobe.report.pair_map import group_alike, map_pairs, sort_hosts
+from netprobe.report.terminal import write_terminal
 from tests.report.estate import make_estate
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, flow, port, report_of
@@ -93,12 +94,18 @@ def test_many_different_hosts_are_a_list() -> None:
     assert [line for line in lines if line.startswith("   and ") and line.endswith("more sources")]
 
 
-def test_a_terminal_gets_the_signs_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it can show them."""
-    stream = io.StringIO()
-    write_plain(map_parts(everything(), 80, SIGNS), stream)
+def test_a_terminal_gets_the_signs_of_the_page_and_no_wrapped_line() -> None:
+    """Where it can show them; a table as wide as the terminal stays a table."""
+    report, width = everything(), 60
+    plain, shown = io.StringIO(), io.StringIO()
+    write_plain(map_parts(report, width, SIGNS), plain)
+    write_terminal(map_parts(report, width, SIGNS), shown, width)
 
-    assert "✗" in stream.getvalue()
+    grid = [
+        line for line in plain.getvalue().splitlines() if re.match(" *[a-z-0-9 ]+ [✓✗!?·]", line)
+    ]
+    assert len(grid) > 5
+    assert set(grid) <= {line.rstrip() for line in shown.getvalue().splitlines()}
 
 
 def test_hosts_are_sorted_as_people_count() -> None:

@@ -255,7 +255,8 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
 
 def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None:
     """Findings, what to do, the table of roles; what needs the program is not shown."""
-    page = open_page(everything(), java_script_enabled=False)
+    phone = {"width": 390, "height": 800}
+    page = open_page(everything(), java_script_enabled=False, viewport=phone)
     text = page.inner_text("body")
 
     assert "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls." in text
@@ -263,6 +264,8 @@ def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None
     assert "1/1,005" in text
     assert page.is_hidden("#search")
     assert page.is_hidden("#map")
+    (width, room) = page.locator("html").evaluate("one => [one.scrollWidth, one.clientWidth]")
+    assert width == room
 
 
 def test_print_has_the_findings_and_the_roles(open_page: Opener) -> None:
