@@ -199,6 +199,9 @@ def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
     bad = sum(verdict != "pass" for verdict in cell.pairs.values())
     assert page.locator("#map-list li").count() == bad
 
+    page.click("#finding-1 >> xpath=.. >> text=Copy")
+    assert page.wait_for_selector("text=Copied")
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(open_page: Opener, scheme: str) -> None:

@@ -34,15 +34,16 @@ FILTERS = (
 
 def write_document(report: Report, stream: TextIO) -> None:
     """Write the page. Everything is ASCII, so that no locale or mail can damage it."""
-    style = _read_asset("page.css")
-    script = "\n".join(map(_read_asset, SCRIPTS))
+    style = read_asset("page.css")
+    script = "\n".join(map(read_asset, SCRIPTS))
     head = _write_head(report, style, script)
     page = element("html", head, _write_body(report, script), lang="en")
     written = page.encode("ascii", "xmlcharrefreplace").decode()
     stream.write(f"<!DOCTYPE html>\n{written}\n")
 
 
-def _read_asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Give a file of the page as it stands in the package."""
     return files("netprobe.report.html").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -158,6 +158,10 @@ function drawPicture(canvas, map, size, edge, at) {
     const [x, y] = [columnOf.get(pair.destination) * size, rowOf.get(pair.source) * size];
     context.fillStyle = colours[pair.worst];
     context.fillRect(x, y, size - gap, size - gap);
+    if (pair.worst === 1) { // its colour is as dark as a dark page
+      context.strokeStyle = style.getPropertyValue("--edge");
+      context.strokeRect(x + .5, y + .5, size - gap - 1, size - gap - 1);
+    }
     if (size >= 10 && pair.worst < 4) {
       context.fillStyle = inks[pair.worst];
       context.fillText(SIGNS[VERDICTS[pair.worst]], x + size / 2, y + size / 2);
