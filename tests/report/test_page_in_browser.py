@@ -309,3 +309,19 @@ def test_texts_of_others_stay_texts(open_page: Opener) -> None:
     assert page.locator("script").count() == 2
     assert page.inner_text("body").count(EVIL) > 10
     assert page.locator("#rows tr").count() == 2
+
+
+def test_what_got_in_would_not_run(
+    make_context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    """The policy of the page lets only its own program run."""
+    path = tmp_path / "report.html"
+    bad = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2></main>"
+    path.write_text(write_page(everything()).replace("</main>", bad), encoding="utf-8")
+    page = make_context().new_page()
+
+    page.goto(path.as_uri())
+    page.wait_for_selector(READY, state="attached")
+
+    assert page.locator("script").count() == 3
+    assert page.evaluate("window.hacked") is None

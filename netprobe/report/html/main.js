@@ -12,7 +12,7 @@ function writeAddress() {
 /** Show what the address says; any other fragment is a place of the page, which the browser finds. */
 function readAddress() {
   const known = new URLSearchParams(location.hash.slice(1));
-  if (known.size && !known.has("q") && !known.has("from")) return;
+  if (location.hash.length > 1 && !known.has("q") && !known.has("from")) return;
   search.value = known.get("q") ?? "";
   showFlows();
   showMap(known.get("from") ?? "", known.get("to") ?? "");
