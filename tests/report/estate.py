@@ -89,13 +89,14 @@ def _tell_fate(
 
 def estate_info(count: int) -> RunInfo:
     """What the run knows of so many hosts."""
-    roles = ("master", "frontend", "node")
+    everybody = ("master", "frontend", "node")
     requirements = tuple(
         PlannedRequirement(
             matrix="deckhouse-nodes",
             id=requirement,
-            from_=roles,
-            to=roles,
+            # All hosts are nodes, and only here that is what counts.
+            from_=("node",) if requirement == "node-exporter" else everybody,
+            to=everybody,
             protocol=protocol,
             ports=((port, port),),
             purpose=f"{requirement} between nodes",

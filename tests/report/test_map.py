@@ -81,6 +81,8 @@ def test_hosts_of_one_fate_share_a_line() -> None:
 
     assert groups is not None
     assert [one.names for one in groups] == [["a", "b"], ["c"]]
+    more = [("a", {"b": "pass"}), ("c", {"b": "pass", "d": "pass"})]
+    assert len(group_alike(more, 9) or ()) == 2  # type: ignore[arg-type]
     assert group_alike(rows, 1) is None  # type: ignore[arg-type]
 
 

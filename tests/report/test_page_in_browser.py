@@ -236,7 +236,7 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
     page.keyboard.press("Enter")
     assert focused("tagName") == "CANVAS"
     page.keyboard.press("ArrowRight")
-    assert "node-9 → node-12: all pass, of 11 flows" in page.inner_text("#map-place")
+    assert "frontend-3 → node-12: all pass, of 1 flow" in page.inner_text("#map-place")
     page.keyboard.press("Escape")
     assert page.is_hidden("#map")
     assert focused("parentElement.dataset.to") == "node"
@@ -244,7 +244,7 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    assert page.input_value("#search") == "from:node-9 to:node-12"
+    assert page.input_value("#search") == "from:frontend-3 to:node-12"
     page.keyboard.press("Escape")
     page.focus("body")
     page.evaluate("document.activeElement.blur()")
@@ -258,7 +258,7 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
 
 def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None:
     """Findings, what to do, the table of roles; what needs the program is not shown."""
-    phone = {"width": 390, "height": 800}
+    phone = {"width": 280, "height": 800}
     page = open_page(everything(), java_script_enabled=False, viewport=phone)
     text = page.inner_text("body")
 
