@@ -10,10 +10,9 @@ from typing import Final, TextIO
 
 from netprobe.report.collector import Report
 from netprobe.report.github_run import write_github
-from netprobe.report.html_run import write_html
 from netprobe.report.json_run import write_json
 from netprobe.report.junit_run import write_junit
-from netprobe.report.map_run import write_map
+from netprobe.report.late_runs import write_html, write_map
 from netprobe.report.markdown_run import write_markdown
 from netprobe.report.text_run import write_text
 from netprobe.report.wide_run import write_wide

@@ -48,7 +48,7 @@ MOST_NAMES = 4
 INDENT = "   "
 
 
-def write_map(report: Report, stream: TextIO) -> None:
+def write_roles_and_hosts(report: Report, stream: TextIO) -> None:
     """Write the map as wide as the terminal is; letters for signs in a pipe."""
     shown = stream.isatty()
     width = shutil.get_terminal_size().columns if shown else PIPE_WIDTH

@@ -19,7 +19,7 @@ from netprobe.report.collector import Report
 from netprobe.report.html import island, parts
 from netprobe.report.html.elements import element, raw_element
 from netprobe.report.html.island import LEFT_OUT, Island
-from netprobe.report.html_run import write_html
+from netprobe.report.late_runs import write_html
 from netprobe.report.sentences import fill_holes, make_holes
 from tests.report.estate import make_estate
 from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, port, report_of

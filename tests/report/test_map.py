@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from netprobe.report.collector import Report
-from netprobe.report.map_run import SIGNS, map_parts, write_map
+from netprobe.report.late_runs import write_map
+from netprobe.report.map_run import SIGNS, map_parts
 from netprobe.report.page import write_plain
 from netprobe.report.pair_map import group_alike, map_pairs, sort_hosts
 from netprobe.report.terminal import write_terminal

@@ -16,7 +16,7 @@ import pytest
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import Result
 from netprobe.report.collector import Collector, Report
-from netprobe.report.html_run import write_html
+from netprobe.report.late_runs import write_html
 from netprobe.report.pair_map import map_pairs
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
 from tests.report.samples import BLOCKED, everything, finding, report_of
