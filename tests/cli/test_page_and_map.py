@@ -12,6 +12,8 @@ import pytest
 from tests.cli.command import ROOT, netprobe
 from tests.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 MATRIX = """\
 schema: netprobe.matrix/1
 name: services
@@ -33,7 +35,6 @@ hosts:
 """
 
 
-@pytest.mark.slow
 def test_a_run_writes_page_and_map_and_report_writes_them_again(tmp_path: Path) -> None:
     """The same bytes; for strangers without any name, while the record keeps them."""
     (tmp_path / "services.yaml").write_text(

@@ -13,8 +13,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from netprobe.judge.findings import fold
+from netprobe.model.printable import clean
+from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.html import island, parts
 from netprobe.report.html.elements import element, raw_element
@@ -23,6 +27,7 @@ from netprobe.report.late_runs import write_html
 from netprobe.report.sentences import fill_holes, make_holes
 from tests.report.estate import make_estate
 from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, port, report_of
+from tests.report.strategies import results
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;\u202e\x1b[31m"
 # As clean() leaves it.
@@ -106,18 +111,37 @@ def walk_pattern(data: Any, number: int) -> Iterator[tuple[tuple[int, int], Any]
     )
 
 
+def describe_flow(one: Result) -> tuple[Any, ...]:
+    """What the page must have of a result."""
+    return (
+        one.matrix, one.requirement, one.source, one.destination, one.address, one.protocol,
+        one.port or 0, one.end_port or 0, one.verdict, clean(one.reason), clean(one.because),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("report", [everything(), make_estate(9, 0.1)], ids=["all", "estate"])
 def test_the_page_has_every_flow_as_the_run_has_it(report: Report) -> None:
     """Ends, ports, verdict, reason and evidence; none is lost, none comes twice."""
     found = sorted(walk_data(data_of(report)))
 
     assert found == sorted(
-        (
-            one.matrix, one.requirement, one.source, one.destination, one.address, one.protocol,
-            one.port or 0, one.end_port or 0, one.verdict, one.reason, one.because,
-        )
+        describe_flow(one)
         for one in report.collector.results()
     )  # fmt: skip
+
+
+@settings(max_examples=30)
+@given(st.lists(results(), max_size=12))
+def test_any_run_is_a_page_with_all_its_flows(some: list[Result]) -> None:
+    """Whatever texts and ports there are, in whatever order they come."""
+    report = report_of(some)
+    data = Island(report)
+    taken = list(data.take(report.collector.results()))
+
+    found = sorted(walk_data(json.loads(data.json())))
+
+    assert found == sorted(describe_flow(one) for one in taken)
+    assert text_of(report).isascii()
 
 
 def test_flows_of_a_host_to_itself_and_to_two_addresses_are_kept_apart() -> None:

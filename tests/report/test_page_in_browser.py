@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium (make lab-packages)"),
 ]
-EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>"
+EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\",'&lt;*"
 MOST_BYTES = 2_000_000
 MOST_MS = 2_000
 READY = "html[data-ready]"

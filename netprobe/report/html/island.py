@@ -171,7 +171,7 @@ def _write_class(
 ) -> Iterator[tuple[str, Any]]:
     """Give the keys of a class that say something."""
     for key, value in zip(_FACTS, facts, strict=True):
-        if value:
+        if value not in (None, ()):
             text = " ".join(value) if isinstance(value, tuple) else value
             yield key, clean(text) if isinstance(text, str) else text
     yield "because", because

@@ -71,8 +71,11 @@ function wordPair(pair) {
 }
 
 function openPair(pair) {
-  const quote = (name) => (/[\s"]/.test(name) ? `"${name}"` : name);
-  goToFlows(`from:${quote(data.hosts[pair.source].name)} to:${quote(data.hosts[pair.destination].name)}`);
+  const quote = (host) => { // what has a meaning in a search is left open
+    const name = data.hosts[host].name.replace(/[",]/g, "*");
+    return /\s/.test(name) ? `"${name}"` : name;
+  };
+  goToFlows(`from:${quote(pair.source)} to:${quote(pair.destination)}`);
 }
 
 function makeHostTable(map) {
