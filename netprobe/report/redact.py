@@ -71,6 +71,10 @@ class Redactor:
             self._name_anew(host, "host")
         for address in sorted(addresses - hosts):
             self._name_anew(address, "address")
+        for machine in sorted(
+            {str(host.facts.get("hostname") or "") for host in info.hosts} - {""}
+        ):
+            self._name_anew(machine, "machine")
         for zone in sorted({host.zone for host in info.hosts if host.zone}):
             self._name_anew(zone, "zone")
         self._listed = _match_names(self._new)
@@ -114,11 +118,12 @@ class Redactor:
         )
 
     def _hide_host(self, host: HostReport) -> HostReport:
+        facts = {**host.facts, "user": _hide_user(host.facts.get("user"))}
         return replace(
             self._with_texts(host, _OF_HOST),
             zone=self._new[host.zone] if host.zone else None,
-            user="user" if host.user not in (None, "root") else host.user,
-            facts=self._hide_value(host.facts),
+            user=_hide_user(host.user),
+            facts=self._hide_value({key: facts[key] for key in host.facts}),
         )
 
     def _with_texts(self, item: Some, names: Sequence[str]) -> Some:
@@ -158,6 +163,10 @@ class Redactor:
             self._new[old] = f"{kind}-{self._counts[kind]}"
             self._new.setdefault(old.lower(), self._new[old])
         return self._new[old]
+
+
+def _hide_user(name: str | None) -> str | None:
+    return name if name in (None, "root") else "user"
 
 
 def _match_names(names: Iterable[str]) -> re.Pattern[str]:

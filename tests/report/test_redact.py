@@ -114,10 +114,14 @@ def test_sentences(text: str, shown: str) -> None:
 def test_logins_and_facts_of_hosts_go() -> None:
     """Of users only root stays."""
     report = report_of([PASSED])
-    extra = HostReport("master-0", "agent", user="anna", facts={"taken": ["x on 10.1.1.1"]})
+    facts = {"taken": ["x on 10.1.1.1"], "user": "anna", "hostname": "vm7.acme", "cores": 2}
+    extra = HostReport("master-0", "agent", user="anna", facts=facts, cost=("vm7.acme has none",))
     told = replace(report, info=replace(report.info, hosts=(extra,)))
 
     (host,) = hide(told).info.hosts
 
     assert host.user == "user"
-    assert host.facts == {"taken": ["x on address-2"]}
+    assert host.cost == ("machine-1 has none",)
+    assert host.facts == {
+        "taken": ["x on address-2"], "user": "user", "hostname": "machine-1", "cores": 2,
+    }  # fmt: skip
