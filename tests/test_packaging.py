@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.report.html.document import SCRIPTS
+
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
 IN_SDIST = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock", ".ci/run"}
@@ -48,6 +50,7 @@ def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path
     assert {name.split("/")[-1] for name in names if "/_matrices/" in name} == MATRICES
     assert {line.split()[0] + ".yaml" for line in done.stdout.splitlines()} == MATRICES
     assert not [name for name in names if name.startswith(("tests/", "demo/"))]
+    assert {f"netprobe/report/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
 
 
 @pytest.mark.slow

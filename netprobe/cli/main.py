@@ -24,6 +24,7 @@ from netprobe.cli.options import (
     output_option,
     plan_options,
     probing_options,
+    redact_option,
     request_options,
     role_option,
     rule_options,
@@ -75,6 +76,7 @@ def cli() -> None:
 @request_options
 @probing_options
 @output_option(RUN_FORMATS)
+@redact_option
 @option(
     "--record",
     type=_FILE,
@@ -177,11 +179,12 @@ def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> i
 @cli.command(epilog=EPILOG)
 @click.argument("file", type=_FILE)
 @output_option(RUN_FORMATS)
-def report(file: str, outputs: tuple[str, ...]) -> int:
+@redact_option
+def report(file: str, outputs: tuple[str, ...], redact: bool) -> int:
     """Print the report of an earlier run again: FILE is a record or a JSON report."""
     from netprobe.cli.report import report_verb
 
-    return report_verb(file, outputs)
+    return report_verb(file, outputs, redact)
 
 
 @cli.command()

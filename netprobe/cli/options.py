@@ -13,7 +13,7 @@ from netprobe.probe.settings import FORKS  # the help must import nothing heavie
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-RUN_FORMATS: Final = ("text", "wide", "json", "junit", "markdown", "github")
+RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
@@ -232,6 +232,12 @@ def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
         text=f"What to print, or to write to a file: {', '.join(formats)}.",
     )
 
+
+redact_option = flag(
+    "--redact",
+    "For strangers: all reports say host-1, address-1 ... for hosts, addresses and other names. "
+    "The record keeps them.",
+)
 
 rule_options = together(
     option(

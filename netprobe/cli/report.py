@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 
 from netprobe.cli.options import RUN_FORMATS
@@ -23,14 +24,11 @@ from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
 from netprobe.report.reading import read_run
 
 
-def report_verb(file: str, outputs: Sequence[str]) -> int:
+def report_verb(file: str, outputs: Sequence[str], redact: bool = False) -> int:
     """Print an earlier run again; the exit status is that of the run."""
     wanted = parse_outputs(outputs, RUN_FORMATS)
     info, collector = read_run(file)
-    try:
-        return finish(info, collector, wanted, [])
-    finally:
-        collector.close()
+    return finish(info, collector, wanted, [], redact=redact)
 
 
 def finish(
@@ -40,16 +38,26 @@ def finish(
     problems: Sequence[str],
     changes: Changes | None = None,
     evidence: EvidenceFolder | None = None,
+    *,
+    redact: bool = False,
 ) -> int:
-    """Write every output, say what could not be written, and give the exit status."""
-    findings = fold_failures(info, collector)
+    """Write every output, say what could not be written, and give the exit status.
+
+    ``redact``: with numbers for names. The collector is closed.
+    """
+    if redact:
+        from netprobe.report.redact import redact_run
+
+        info, collector, changes = redact_run(info, collector, changes)
     unwritten = [*problems]
-    if evidence is not None:
-        findings = evidence.write_files(findings)
-        unwritten += evidence.problems
-    report = Report(info, collector, findings, changes)
-    writers = {name: partial(write, report) for name, write in REPORTS.items()}
-    unwritten += write_outputs(outputs, writers)
+    with closing(collector):
+        findings = fold_failures(info, collector)
+        if evidence is not None:
+            findings = evidence.write_files(findings)
+            unwritten += evidence.problems
+        report = Report(info, collector, findings, changes)
+        writers = {name: partial(write, report) for name, write in REPORTS.items()}
+        unwritten += write_outputs(outputs, writers)
     for problem in unwritten:
         tell(f"netprobe: {problem}")
     if all(output.path for output in outputs):

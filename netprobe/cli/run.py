@@ -81,7 +81,9 @@ def run_verb(options: VerbOptions) -> int:
             earlier = f"{earlier}; {word_changes(changes)}"
         told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
         info = replace(info, sample=sample, earlier=earlier, notes=(*info.notes, *told))
-        return finish(info, collector, outputs, _end_record(writer, info), changes, evidence)
+        ended = _end_record(writer, info)
+        redact = options["redact"]
+        return finish(info, collector, outputs, ended, changes, evidence, redact=redact)
 
 
 class Both:
@@ -136,6 +138,8 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
     path = options["evidence"]
     if path and options["no_recorder"]:
         raise RequestError("--evidence needs the packet recorder: leave out --no-recorder")
+    if path and options["redact"]:
+        raise RequestError("--evidence keeps packets with their addresses: leave out --redact")
     return open_folder(path) if path else None
 
 

@@ -8,7 +8,7 @@ from typing import TextIO
 from netprobe.model.result import Finding, Result
 from netprobe.report import sections
 from netprobe.report.collector import Report
-from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
+from netprobe.report.flow_groups import MOST_LINES, Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, PagePart, Style, field, write_plain
 from netprobe.report.wording import number, plural, where_text
@@ -80,12 +80,14 @@ def _write_findings(findings: list[Finding], addresses: Addresses) -> Iterator[P
         style: Style = "bad" if _is_failure(finding) else "doubt"
         head = f"{finding.number}. "
         yield Line(f"{head}{finding.verdict.upper()}: {finding.title}", style, hang=len(head))
-        yield from _finding_fields(finding, addresses)
+        yield from finding_fields(finding, addresses)
 
 
-def _finding_fields(finding: Finding, addresses: Addresses) -> Iterator[Field]:
+def finding_fields(
+    finding: Finding, addresses: Addresses, most_flows: int = MOST_LINES
+) -> Iterator[Field]:
     """Give the fields of a finding: flows, purpose, evidence, place and advice."""
-    yield from field("flows", flow_lines(finding.members, addresses))
+    yield from field("flows", flow_lines(finding.members, addresses, most_flows))
     yield from field("purpose", needs(finding.members))
     yield from field("seen", _word_evidence(finding.members))
     yield from field("where", [where_text(finding)])

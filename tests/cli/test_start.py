@@ -87,7 +87,8 @@ def test_completion_of_matrix_names() -> None:
 def test_completion_of_verbs_and_formats() -> None:
     """The shell offers verbs, formats and protocols."""
     assert "plan" in complete("", "p")
-    assert complete("run -o", "") == ["text", "wide", "json", "junit", "markdown", "github"]
+    assert complete("run -o", "") == list(cli_options.RUN_FORMATS)
+    assert complete("run -o", "m") == ["map", "markdown"]
     assert complete("plan --protocol", "ic") == ["icmp"]
 
 

@@ -12,7 +12,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 wanted="nft=nftables ip=iproute2 sysctl=procps ping=iputils-ping"
 if [ "${1:-lab}" = lab ]; then
     wanted="$wanted
-        xmllint=libxml2-utils tc=iproute2 ss=iproute2 bridge=iproute2 ethtool=ethtool conntrack=conntrack nmap=nmap
+        xmllint=libxml2-utils chromium=chromium tc=iproute2 ss=iproute2 bridge=iproute2 ethtool=ethtool conntrack=conntrack nmap=nmap
         setpriv=util-linux runuser=util-linux unshare=util-linux mount=mount useradd=passwd sudo=sudo
         ssh=openssh-client ssh-keygen=openssh-client sshd=openssh-server
         bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh

@@ -1,0 +1,327 @@
+"""The page in a real browser, as people open it: from a file, without any network."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from netprobe.model.plan import PlannedRequirement
+from netprobe.model.result import Result
+from netprobe.report.collector import Collector, Report
+from netprobe.report.late_runs import write_html
+from netprobe.report.pair_map import map_pairs
+from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
+from tests.report.samples import BLOCKED, everything, finding, report_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (make lab-packages)"),
+]
+EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\",'&lt;*"
+MOST_BYTES = 2_000_000
+MOST_MS = 2_000
+READY = "html[data-ready]"
+
+Opener = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium; root has no sandbox for it."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 # slow, and only this needs it
+
+    with sync_playwright() as player:
+        yield player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def make_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """Gives contexts with these settings, and closes them."""
+    made: list[BrowserContext] = []
+
+    def make(**settings: object) -> BrowserContext:
+        made.append(browser.new_context(**settings))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def open_page(make_context: Callable[..., BrowserContext], tmp_path: Path) -> Iterator[Opener]:
+    """Writes a page of a run and opens it; at the end, nothing may have gone wrong in it.
+
+    A page asks for nothing but itself, and its program and its policy complain of nothing.
+    """
+    asked: list[str] = []
+    said: list[str] = []
+    reports: list[Report] = []
+
+    def open_it(report: Report, fragment: str = "", **settings: object) -> Page:
+        path = tmp_path / "report.html"
+        reports.append(report)
+        path.write_text(write_page(report), encoding="utf-8")
+        page = make_context(**settings).new_page()
+        page.set_default_timeout(10_000)
+        page.on("request", lambda request: asked.append(request.url.partition("#")[0]))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(f"{path.as_uri()}{fragment}")
+        if settings.get("java_script_enabled", True):
+            page.wait_for_selector(READY, state="attached")
+        return page
+
+    yield open_it
+    for report in reports:
+        report.collector.close()
+    assert set(asked) == {(tmp_path / "report.html").as_uri()}
+    assert said == []
+
+
+def write_page(report: Report) -> str:
+    stream = io.StringIO()
+    write_html(report, stream)
+    return stream.getvalue()
+
+
+def found_of(page: Page, query: str) -> str:
+    """Search, and give what the page says of it."""
+    page.fill("#search", query)
+    page.wait_for_function(
+        "text => new URLSearchParams(location.hash.slice(1)).get('q') === text", arg=query
+    )
+    return page.inner_text("#found")
+
+
+class Streamed(Collector):
+    """Makes its results when they are read: half a million of them need no disk."""
+
+    def __init__(self, hosts: int, noise: float) -> None:
+        super().__init__()
+        self._hosts, self._noise = make_hosts(hosts), noise
+
+    def results(self) -> Iterator[Result]:
+        """Give them anew."""
+        return walk_estate(self._hosts, self._noise)
+
+
+@pytest.mark.alone
+def test_437800_flows_are_small_and_open_at_once(open_page: Opener) -> None:
+    """At most 2 MB and 2 s, with failures of all kinds, and a search takes no time either."""
+    report = Report(estate_info(200), Streamed(200, 0.002))
+
+    page = open_page(report, "#q=-verdict:pass&from=node&to=node")
+
+    assert os.path.getsize(page.url.partition("#")[0].removeprefix("file://")) < MOST_BYTES
+    assert page.evaluate("performance.now()") < MOST_MS
+    searched_ms = page.evaluate(
+        "() => { const begun = performance.now(); search.value = 'port:6443 capture -from:node-9';"
+        " search.dispatchEvent(new Event('input'));"
+        " return new Promise((done) => { const look = () => /q=port/.test(location.hash)"
+        " ? done(performance.now() - begun) : setTimeout(look, 5); look(); }); }"
+    )
+    assert searched_ms < MOST_MS
+    assert page.locator("#map canvas").count() == 1
+    page.click("[data-query='']")
+    assert page.inner_text("#found").startswith("437,800 flows found; ")
+
+
+QUERIES: dict[str, Callable[[Result], bool]] = {
+    "verdict:blocked from:node-8 -req:vxlan": lambda one: (
+        one.verdict == "blocked" and one.source == "node-8" and one.requirement != "vxlan"
+    ),
+    "port:6443,9000-9200 to:master": lambda one: (
+        one.port in (6443, 9100) and one.destination.startswith("master")
+    ),
+    "host:node-1*": lambda one: (
+        one.source.startswith("node-1") or one.destination.startswith("node-1")
+    ),
+    "protocol:udp -verdict:pass,inconclusive": lambda one: (
+        one.protocol == "udp" and one.verdict not in ("pass", "inconclusive")
+    ),
+    "where:path reason:admin-prohibited by:10.9.0.1": lambda one: one.rejected_by == "10.9.0.1",
+    "capture": lambda one: "capture" in one.because,
+    "to:10.0.1.2": lambda one: one.address == "10.0.1.2",
+    "is:optional": lambda one: False,
+}
+
+
+def test_a_search_finds_exactly_what_the_run_has(open_page: Opener) -> None:
+    """Held against the results themselves; the address keeps the search, and shows it again."""
+    report = make_estate(12, 0.01)
+    page = open_page(report)
+    results = list(report.collector.results())
+
+    for query, fits in QUERIES.items():
+        wanted = sum(map(fits, results))
+        noun = "flow" if wanted == 1 else "flows"
+        assert found_of(page, query).startswith(f"{wanted} {noun} found"), query
+    assert found_of(page, "colour:red").startswith("there is no colour: to search by")
+    assert found_of(page, "port:http").startswith("port:http is no port")
+
+    first = "verdict:blocked from:node-8 -req:vxlan"
+    assert found_of(page, first)
+    assert page.url.endswith("#q=verdict:blocked+from:node-8+-req:vxlan")
+    again = open_page(report, f"#q={quote(first)}")
+    assert again.input_value("#search") == first
+    assert again.inner_text("#found") == page.inner_text("#found")
+
+
+def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
+    """Each pair of hosts of a cell, with its worst verdict; a cell without flows has no button."""
+    report = make_estate(12, 0.01)
+    page = open_page(report)
+    cell = map_pairs(report, report.collector.results()).cells["node", "frontend"]
+
+    page.click("#roles td[data-from=node][data-to=frontend] button")
+
+    shown = page.eval_on_selector_all(
+        "#map td button",
+        "all => all.map(one => [one.ariaLabel.split(':')[0], one.closest('td').className])",
+    )
+    assert {tuple(one) for one in shown} == {
+        (f"{source} → {destination}", f"cell {verdict}")
+        for (source, destination), verdict in cell.pairs.items()
+    }
+    bad = sum(verdict != "pass" for verdict in cell.pairs.values())
+    assert page.locator("#map-list li").count() == bad
+
+    page.click("#finding-1 >> xpath=.. >> text=Copy")
+    assert page.wait_for_selector("text=Copied")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(open_page: Opener, scheme: str) -> None:
+    """With a map, a line's evidence and all folds open."""
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+
+    page = open_page(everything(), color_scheme=scheme, bypass_csp=True)
+    page.click("#roles td[data-from=master] button >> nth=0")
+    page.click("#rows .opener >> nth=1")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    result = Axe().run(page)
+
+    assert result.violations_count == 0, result.generate_report()
+
+
+def test_the_keyboard_is_enough(open_page: Opener) -> None:
+    """From the first Tab to the evidence of a flow, and back from a map."""
+    page = open_page(make_estate(50), viewport={"width": 1000, "height": 700})
+
+    def focused(script: str) -> object:
+        return page.evaluate(f"document.activeElement.{script}")
+
+    page.keyboard.press("Tab")
+    assert focused("textContent") == "Skip to the findings"
+    page.focus("#roles td button")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert focused("parentElement.dataset.from") == "frontend"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert focused("tagName") == "CANVAS"
+    page.keyboard.press("ArrowRight")
+    assert "frontend-3 → node-12: all pass, of 1 flow" in page.inner_text("#map-place")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#map")
+    assert focused("parentElement.dataset.to") == "node"
+
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.input_value("#search") == "from:frontend-3 to:node-12"
+    page.keyboard.press("Escape")
+    page.focus("body")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    assert focused("id") == "search"
+    page.focus("#rows .opener")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator("#rows tr >> nth=2").inner_text().startswith("seen")
+
+
+def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None:
+    """Findings, what to do, the table of roles; what needs the program is not shown."""
+    phone = {"width": 280, "height": 800}
+    page = open_page(everything(), java_script_enabled=False, viewport=phone)
+    text = page.inner_text("body")
+
+    assert "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls." in text
+    assert "Searching all flows needs JavaScript." in text
+    assert "1/1,005" in text
+    assert page.is_hidden("#search")
+    assert page.is_hidden("#map")
+    (width, room) = page.locator("html").evaluate("one => [one.scrollWidth, one.clientWidth]")
+    assert width == room
+
+
+def test_print_has_the_findings_and_the_roles(open_page: Opener) -> None:
+    """And neither the search nor its thousands of lines."""
+    page = open_page(everything())
+    page.emulate_media(media="print")
+
+    assert page.is_visible("#findings article >> nth=2")
+    assert page.is_visible("#roles table")
+    assert page.is_hidden("#flows")
+    assert page.is_hidden("nav")
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_texts_of_others_stay_texts(open_page: Opener) -> None:
+    """Names, banners and evidence that try to be a program: everywhere the page shows them."""
+    evil = [
+        replace(
+            BLOCKED, order=(0, place, 0), source=f"{EVIL}{place}", destination=EVIL,
+            address=EVIL, because=EVIL, requirement=EVIL, purpose=EVIL, matrix=EVIL,
+            warnings=(EVIL,), rejected_by=EVIL, holder=EVIL,
+        )
+        for place in range(2)
+    ]  # fmt: skip
+    report = report_of(evil, finding(EVIL, EVIL, *evil))
+    roles = PlannedRequirement(matrix=EVIL, id=EVIL, from_=(EVIL,), to=(EVIL,), protocol="tcp")
+    host = replace(report.info.hosts[0], name=f"{EVIL}0", roles=(EVIL,), zone=EVIL)
+    info = replace(report.info, requirements=(roles,), hosts=(host,), notes=(EVIL,))
+
+    page = open_page(replace(report, info=info))
+    page.click("#roles td button >> nth=0")
+    page.click("#map td button >> nth=0")
+    page.click("#rows .opener >> nth=0")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.inner_text("body").count(EVIL) > 10
+    assert page.locator("#rows tr").count() == 2
+
+
+def test_what_got_in_would_not_run(
+    make_context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    """The policy of the page lets only its own program run."""
+    path = tmp_path / "report.html"
+    bad = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2></main>"
+    path.write_text(write_page(everything()).replace("</main>", bad), encoding="utf-8")
+    page = make_context().new_page()
+
+    page.goto(path.as_uri())
+    page.wait_for_selector(READY, state="attached")
+
+    assert page.locator("script").count() == 3
+    assert page.evaluate("window.hacked") is None
