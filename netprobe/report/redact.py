@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
+from netprobe.model.story import Story
 from netprobe.report.changes import Changes
 from netprobe.report.collector import Collector, collect
 from netprobe.report.sentences import fill_holes, make_holes
@@ -101,7 +102,8 @@ class Redactor:
             return fill_holes(self.text(make_holes(text, result)), names)
 
         warnings = tuple(map(hide, result.warnings))
-        return replace(hidden, because=hide(result.because), warnings=warnings)
+        story = result.story and self._hide_story(result.story)
+        return replace(hidden, because=hide(result.because), warnings=warnings, story=story)
 
     def changes(self, changes: Changes) -> Changes:
         """Give what changed since an earlier run."""
@@ -125,6 +127,10 @@ class Redactor:
             user=_hide_user(host.user),
             facts=self._hide_value({key: facts[key] for key in host.facts}),
         )
+
+    def _hide_story(self, story: Story) -> Story:
+        names = ("sender", "left", "not_left")
+        return replace(story, errors=tuple(self._with_texts(one, names) for one in story.errors))
 
     def _with_texts(self, item: Some, names: Sequence[str]) -> Some:
         new = {name: self._hide_value(getattr(item, name)) for name in names}
