@@ -78,7 +78,7 @@ earlier_options = together(
 )
 
 
-def _say(name: str, text: str) -> Any:  # Any: click's decorators
+def _require_text(name: str, text: str) -> Any:  # Any: click's decorators
     return option(name, required=True, metavar="TEXT", help=text)
 
 
@@ -91,9 +91,9 @@ consent_options = together(
         metavar="N",
         text="The finding to accept, by its number in the report.",
     ),
-    _say("--reason", "Why it is accepted; reports repeat it."),
-    _say("--owner", "Who answers for it."),
-    _say("--ticket", "Where it is written down."),
+    _require_text("--reason", "Why it is accepted; reports repeat it."),
+    _require_text("--owner", "Who answers for it."),
+    _require_text("--ticket", "Where it is written down."),
     option("--until", required=True, metavar="DATE|never", help="The last day on which it is."),
     _max_acceptance,
     flag("--same-place", "Accept it only while it fails at the places that are possible now."),

@@ -43,13 +43,19 @@ def _check_until(text: str) -> str:
         raise ValueError(f"{error}, or never") from None
 
 
+def _check_hosts(hosts: list[str]) -> list[str]:
+    if not hosts:
+        raise ValueError("the list is empty, expected at least one host")
+    return hosts
+
+
 def _list_one_port(value: object) -> object:
     return [value] if isinstance(value, int | str) else value
 
 
 Hosts = Annotated[
     list[Words],
-    Field(min_length=1),
+    AfterValidator(_check_hosts),
     BeforeValidator(list_one, json_schema_input_type=Words | list[Words]),
 ]
 Protocol = Annotated[
@@ -171,8 +177,8 @@ def _check_ports(document: Document, path: _EntryPath, entry: dict[str, object])
     if protocol in _WITH_PORTS and not has_ports:
         words = f'the key "ports" is missing or empty, expected the ports of {protocol}'
         document.add_key_problem((*path, "ports") if "ports" in entry else path, words)
-    elif isinstance(protocol, str) and protocol not in _WITH_PORTS and has_ports:
-        words = f"{protocol[:20]} has no ports, expected no such key"
+    elif isinstance(protocol, str) and has_ports and re.fullmatch(r"icmp|ipproto/\d+", protocol):
+        words = f"{protocol} has no ports, expected no such key"
         document.add_key_problem((*path, "ports"), words)
 
 

@@ -37,14 +37,15 @@ def _word_state(entry: CheckedAcceptance) -> str:
         if entry.days_left is not None and 0 <= entry.days_left <= EXPIRING_DAYS
         else ""
     )
+    passing = f"{number(entry.passing)} of its flows {'passes' if entry.passing == 1 else 'pass'}"
     verb = "counts" if entry.flows == 1 else "count"
     words = {
         "active": f"active {until}, {flows}",
         "expiring": f"expiring {until}{near}, {flows}",
         "expired": f"EXPIRED on {entry.until}, {flows} {verb} again",
-        "too-wide": f"TOO WIDE {until}{near}, {number(entry.passing)} of its flows pass, {flows}",
-        "stale": f"STALE, no flow of it is {entry.verdict} any more: delete it",
+        "too-wide": f"TOO WIDE {until}{near}, {passing}, {flows}",
+        "stale": f"STALE, no flow of it is {entry.verdict} any more, delete it",
         "unseen": f"not seen {until}{near}, this run cannot tell whether its flows fail",
     }
-    gone = f"EXPIRED on {entry.until}, no flow of it is {entry.verdict} any more: delete it"
+    gone = f"EXPIRED on {entry.until}, no flow of it is {entry.verdict} any more, delete it"
     return gone if entry.state == "expired" and not entry.flows else words[entry.state]

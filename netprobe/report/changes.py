@@ -33,6 +33,8 @@ class Fate(NamedTuple):
     place: str = ""
 
 
+# That of a flow which a run has not.
+NOT_PROBED = Fate("untested")
 # Of every flow of a run the ports by their fate.
 Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
 
@@ -71,9 +73,10 @@ class Changes:
     """Flows that both runs have probed by what became of them, and those of one run alone.
 
     ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
-    another place, both by what was seen then. ``unknown`` ones are inconclusive or not tested now.
-    ``known`` counts flows that pass and could not be judged before, ``unchanged`` all others.
-    ``failed`` counts those that failed before, whether or not the new run has them.
+    another place, both by what was seen then. ``unknown`` ones are inconclusive now. ``known``
+    counts flows that pass and could not be judged before, ``unchanged`` all others. ``failed``
+    counts those that failed before, whether or not the new run has them. A flow that is not tested
+    was not probed; ``lost`` counts those that failed before.
     """
 
     worse: list[Result] = field(default_factory=list)
@@ -85,6 +88,7 @@ class Changes:
     known: int = 0
     unchanged: int = 0
     failed: int = 0
+    lost: int = 0
     only_later: Unshared = field(default_factory=Unshared)
     only_earlier: Unshared = field(default_factory=Unshared)
 
@@ -126,9 +130,8 @@ def compare(old: Fates, new: Iterable[Result]) -> Changes:
     for result in new:
         key = key_of(result)
         for part, before in cut_by_fate(result, old):
-            if before is not None:
-                shared.setdefault(key, []).extend(part.ports or PORTLESS)
             _sort_in(changes, part, before)
+        shared.setdefault(key, []).extend(result.ports or PORTLESS)
     for key, fates in old.items():
         seen = normalise(shared.get(key, ()))
         for fate, ports in fates.items():
@@ -139,15 +142,15 @@ def compare(old: Fates, new: Iterable[Result]) -> Changes:
     return changes
 
 
-def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate | None]]:
-    """Cut a result where the fates of its ports in another run differ; None: not there."""
+def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:
+    """Cut a result where the fates of its ports in another run differ."""
     left = result.ports or PORTLESS
     for fate, former in fates.get(key_of(result), {}).items():
         for part in intersect(left, former):
             yield result.cut(part), fate
         left = subtract(left, former)
     for part in left:
-        yield result.cut(part), None
+        yield result.cut(part), NOT_PROBED
 
 
 def _fate_of(result: Result) -> Fate:
@@ -159,28 +162,31 @@ def _fate_of(result: Result) -> Fate:
     return Fate(kind, f"{result.state}, {result.reason}", place)
 
 
-def fails_as_well(before: Fate | None) -> bool:
-    """Tell whether another run has this failure too."""
-    return before is not None and before.kind == "bad"
-
-
-def _sort_in(changes: Changes, result: Result, before: Fate | None) -> None:
+def _sort_in(changes: Changes, result: Result, before: Fate) -> None:
+    """Sort in a result by what became of its ports before; what nobody tested is left out."""
     now = _fate_of(result)
-    if before is None or before.kind == "untested":
-        if now.kind == "untested":
-            changes.unchanged += result.port_count if before else 0
-        else:
-            changes.only_later.add(key_of(result), now.kind, result.ports or PORTLESS)
-    elif now.kind == "bad" and before.kind == "bad":
+    ports = result.ports or PORTLESS
+    if now.kind != "untested" and before.kind != "untested":
+        _sort_in_shared(changes, result, now, before)
+    elif now.kind != "untested":
+        changes.only_later.add(key_of(result), now.kind, ports)
+    elif before.kind != "untested":
+        changes.only_earlier.add(key_of(result), before.kind, ports)
+        changes.lost += result.port_count if before.kind == "bad" else 0
+
+
+def _sort_in_shared(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
+    kinds = (before.kind, now.kind)
+    if kinds == ("bad", "bad"):
         _sort_in_failure(changes, result, now, before)
     elif now.kind == "bad":
         changes.worse.append(result)
-    elif now.kind == "good" and before.kind == "bad":
+    elif kinds == ("bad", "good"):
         changes.fixed.append(result)
-    elif now.kind in ("open", "untested") and before.kind in ("good", "bad"):
-        changes.unknown.append(result)
-    elif now.kind == "good" and before.kind == "open":
+    elif kinds == ("open", "good"):
         changes.known += result.port_count
+    elif now.kind == "open" and before.kind != "open":
+        changes.unknown.append(result)
     else:
         changes.unchanged += result.port_count
 

@@ -12,7 +12,7 @@ from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.printable import clean
 from netprobe.model.result import Result, Verdict
-from netprobe.report.changes import Changes, Fates, cut_by_fate, fails_as_well, fates_of
+from netprobe.report.changes import Changes, Fates, cut_by_fate, fates_of
 from netprobe.report.record import Earlier, ResultKey, key_of
 from netprobe.report.wording import number
 
@@ -83,8 +83,8 @@ def word_changes(changes: Changes) -> str:
     told = [
         (counts["fixed"], "pass now"),
         (counts["still"] + counts["otherwise"] + counts["moved"], "still blocked or exposed"),
-        (counts["unknown"], "no longer known"),
-        (counts["only_earlier_failed"], "not in this plan"),
+        (counts["unknown"] + changes.lost, "no longer known"),
+        (counts["only_earlier_failed"] - changes.lost, "not in this plan"),
     ]
     words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
     before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")
@@ -112,18 +112,19 @@ class Baseline:
             yield result
             return
         for part, before in cut_by_fate(result, self.fates):
-            yield replace(part, known=self.earlier.path) if fails_as_well(before) else part
+            yield replace(part, known=self.earlier.path) if before.kind == "bad" else part
 
     def word_changes(self, changes: Changes) -> str:
         """Say in one line what is new since the baseline."""
         counts, first = changes.counts(), changes.only_later
+        same = counts["still"] + counts["otherwise"] + counts["moved"]
+        moved = f" ({number(counts['moved'])} moved)" if counts["moved"] else ""
         told = [
             f"{number(counts['worse'] + first.failed)} newly blocked or exposed",
-            f"{number(counts['still'] + counts['otherwise'] + counts['moved'])} as in it",
+            f"{number(same)} still{moved}",
             f"{number(counts['fixed'])} fixed",
         ]
         more = [
-            (counts["moved"], "of them moved"),
             (counts["unknown"], "no longer known"),
             (counts["only_earlier"], "not probed by this run"),
             (first.flows, "not probed by the baseline"),

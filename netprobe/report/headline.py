@@ -14,11 +14,10 @@ from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:
-    """Give the first lines: what is of an earlier run, nothing tested, a partial run, the worst."""
+    """Give the first lines: what is of an earlier run, a partial run, the worst, what is new."""
     summary = report.summary
-    for text in (report.info.earlier, report.info.baseline):
-        if text:
-            yield Line(text, "doubt")
+    if report.info.earlier:
+        yield Line(report.info.earlier, "doubt")
     if not tested(summary):
         yield Line(_nothing_tested(report, summary), "doubt")
         return
@@ -27,6 +26,8 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
     yield from scope(report)
     worst = _word_worst_verdict(summary, causes, _count_missing(report))
     yield Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
+    if report.info.baseline:
+        yield Line(report.info.baseline, "plain")
 
 
 def scope(report: Report) -> Iterator[Line]:
@@ -106,7 +107,7 @@ def _word_excused(report: Report, passes: bool) -> str:
         until = f", the first until {ends[0]}" if ends and ends[0] != NEVER else ""
         words += f"; {number(summary.accepted)} accepted did not pass{until}"
     if summary.known:
-        words += f"; {number(summary.known)} known of the baseline did not pass"
+        words += f"; {number(summary.known)} known from the baseline did not pass"
     excused = summary.waived + summary.optional
     if excused and passes:
         words += f"; {number(excused)} optional or waived did not pass"

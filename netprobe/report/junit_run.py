@@ -205,12 +205,16 @@ def _word_type(fate: Fate, kept: list[Result]) -> str:
 
 def _word_message(case: _Case, titles: list[str]) -> str:
     fate = case.fate
+    excuses = [excuse_text(result) for kind, result in case.kept if kind == fate]
+    if excuses and excuses[0]:
+        others = len(set(excuses)) - 1
+        return f"{excuses[0]}, and {others} more" if others else excuses[0]
     if titles:
         return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
     if case.why or fate is None:
         return case.why
     result = next(result for one, result in case.kept if one == fate)
-    return excuse_text(result) or result.because
+    return result.because
 
 
 def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) -> Iterator[str]:

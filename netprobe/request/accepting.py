@@ -17,10 +17,9 @@ from netprobe.request.safe import digest_of
 
 # Matrix, requirement, protocol and destination: the addresses that a run probed there.
 AddressesOfRun = Mapping[tuple[str, str, str, str], frozenset[str]]
+End = tuple[str, str]  # destination and the address that was probed
 # Flows that differ in none of these can share an entry.
 _Alike = tuple[str, str, str, AcceptedVerdict, tuple[Place, ...]]
-# Between a host and one of its addresses; names of hosts have none.
-_GAP = "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,43 +48,46 @@ def accept(
 ) -> tuple[Acceptance, ...]:
     """Give the entries that hold exactly these failures; a host to itself has one of its own."""
     groups: dict[_Alike, dict[bool, dict[Pair, Ports]]] = {}
+    ends: dict[str, End] = {}
     for one in members:
         where = one.where if consent.same_place else ()
         verdict = cast(AcceptedVerdict, one.verdict)
         alike = (one.matrix, one.requirement, one.protocol, verdict, where)
         to_itself = one.source == one.destination
         flows = groups.setdefault(alike, {}).setdefault(to_itself, {})
-        pair = (one.source, f"{one.destination}{_GAP}{one.address}")
+        end = (one.destination, one.address)
+        pair = (one.source, repr(end))
+        ends[pair[1]] = end
         flows[pair] = union((flows.get(pair, ()), one.ports or PORTLESS))
     return tuple(
         entry
         for alike, kinds in groups.items()
-        for box in _list_boxes(kinds)
-        for entry in _make_entries(alike, box, known, consent)
+        for box in _list_boxes(kinds, ends)
+        for entry in _make_entries(alike, box, ends, known, consent)
     )
 
 
-def _list_boxes(kinds: Mapping[bool, Mapping[Pair, Ports]]) -> Iterator[Box]:
-    yield from cover(kinds.get(False, {}), _host_of)
+def _list_boxes(
+    kinds: Mapping[bool, Mapping[Pair, Ports]], ends: Mapping[str, End]
+) -> Iterator[Box]:
+    def host_of(end: str) -> str:
+        return ends[end][0] if end in ends else end
+
+    yield from cover(kinds.get(False, {}), host_of)
     by_host: dict[str, dict[Pair, Ports]] = {}
     for pair, ports in kinds.get(True, {}).items():
         by_host.setdefault(pair[0], {})[pair] = ports
     for flows in by_host.values():
-        yield from cover(flows, _host_of)
-
-
-def _host_of(end: str) -> str:
-    return end.partition(_GAP)[0]
+        yield from cover(flows, host_of)
 
 
 def _make_entries(
-    alike: _Alike, box: Box, known: AddressesOfRun, consent: Consent
+    alike: _Alike, box: Box, ends: Mapping[str, End], known: AddressesOfRun, consent: Consent
 ) -> Iterator[Acceptance]:
     """Give one entry, or two where only some addresses of some destinations are meant."""
     matrix, requirement, protocol, verdict, where = alike
     meant: dict[str, set[str]] = {}
-    for end in sorted(box.destinations):
-        host, _, address = end.partition(_GAP)
+    for host, address in sorted(ends[end] for end in box.destinations):
         meant.setdefault(host, set()).add(address)
     by_kind: dict[bool, list[str]] = {}
     for host, some in meant.items():
