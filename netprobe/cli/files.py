@@ -84,7 +84,7 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     from netprobe.load.request import load_request
 
     matrices, inventories = options["matrices"], options["inventories"]
-    if not options["files"] and not options["accepted"]:
+    if not options["files"]:
         inventories = inventories or find_inventories()
     paths = (*options["files"], *matrices, *inventories, *options["accepted"])
     if not paths:

@@ -25,10 +25,12 @@ class Acceptances:
     def __init__(self, entries: Sequence[Acceptance], today: date) -> None:
         self._entries = entries
         self._today = today
-        self._index: dict[tuple[str, str, str], list[_Scope]] = {}
+        self._index: dict[tuple[str, str, str, str], list[_Scope]] = {}
         for entry in entries:
-            key = (entry.matrix, entry.requirement, entry.protocol)
-            self._index.setdefault(key, []).append(_Scope.of(entry))
+            scope = _Scope.of(entry)
+            for host in scope.destinations:
+                key = (entry.matrix, entry.requirement, entry.protocol, host)
+                self._index.setdefault(key, []).append(scope)
 
     def mark(self, result: Result) -> Iterator[Result]:
         """Give the result, cut where some of its ports are accepted and others are not.
@@ -55,7 +57,7 @@ class Acceptances:
         return tuple(self._check_entry(entry, counts[entry.id], info) for entry in self._entries)
 
     def _scopes_of(self, result: Result) -> Iterator[_Scope]:
-        key = (result.matrix, result.requirement, result.protocol)
+        key = (result.matrix, result.requirement, result.protocol, result.destination)
         return (scope for scope in self._index.get(key, ()) if scope.count_flows(result))
 
     def _check_entry(
@@ -86,8 +88,8 @@ class _Scope:
         return cls(entry, frozenset(entry.from_), frozenset(entry.to))
 
     def count_flows(self, result: Result) -> int:
-        """Count the flows of a result of the same requirement that the entry is about."""
-        if result.source not in self.sources or result.destination not in self.destinations:
+        """Count the flows that the entry is about of a result to one of its destinations."""
+        if result.source not in self.sources:
             return 0
         alone = len(self.sources) == len(self.destinations) == 1
         if result.source == result.destination and not alone:

@@ -77,6 +77,8 @@ def _guess_kind(path: str, raw: bytes) -> str:
     kind = kind_of(keys.get("schema"))
     if kind is not None:
         return kind
+    if "accepted" in keys:
+        return "accepted"
     is_inventory = "hosts" in keys or (not _MATRIX_KEYS & set(keys) and is_ansible(path, raw))
     return "inventory" if is_inventory else "matrix"
 

@@ -103,15 +103,22 @@ def _word_excused(report: Report, passes: bool) -> str:
     summary = report.summary
     words = ""
     if summary.accepted:
-        ends = sorted(one.until for one in report.info.accepted if one.flows and one.is_in_force)
-        until = f", the first until {ends[0]}" if ends and ends[0] != NEVER else ""
-        words += f"; {number(summary.accepted)} accepted did not pass{until}"
+        words += f"; {number(summary.accepted)} accepted{_word_first_end(report)} did not pass"
     if summary.known:
         words += f"; {number(summary.known)} known from the baseline did not pass"
     excused = summary.waived + summary.optional
     if excused and passes:
         words += f"; {number(excused)} optional or waived did not pass"
     return words
+
+
+def _word_first_end(report: Report) -> str:
+    """Word until when what is accepted is; the first end where there are several."""
+    ends = {one.until for one in report.info.accepted if one.flows and one.is_in_force}
+    dates = sorted(ends - {NEVER})
+    if not dates:
+        return ""
+    return f" until {dates[0]}" if len(ends) == 1 else f" (the first until {dates[0]})"
 
 
 def origin(report: Report) -> Iterator[Line]:

@@ -15,7 +15,7 @@ __all__ = ["lab"]
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
-REJECT = "reject with icmp type admin-prohibited"
+REJECT = "reject with tcp reset"
 WHO = ("--reason", "vendor", "--owner", "team", "--ticket", "CHG-7", "--until", "never")
 
 

@@ -81,8 +81,8 @@ def test_text() -> None:
 
     assert status_of(report) == 1
     assert text.splitlines()[0] == (
-        "BLOCKED: 1 blocked of 4 required flows, 1 finding; 3 accepted did not pass, "
-        "the first until 2026-11-27"
+        "BLOCKED: 1 blocked of 4 required flows, 1 finding; "
+        "3 accepted (the first until 2026-11-27) did not pass"
     )
     who = "(new firewall; team, CHG-1)"
     assert text.partition("\nACCEPTED (not counted against the result): 3 flows\n")[2].splitlines()[
@@ -110,17 +110,17 @@ def test_text() -> None:
     [
         (
             [PASSED, port(BLOCKED, 2380)],
-            "PASS: the other required flow is as it should be; 1 accepted did not pass, "
-            "the first until 2027-01-31",
+            "PASS: the other required flow is as it should be; "
+            "1 accepted until 2027-01-31 did not pass",
         ),
         (
             [port(BLOCKED, 2380)],
-            "PASS: nothing else is required; 1 accepted did not pass, the first until 2027-01-31",
+            "PASS: nothing else is required; 1 accepted until 2027-01-31 did not pass",
         ),
         (
             [PASSED, port(PASSED, 2384), port(BLOCKED, 2380)],
-            "PASS: all 2 other required flows are as they should be; 1 accepted did not pass, "
-            "the first until 2027-01-31",
+            "PASS: all 2 other required flows are as they should be; "
+            "1 accepted until 2027-01-31 did not pass",
         ),
     ],
 )
