@@ -82,13 +82,13 @@ def run_served(folder: Path, *words: str, ports: tuple[int, ...] = (GOOD,)) -> A
 
 
 def test_the_way_round(folder: Path) -> None:
-    """Accepted twice by two findings, the run passes; what is open is open, and not accepted."""
-    numbers = [str(one["number"]) for one in read(folder / "run.json")["findings"]]
-    for number in numbers:
-        said = append(folder, "accept", "r", "--finding", number, *WHO, "--until", SOON)
-        assert said.startswith("netprobe: ")
-        assert f"accepted until {SOON} (" in said
+    """Accepted into a new file and appended to it, the run passes; what is open is not accepted."""
+    for until in (TODAY.isoformat(), SOON):
+        said = append(folder, "accept", "r", "--finding", "1", *WHO, "--until", until)
+        assert said == f"netprobe: 2 flows accepted until {until} (2 entries)\n"
     text = (folder / "accepted.yaml").read_text()
+    text = text.replace(TODAY.isoformat(), (TODAY - timedelta(1)).isoformat())
+    (folder / "accepted.yaml").write_text(text)
     status, stdout, report = run_served(folder, "--accepted", "accepted.yaml", "--record", "new")
     verdicts = {
         one["requirement"]: (one["verdict"], "accepted" in one) for one in report["results"]
@@ -103,7 +103,7 @@ def test_the_way_round(folder: Path) -> None:
         "good": ("pass", False), "mended": ("blocked", True), "broken": ("blocked", True),
     }  # fmt: skip
     assert report["summary"]["accepted"] == 2
-    assert {one["state"] for one in report["accepted"]} == {"active"}
+    assert [one["state"] for one in report["accepted"]] == ["expired"] * 2 + ["active"] * 2
     again = netprobe("report", "new", cwd=folder)
     assert (again.returncode, again.stdout) == (0, stdout)
 
