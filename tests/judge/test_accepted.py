@@ -183,6 +183,16 @@ def test_a_part_of_a_plan_makes_nothing_stale(change: dict[str, Any]) -> None:
     assert check(ENTRY, PASSED, port(PASSED, 2380), **change).state == "stale"
 
 
+def test_all_of_an_entry_between_the_same_hosts() -> None:
+    """A host to itself is no flow of it, so that two flows are all there are."""
+    both = ("master-0", "master-1")
+    entry = replace(ENTRY, from_=both, to=both, ports=((2379, 2379),))
+    back = replace(PASSED, source="master-1", destination="master-0")
+
+    assert check(entry, PASSED, selection="a part").state == "unseen"
+    assert check(entry, PASSED, back, selection="a part").state == "stale"
+
+
 PORTS = st.tuples(st.integers(1, 12), st.integers(0, 5)).map(lambda two: (two[0], sum(two)))
 HOSTS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True).map(tuple)
 
