@@ -94,7 +94,9 @@ consent_options = together(
     _require_text("--reason", "Why it is accepted; reports repeat it."),
     _require_text("--owner", "Who answers for it."),
     _require_text("--ticket", "Where it is written down."),
-    option("--until", required=True, metavar="DATE|never", help="The last day on which it is accepted."),
+    option(
+        "--until", required=True, metavar="DATE|never", help="The last day on which it is accepted."
+    ),
     _max_acceptance,
     flag("--same-place", "Accept it only while it fails at the places that are possible now."),
     flag("--append", "Leave the first lines out, which a file that has entries has already."),

@@ -78,13 +78,16 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
         word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
         cause = f", {plural(causes, 'finding')}" if causes else ""
         return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
+    other = bool(summary.accepted or summary.known)
     unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
     if unknown:
         total = plural(required + missing, "required flow")
-        text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
+        nothing = "nothing else" if other else "nothing"
+        text = (
+            f"UNKNOWN: {nothing} is blocked, but {number(unknown)} of {total} could not be judged"
+        )
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
-    other = bool(summary.accepted or summary.known)
     return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
 
 

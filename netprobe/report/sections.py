@@ -101,10 +101,10 @@ def _first_surveys(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _word_rest(items: Sized, noun: str = "more groups") -> Iterator[PagePart]:
+def _word_rest(items: Sized, noun: str = "more groups", output: str = "wide") -> Iterator[PagePart]:
     rest = len(items) - MOST_BLOCKS
     if rest > 0:
-        yield Line(f"   and {number(rest)} {noun}, see -o wide", "quiet")
+        yield Line(f"   and {number(rest)} {noun}, see -o {output}", "quiet")
 
 
 def refusal_parts(report: Report) -> Iterator[PagePart]:
@@ -151,9 +151,11 @@ def accepted_parts(report: Report) -> Iterator[PagePart]:
     flows = plural(report.summary.accepted, "flow")
     yield Line()
     yield Line(f"ACCEPTED (not counted against the result): {flows}", "strong")
-    for one in sorted(entries, key=lambda entry: STATES.index(entry.state)):
+    ordered = sorted(entries, key=lambda entry: STATES.index(entry.state))
+    for one in ordered[:MOST_BLOCKS]:
         style: Style = "plain" if one.state in ("active", "unseen") else "doubt"
         yield Line(f"   {entry_text(one)}", style)
+    yield from _word_rest(ordered, "more", "json")
 
 
 def changed_parts(report: Report) -> Iterator[PagePart]:

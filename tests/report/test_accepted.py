@@ -148,6 +148,27 @@ def test_the_end_is_told(until: str, words: str) -> None:
     assert entry_text(checked).startswith(words)
 
 
+def test_many_entries() -> None:
+    """The page stays short: those that somebody has to look at come first, the rest is counted."""
+    entries = tuple(replace(ENTRY, id=f"e{n}", ports=((n, n),)) for n in range(1, 31))
+    text = written(report_of([port(BLOCKED, 1, 5), port(PASSED, 6, 30)], entries))
+    lines = text.partition("\nACCEPTED (")[2].splitlines()
+
+    assert [line.split()[0] for line in lines[1:22]] == ["STALE,"] * 20 + ["and"]
+    assert lines[21] == "   and 10 more, see -o json"
+
+
+def test_a_doubt_beside_what_is_accepted() -> None:
+    """Nothing else is blocked: the first line does not say that nothing is."""
+    report = report_of([port(BLOCKED, 2380), port(PASSED, 2390, verdict="inconclusive")])
+
+    assert (status_of(report), written(report).splitlines()[0]) == (
+        3,
+        "UNKNOWN: nothing else is blocked, but 1 of 1 required flow could not be judged; "
+        "1 accepted until 2027-01-31 did not pass",
+    )
+
+
 def test_an_end_that_matches_nothing() -> None:
     """An entry that is over and has nothing to hold can go."""
     (checked,) = report_of([PASSED], (replace(ENTRY, until="2026-11-01"),)).info.accepted
