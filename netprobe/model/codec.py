@@ -31,7 +31,7 @@ RESULT_DEFAULTS: Json = {
     "proof": "none", "where": [], "because": "",
 }  # fmt: skip
 # The keys of a result that are not there where they are null.
-LEFT_OUT_OF_RESULT = ("path_mtu_bytes", "needed_mtu_bytes", "holder")
+LEFT_OUT_OF_RESULT = ("path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known")
 # The keys by which a member of a finding names its result.
 MEMBER_KEYS = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
@@ -49,7 +49,8 @@ class RecordHeader:
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys, and one about a port that is taken has ``holder``.
+    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
+    one that does not decide may have ``accepted`` or ``known``.
     """
     data: Json = to_json(result)
     del data["order"]
@@ -98,7 +99,7 @@ def finding_to_json(finding: Finding) -> Json:
 def summary_to_json(summary: Summary) -> Json:
     """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    further = ("skipped", "refusals", "waived", "optional")
+    further = ("skipped", "refusals", "waived", "optional", "accepted", "known")
     return data | {name: getattr(summary, name) for name in further}
 
 

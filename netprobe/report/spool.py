@@ -9,11 +9,11 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import IO
+from dataclasses import astuple, fields
+from typing import IO, Any
 
 from netprobe.errors import NetprobeError
-from netprobe.model.result import Result
+from netprobe.model.result import AcceptedBy, Result
 
 # About 10 MB of results; fewer than that, an ordinary run, never touch the disk.
 CHUNK_RESULTS = 20_000
@@ -22,6 +22,7 @@ BATCH_RESULTS = 128
 
 _NAMES = tuple(field.name for field in fields(Result))
 _as_tuple = operator.attrgetter(*_NAMES)
+_ACCEPTED = _NAMES.index("accepted")
 
 FileSlice = tuple[int, int]  # offset and length in the file
 
@@ -77,7 +78,7 @@ class Spool:
         self._chunk = []
 
     def _write_slice(self, file: IO[bytes], start: int) -> FileSlice:
-        rows = [_as_tuple(result) for result in self._chunk[start : start + BATCH_RESULTS]]
+        rows = list(map(_row_of, self._chunk[start : start + BATCH_RESULTS]))
         packed = zlib.compress(marshal.dumps(rows), 1)
         offset = file.seek(0, os.SEEK_END)
         file.write(packed)
@@ -89,4 +90,19 @@ class Spool:
         for offset, length in run:
             packed = os.pread(self._file.fileno(), length, offset)
             for row in marshal.loads(zlib.decompress(packed)):
-                yield Result(**dict(zip(_NAMES, row, strict=True)))
+                yield _result_of(row)
+
+
+def _row_of(result: Result) -> tuple[Any, ...]:
+    """Give the values of a result as marshal takes them: it knows tuples, no class of ours."""
+    row = _as_tuple(result)
+    if result.accepted is None:
+        return row
+    return (*row[:_ACCEPTED], astuple(result.accepted), *row[_ACCEPTED + 1 :])
+
+
+def _result_of(row: tuple[Any, ...]) -> Result:
+    known = dict(zip(_NAMES, row, strict=True))
+    if row[_ACCEPTED] is not None:
+        known["accepted"] = AcceptedBy(*row[_ACCEPTED])
+    return Result(**known)
