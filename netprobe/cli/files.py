@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
+from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles
@@ -85,10 +86,10 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     matrices, inventories = options["matrices"], options["inventories"]
     if not options["files"]:
         inventories = inventories or find_inventories()
-    paths = (*options["files"], *matrices, *inventories)
+    paths = (*options["files"], *matrices, *inventories, *options["accepted"])
     if not paths:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
-    lines = check_files(paths).splitlines()
+    lines = check_files(paths, read_days(options["max_acceptance"])).splitlines()
     for line in lines:
         click.echo(clean(line))
     if matrices and inventories:

@@ -12,6 +12,7 @@ import click
 
 import netprobe
 from netprobe.cli.options import (
+    DIFF_FORMATS,
     MATRIX_FORMATS,
     REQUEST_FORMATS,
     RUN_FORMATS,
@@ -32,14 +33,13 @@ from netprobe.cli.options import (
     start_options,
     tunnel_options,
 )
+from netprobe.cli.result_options import FILE, accepted_options, consent_options, earlier_options
 from netprobe.cli.streams import discard_stdout, guard_streams
 from netprobe.cli.telling import print_line, tell_error, tell_unexpected, tell_usage
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
-
-_FILE = click.Path()
 
 EPILOG = """\b
 Exit status: 0 all required flows pass, 1 something is blocked or exposed,
@@ -77,29 +77,10 @@ def cli() -> None:
 @probing_options
 @output_option(RUN_FORMATS)
 @redact_option
-@option(
-    "--record",
-    type=_FILE,
-    metavar="FILE",
-    help="Write every result to this new file as it becomes final.",
-)
-@option(
-    "--resume",
-    type=_FILE,
-    metavar="FILE",
-    help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
-    "the rest.",
-)
-@option(
-    "--retry",
-    type=_FILE,
-    metavar="FILE",
-    help="After a fix: keep what passed in this record or JSON report, probe again what did not, "
-    "and say what changed. Of a request (`netprobe request -o json=FILE`): probe what it asks for.",
-)
+@earlier_options
 @option(
     "--evidence",
-    type=click.Path(),
+    type=FILE,
     metavar="DIR",
     help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
 )
@@ -132,13 +113,14 @@ def init(matrices: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.argument("files", nargs=-1, type=_FILE)
+@click.argument("files", nargs=-1, type=FILE)
 @flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
+@accepted_options
 @request_options
 @start_options
 @output_option()
 def check(**options: Any) -> int:
-    """Check matrix and inventory FILES, or with --hosts the hosts themselves.
+    """Check FILES (matrices, inventories, accepted flows), or with --hosts the hosts themselves.
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """
@@ -177,18 +159,22 @@ def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> i
 
 
 @cli.command(epilog=EPILOG)
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
+@accepted_options
 @output_option(RUN_FORMATS)
 @redact_option
-def report(file: str, outputs: tuple[str, ...], redact: bool) -> int:
-    """Print the report of an earlier run again: FILE is a record or a JSON report."""
+def report(**options: Any) -> int:
+    """Print the report of an earlier run again: FILE is a record or a JSON report.
+
+    With --accepted it is held against what is accepted today, else as it was then.
+    """
     from netprobe.cli.report import report_verb
 
-    return report_verb(file, outputs, redact)
+    return report_verb(options)
 
 
 @cli.command()
-@click.argument("file", type=_FILE, required=False)
+@click.argument("file", type=FILE, required=False)
 @rule_options
 @output_option(REQUEST_FORMATS)
 @plan_options
@@ -209,13 +195,33 @@ def request(**options: Any) -> int:
 
 
 @cli.command()
-@click.argument("old", type=_FILE)
-@click.argument("new", type=_FILE)
-def diff(old: str, new: str) -> int:
-    """Tell what changed between two runs: newly blocked, fixed, unchanged."""
+@click.argument("old", type=FILE)
+@click.argument("new", type=FILE)
+@output_option(DIFF_FORMATS)
+def diff(old: str, new: str, outputs: tuple[str, ...]) -> int:
+    """Tell what changed between two runs, of what both have probed: newly blocked, fixed, moved,
+    unchanged; and what only one of them has probed. Exit status 1: something is newly blocked."""
     from netprobe.cli.report import diff_verb
 
-    return diff_verb(old, new)
+    return diff_verb(old, new, outputs)
+
+
+@cli.command()
+@click.argument("run_file", metavar="RUN", type=FILE)
+@consent_options
+def accept(**options: Any) -> int:
+    """Accept a finding until a day: RUN is the record or JSON report of a run.
+
+    Prints entries for a file of accepted flows; its failures no longer decide the exit status.
+
+    \b
+      netprobe accept run.jsonl --finding 2 --reason "new firewall in spring" \\
+          --owner platform-team --ticket CHG-77 --until 2027-01-31 >> accepted.yaml
+      netprobe run -m deckhouse-nodes --accepted accepted.yaml
+    """
+    from netprobe.cli.accept import accept_verb
+
+    return accept_verb(options)
 
 
 @cli.command(epilog=EPILOG)
@@ -261,10 +267,10 @@ def diagnose_konnectivity(**options: Any) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory", "run")))
+@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run")))
 def schema(kind: str) -> int:
-    """Print the JSON Schema of matrix or inventory files, for editors, or of what runs leave: JSON
-    report and record, for programs."""
+    """Print the JSON Schema of files that people write (matrix, inventory, accepted flows), for
+    editors, or of what runs leave (JSON report and record), for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

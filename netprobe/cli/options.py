@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
+DIFF_FORMATS: Final = ("text", "json", "markdown")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
@@ -37,7 +38,7 @@ def option(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, envvar=variable, **attributes)
 
 
-def _repeat_option(*names: str, text: str, **attributes: Any) -> Decorator:
+def repeat_option(*names: str, text: str, **attributes: Any) -> Decorator:
     """Give an option that may be given several times."""
     return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
 
@@ -88,7 +89,7 @@ def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionI
     return complete
 
 
-matrix_option = _repeat_option(
+matrix_option = repeat_option(
     "-m",
     "--matrix",
     "matrices",
@@ -108,7 +109,7 @@ def require_matrix(matrices: Sequence[str]) -> None:
 
 
 def _inventory_option(show_default: str, text: str) -> Decorator:
-    return _repeat_option(
+    return repeat_option(
         "-i", "--inventory", "inventories",
         type=click.Path(), metavar="FILE", show_default=show_default, text=text,
     )  # fmt: skip
@@ -119,14 +120,14 @@ inventory_option = _inventory_option(
     "Which machines there are and how to get onto them: an inventory of netprobe or of Ansible.",
 )
 
-set_option = _repeat_option(
+set_option = repeat_option(
     "--set",
     "sets",
     metavar="[MATRIX:]KEY=VALUE",
     text="A setting of the installation, such as cni=cilium; lists are a,b.",
 )
 
-role_option = _repeat_option(
+role_option = repeat_option(
     "--role",
     "roles",
     metavar="ROLE=ROLE[,ROLE]",
@@ -136,13 +137,13 @@ role_option = _repeat_option(
 _END: Final = "HOST|ROLE"
 
 selection_options = together(
-    _repeat_option(
+    repeat_option(
         "--limit", metavar=_END, text="Only flows that touch this host or role at either end."
     ),
-    _repeat_option("--from", "from_", metavar=_END, text="Only flows from this host or role."),
-    _repeat_option("--to", metavar=_END, text="Only flows to this host or role."),
-    _repeat_option("--only", metavar="REQUIREMENT", text="Only the requirement of this id."),
-    _repeat_option(
+    repeat_option("--from", "from_", metavar=_END, text="Only flows from this host or role."),
+    repeat_option("--to", metavar=_END, text="Only flows to this host or role."),
+    repeat_option("--only", metavar="REQUIREMENT", text="Only the requirement of this id."),
+    repeat_option(
         "--protocol",
         metavar="PROTOCOL",
         shell_complete=_complete_format(PROTOCOLS),
@@ -222,7 +223,7 @@ flow_options = together(_look_options, _ask_become_pass, _judging_options)
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
     """``-o FORMAT[=FILE]``, repeatable."""
-    return _repeat_option(
+    return repeat_option(
         "-o",
         "--output",
         "outputs",
@@ -253,12 +254,12 @@ rule_options = together(
         help="Only rules to be applied there: on the way, on the hosts at an end, or on the router "
         "of this address. With --from-plan: where they shall be applied (path).",
     ),
-    _repeat_option(
+    repeat_option(
         "--include",
         type=click.Choice(("inconclusive", "exposed")),
         text="Ask also for what may be blocked; ask to close what must not answer and does.",
     ),
-    _repeat_option(
+    repeat_option(
         "--into",
         metavar="[FORMAT=]WHERE",
         text="Where the rules go: nftables inet/filter/forward, iptables a chain, cisco-* a list, "
@@ -269,12 +270,12 @@ rule_options = together(
     option(
         "--until", metavar="DATE", default="permanent", help="Until when the rules are asked for."
     ),
-    _repeat_option(
+    repeat_option(
         "--ticket",
         metavar="KEY=VALUE",
         text="A field of your forms, such as workflow=..., subject=... or Owner=... .",
     ),
-    _repeat_option(
+    repeat_option(
         "--undo",
         metavar="FORMAT[=FILE]",
         show_default="none",
@@ -341,7 +342,7 @@ tunnel_options = together(
     _inventory_option(
         "from this host", "Diagnose from the workers of this inventory, through their vantages."
     ),
-    _repeat_option(
+    repeat_option(
         "--from",
         "from_",
         metavar="ROLE|HOST",

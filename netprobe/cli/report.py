@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from datetime import date
 from functools import partial
 
-from netprobe.cli.options import RUN_FORMATS
+from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS, VerbOptions
+from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
 from netprobe.errors import FAILED
+from netprobe.judge.accepted import Acceptances
 from netprobe.judge.findings import fold
-from netprobe.model.exit import exit_status
-from netprobe.model.result import Finding
+from netprobe.model.exit import BLOCKED, PASS, exit_status
+from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.report import REPORTS
 from netprobe.report.changes import Changes, compare, fates_of
-from netprobe.report.collector import Collector, Report
-from netprobe.report.diff import write_diff
+from netprobe.report.collector import Collector, Report, collect
+from netprobe.report.diff import DIFF_WRITERS, RunDiff
 from netprobe.report.evidence import EvidenceFolder
 from netprobe.report.headline import totals
-from netprobe.report.outputs import OutputTarget, parse_outputs, write_outputs
-from netprobe.report.reading import read_run
+from netprobe.report.outputs import OutputTarget, parse_outputs, write_or_raise, write_outputs
+from netprobe.report.reading import read_earlier, read_run
 
 
-def report_verb(file: str, outputs: Sequence[str], redact: bool = False) -> int:
-    """Print an earlier run again; the exit status is that of the run."""
-    wanted = parse_outputs(outputs, RUN_FORMATS)
-    info, collector = read_run(file)
-    return finish(info, collector, wanted, [], redact=redact)
+def report_verb(options: VerbOptions) -> int:
+    """Print an earlier run again; the exit status is that of the run, as it is accepted now."""
+    wanted = parse_outputs(options["outputs"], RUN_FORMATS)
+    accepted = read_acceptances(options)
+    info, collector = _read_marked(options["file"], accepted)
+    with closing(collector):
+        if accepted is not None:
+            info = replace(info, accepted=accepted.check(collector.results(), info))
+        return finish(info, collector, wanted, [], redact=options["redact"])
 
 
-def finish(
+def read_acceptances(options: VerbOptions) -> Acceptances | None:
+    """Read what ``--accepted`` names, as it holds today. Raises FileErrors."""
+    max_days = read_days(options["max_acceptance"])
+    if not options["accepted"]:
+        return None
+    # pydantic is slow to import, and most runs accept nothing.
+    from netprobe.load.accepted import load_accepted
+
+    return Acceptances(load_accepted(options["accepted"], max_days), date.today())
+
+
+def _read_marked(path: str, accepted: Acceptances | None) -> tuple[RunInfo, Collector]:
+    if accepted is None:
+        return read_run(path)
+    earlier = read_earlier(path)
+    results: Iterator[Result] = (
+        part for one in earlier.read_results() for part in accepted.mark(one)
+    )
+    return earlier.info, collect(results, earlier.ranges)
+
+
+def finish(  # noqa: PLR0913  # the end of a run has as many sides
     info: RunInfo,
     collector: Collector,
     outputs: Sequence[OutputTarget],
@@ -73,10 +101,13 @@ def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
     return fold(collector.failures(), collector.passes(), zones)
 
 
-def diff_verb(old: str, new: str) -> int:
-    """Print what changed; 1 where something is newly blocked or exposed."""
+def diff_verb(old: str, new: str, outputs: Sequence[str] = ()) -> int:
+    """Print what changed; 1 where something that both runs probed is newly blocked or exposed."""
+    wanted = parse_outputs(outputs, DIFF_FORMATS)
     old_info, old_results = read_run(old)
     new_info, new_results = read_run(new)
-    changes = compare(fates_of(old_results.results()), new_results.results())
-    write_diff(changes, (old_info, new_info), sys.stdout)
-    return 1 if changes.worse else 0
+    with closing(old_results), closing(new_results):
+        changes = compare(fates_of(old_results.results()), new_results.results())
+        diff = RunDiff((old, new), (old_info, new_info), changes)
+        write_or_raise(wanted, {name: partial(write, diff) for name, write in DIFF_WRITERS.items()})
+    return BLOCKED if changes.worse else PASS

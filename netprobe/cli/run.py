@@ -5,17 +5,19 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 from netprobe import pipeline
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
-from netprobe.cli.report import finish
+from netprobe.cli.report import finish, read_acceptances
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
+from netprobe.judge.accepted import Acceptances
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
@@ -28,9 +30,9 @@ from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.asked_rules import rule_notes
-from netprobe.report.changes import compare
+from netprobe.report.changes import Changes, compare, fates_of
 from netprobe.report.collector import Collector
-from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
+from netprobe.report.earlier import KEEPS, Baseline, TakeOver, done_ports, word_changes
 from netprobe.report.evidence import EvidenceFolder, open_folder
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
@@ -53,6 +55,8 @@ def run_verb(options: VerbOptions) -> int:
     outputs = parse_outputs(options["outputs"], RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
+    accepted, baseline = read_acceptances(options), _read_baseline(options)
+    mark = Marks(accepted, baseline)
     plan = make_plan(options, probing=True)
     taken = _read_earlier(options)
     if taken is not None and taken.earlier.rules is not None:
@@ -64,26 +68,78 @@ def run_verb(options: VerbOptions) -> int:
     part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
-        done = _take_over(taken, plan, collector)
+        done = _take_over(taken, plan, collector, mark)
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
             _tell_note(earlier)
-        with _begin_record(options["record"], taken, plan) as writer:
-            sink: Sink = collector if writer is None else Both(collector, writer)
+        with _begin_record(options["record"], taken, plan, mark) as writer:
+            sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
                 run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
-        changes = None if before is None else compare(before, collector.results())
-        if changes is not None:
+        since = before if baseline is None else baseline.fates
+        changes = None if since is None else compare(since, collector.results())
+        if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
-        info = replace(info, sample=sample, earlier=earlier, notes=(*info.notes, *told))
+        info = replace(info, sample=sample, earlier=earlier)
+        info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
         redact = options["redact"]
         return finish(info, collector, outputs, ended, changes, evidence, redact=redact)
+
+
+def _hold_against(
+    info: RunInfo,
+    collector: Collector,
+    marks: Marks,
+    changes: Changes | None,
+    taken: TakeOver | None,
+) -> RunInfo:
+    """Add what the run is next to its baseline, to what is accepted and to a request."""
+    told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
+    info = replace(info, notes=(*info.notes, *told))
+    if marks.baseline is not None and changes is not None:
+        info = replace(info, baseline=marks.baseline.word_changes(changes))
+    if marks.accepted is not None:
+        info = replace(info, accepted=marks.accepted.check(collector.results(), info))
+    return info
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is said of judged results: that they are accepted, or known of a baseline."""
+
+    accepted: Acceptances | None
+    baseline: Baseline | None
+
+    def mark(self, results: Iterable[Result]) -> Iterable[Result]:
+        """Mark the results, cut where their ports differ."""
+        for marker in (self.accepted, self.baseline):
+            if marker is not None:
+                results = chain.from_iterable(map(marker.mark, results))
+        return results
+
+    def into(self, sink: Sink) -> Sink:
+        """Give a sink that marks results for this one; it itself where there is nothing to say."""
+        if self.accepted is None and self.baseline is None:
+            return sink
+        return Marking(sink, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """A sink that marks every result for another one."""
+
+    sink: Sink
+    marks: Marks
+
+    def add(self, result: Result) -> None:
+        """Hand on what becomes of it."""
+        for part in self.marks.mark((result,)):
+            self.sink.add(part)
 
 
 class Both:
@@ -102,12 +158,25 @@ class Both:
 def _read_earlier(options: VerbOptions) -> TakeOver | None:
     """Read the run that ``--resume`` or ``--retry`` names. Raises RequestError for both."""
     given = [name for name in KEEPS if options[name.removeprefix("--")]]
+    if "--retry" in given and options["baseline"]:
+        given = ["--retry", "--baseline"]
     if len(given) > 1:
         raise RequestError(f"{' and '.join(given)} contradict each other: give one of them")
     for name in given:
         path, requests = options[name.removeprefix("--")], name == "--retry"
         return TakeOver(name, read_earlier(path, requests=requests))
     return None
+
+
+def _read_baseline(options: VerbOptions) -> Baseline | None:
+    """Read the run that ``--baseline`` names. Raises RequestError where it is missing."""
+    only_new = options["fail_on"] == "new"
+    if not options["baseline"]:
+        if only_new:
+            raise RequestError("--fail-on new: new since when? Give --baseline RUN")
+        return None
+    earlier = read_earlier(options["baseline"])
+    return Baseline(earlier, fates_of(earlier.read_results()), only_new)
 
 
 def _keep_asked(plan: Plan, request: Earlier) -> Plan:
@@ -144,26 +213,26 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
 
 
 def _take_over(
-    taken: TakeOver | None, plan: Plan, collector: Collector
+    taken: TakeOver | None, plan: Plan, collector: Collector, marks: Marks
 ) -> Mapping[ResultKey, Ports]:
     """Take over what is kept of an earlier run, and give the ports that are done."""
     if taken is None:
         return {}
-    for result in taken.kept(plan):
+    for result in marks.mark(taken.kept(plan)):
         collector.add(result)
     return done_ports(taken.kept(plan))
 
 
 @contextmanager
 def _begin_record(
-    path: str | None, taken: TakeOver | None, plan: Plan
+    path: str | None, taken: TakeOver | None, plan: Plan, marks: Marks
 ) -> Iterator[RecordWriter | None]:
     """Begin the new record with all that the earlier one leaves: they may be one file."""
     if path is None:
         yield None
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = () if taken is None else taken.kept(plan)
+    before = () if taken is None else marks.mark(taken.kept(plan))
     writer = RecordWriter(path, header_of(plan, now), before)
     try:
         yield writer

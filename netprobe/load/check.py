@@ -1,38 +1,44 @@
-"""``netprobe check FILE...``: any matrix or inventory; its ``schema:`` line tells the kind."""
+"""``netprobe check FILE...``: any file that people write; its ``schema:`` line tells the kind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
+from netprobe.load.accepted import read_accepted
 from netprobe.load.inventory.discover import is_ansible, read_inventories
 from netprobe.load.inventory.placeholders import placeholder_notes
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
 from netprobe.load.yaml.source import read_bytes, top_keys
+from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, Acceptance
 
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
 
 
-def check_files(paths: Sequence[str]) -> str:
-    """Give one line of contents for each file; FileErrors with every problem of all files."""
+def check_files(paths: Sequence[str], max_days: int = MAX_ACCEPTANCE_DAYS) -> str:
+    """Give one line of contents for each file; FileErrors with every problem of all files.
+
+    ``max_days``: how long an accepted failure may be accepted.
+    """
     problems: list[Problem] = []
-    lines = [_check_file(path, problems) for path in dict.fromkeys(paths)]
+    lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
     if problems:
         raise FileErrors(problems)
     return "\n".join(lines)
 
 
-def _check_file(given: str, problems: list[Problem]) -> str:
+def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
     path = _path_of(given)
     raw = b"" if Path(path).is_dir() else read_bytes(path, problems)
     if raw is None:
         return ""
     kind = _guess_kind(path, raw)
     if kind not in KINDS:
-        words = f"this is a netprobe.{kind} file, expected a matrix or an inventory"
+        words = f"this is a netprobe.{kind} file, expected a matrix, an inventory or accepted flows"
         problems.append(Problem(path, 0, 0, words))
         return ""
     if kind == "inventory":
@@ -40,11 +46,20 @@ def _check_file(given: str, problems: list[Problem]) -> str:
         told = (*inventory.notes, *placeholder_notes(inventory.hosts))
         notes = "".join(f"\n  note: {note}" for note in told)
         return f"{given}: inventory, {_count_text(inventory.hosts, 'host')}, no problems{notes}"
+    if kind == "accepted":
+        return _word_accepted(given, read_accepted([path], problems, max_days))
     return "".join(
         f"{given}: matrix {matrix.name}, {_count_text(matrix.requirements, 'requirement')}, "
         "no problems"
         for matrix in read_matrices([path], problems)
     )
+
+
+def _word_accepted(given: str, entries: Sequence[Acceptance]) -> str:
+    ended = (one for one in entries if one.has_ended(date.today()))
+    notes = "".join(f"\n  note: {one.id} ended on {one.until}: it holds no more" for one in ended)
+    noun = "entry" if len(entries) == 1 else "entries"
+    return f"{given}: accepted flows, {len(entries)} {noun}, no problems{notes}"
 
 
 def _path_of(given: str) -> str:
@@ -62,6 +77,8 @@ def _guess_kind(path: str, raw: bytes) -> str:
     kind = kind_of(keys.get("schema"))
     if kind is not None:
         return kind
+    if "accepted" in keys:
+        return "accepted"
     is_inventory = "hosts" in keys or (not _MATRIX_KEYS & set(keys) and is_ansible(path, raw))
     return "inventory" if is_inventory else "matrix"
 

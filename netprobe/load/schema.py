@@ -1,4 +1,4 @@
-"""JSON Schemas of matrix and inventory files, for editors; made from the pydantic models."""
+"""JSON Schemas of the files that people write, for editors; made from the pydantic models."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import json
 from typing import Any
 
 from netprobe.errors import RequestError
+from netprobe.load.accepted import AcceptedFile
 from netprobe.load.inventory.models import InventoryFile
 from netprobe.load.matrix.models import MatrixFile
 from netprobe.load.yaml.document import VERSION
 from netprobe.load.yaml.validation import FileModel
 from netprobe.load.yaml.wording import unknown
 
-MODELS: dict[str, type[FileModel]] = {"matrix": MatrixFile, "inventory": InventoryFile}
+MODELS: dict[str, type[FileModel]] = {
+    "matrix": MatrixFile,
+    "inventory": InventoryFile,
+    "accepted": AcceptedFile,
+}
 
 Schema = dict[str, Any]  # Any: JSON
 
 
 def json_schema(kind: str) -> Schema:
-    """Give the schema of ``matrix`` or ``inventory`` files; RequestError for another kind."""
+    """Give the schema of a kind of ``MODELS``; RequestError for another kind."""
     if kind not in MODELS:
         raise RequestError(unknown("kind of file", kind, MODELS))
     made = MODELS[kind].model_json_schema(by_alias=True, mode="validation")

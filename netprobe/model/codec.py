@@ -33,7 +33,9 @@ RESULT_DEFAULTS: Json = {
 }  # fmt: skip
 _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
-LEFT_OUT_OF_RESULT = ("path_mtu_bytes", "needed_mtu_bytes", "holder", "story")
+LEFT_OUT_OF_RESULT = (
+    "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "story",
+)  # fmt: skip
 # The keys by which a member of a finding names its result.
 MEMBER_KEYS = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
 
@@ -67,7 +69,8 @@ def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
     A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
-    one that was probed and is not ``pass`` has ``story``.
+    one that does not decide may have ``accepted`` or ``known``. One that was probed and is not
+    ``pass`` has ``story``.
     """
     data: Json = to_json(replace(result, story=None))
     del data["order"]
@@ -147,7 +150,7 @@ def finding_to_json(finding: Finding) -> Json:
 def summary_to_json(summary: Summary) -> Json:
     """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    further = ("skipped", "refusals", "waived", "optional")
+    further = ("skipped", "refusals", "waived", "optional", "accepted", "known")
     return data | {name: getattr(summary, name) for name in further}
 
 

@@ -15,7 +15,7 @@ UNKNOWN: Final = 3
 def exit_status(
     summary: Summary, interrupted: bool, planned_flows: int = 0, complete: bool = True
 ) -> int:
-    """Judge a run by the flows that decide; optional and waived ones never do.
+    """Judge a run by the flows that decide; optional, waived, accepted and known ones never do.
 
     A run in which nothing was tested is 3, whatever it was asked for: an installer that reads 0
     would go on. So is one that has fewer results than ``planned_flows``, or no end (``complete``).

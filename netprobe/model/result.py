@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from netprobe.model.matrix import Expect
+from netprobe.model.ports import PortRange, Ports
 from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested"]
@@ -19,6 +20,19 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "blocked", "exposed", "inconclusive", "
 # their proofs (section 5).
 PROOFS: tuple[Proof, ...] = ("nonce", "witness", "service", "handshake", "refusal", "none")
 
+# Stands for the one flow of a protocol that has no ports.
+PORTLESS: Ports = ((0, 0),)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedBy:
+    """The entry of a file of accepted flows that holds for a result (docs/accepted-format.md)."""
+
+    id: str
+    reason: str
+    owner: str
+    until: str
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -30,8 +44,9 @@ class Result:
     ``next_hop`` the source's own where that is at fault. ``rtt_ms`` is a median over the ports,
     ``attempts`` the maximum. ``path_mtu_bytes`` is the largest packet that the path carries,
     ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
-    is the process that has taken the port, with the address that it is bound to. ``story``: where
-    its packets were seen, unless it passed or was not probed.
+    is the process that has taken the port, with the address that it is bound to. ``accepted``:
+    somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
+    what is new decides. ``story``: where its packets were seen, unless it passed or was not probed.
     """
 
     order: tuple[int, int, int]
@@ -63,12 +78,35 @@ class Result:
     path_mtu_bytes: int | None = None
     needed_mtu_bytes: int | None = None
     holder: str | None = None
+    accepted: AcceptedBy | None = None
+    known: str | None = None
     story: Story | None = None
 
     @property
     def decides(self) -> bool:
-        """Whether this result counts for the exit status: optional and waived ones never do."""
-        return not self.optional and self.waived is None
+        """Whether this result counts for the exit status.
+
+        Optional, waived, accepted and known ones never do.
+        """
+        return not (self.optional or self.is_excused or self.known is not None)
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether somebody waived or accepted it."""
+        return self.waived is not None or self.accepted is not None
+
+    @property
+    def ports(self) -> Ports:
+        """Its range of ports, or nothing where the protocol has none."""
+        if self.port is None or self.end_port is None:
+            return ()
+        return ((self.port, self.end_port),)
+
+    def cut(self, part: PortRange) -> Result:
+        """Give the same of these ports only; of a protocol without ports the result itself."""
+        if part in PORTLESS or part == (self.port, self.end_port):
+            return self
+        return replace(self, port=part[0], end_port=part[1])
 
     @property
     def port_count(self) -> int:
@@ -104,8 +142,9 @@ class Finding:
 class Summary:
     """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
-    ``waived`` and ``optional`` count the flows that did not pass and do not decide; they are in
-    ``counts`` too. ``deciding`` holds the counts of the flows that decide the exit status.
+    ``accepted``, ``waived``, ``optional`` and ``known`` count the flows that did not pass and do
+    not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of the flows
+    that decide the exit status.
     """
 
     counts: dict[str, int]
@@ -114,6 +153,8 @@ class Summary:
     deciding: dict[str, int] = field(default_factory=dict)
     waived: int = 0
     optional: int = 0
+    accepted: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import HostReport, Result
 
@@ -19,6 +20,8 @@ class RunInfo:
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
+    ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
+    entries of the files of accepted flows, held against this run.
     Files of an older netprobe have no ``requirements``, and their hosts no roles.
     """
 
@@ -31,6 +34,8 @@ class RunInfo:
     selection: str | None = None
     earlier: str | None = None
     sample: str | None = None
+    baseline: str | None = None
+    accepted: tuple[CheckedAcceptance, ...] = ()
     matrices: tuple[PlannedMatrix, ...] = ()
     hosts: tuple[HostReport, ...] = ()
     requirements: tuple[PlannedRequirement, ...] = ()

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from netprobe.model.firewall import FirewallRule
-from netprobe.model.ports import Ports, count, intersect
+from netprobe.model.ports import count, intersect
 from netprobe.model.result import Result
-from netprobe.report.wording import listed, number, plural, ports_of
+from netprobe.report.wording import listed, number, plural
 
 _MOST_RULES = 8
 
@@ -42,8 +42,7 @@ def _count_by_rule(
 def _count_in_rule(rule: FirewallRule, result: Result) -> int:
     if rule.protocol != result.protocol:
         return 0
-    ports: Ports = ports_of(result)
-    return count(intersect(rule.ports, ports)) if ports else 1
+    return count(intersect(rule.ports, result.ports)) if result.ports else 1
 
 
 def _word_counts(counts: Counter[str]) -> str:

@@ -1,58 +1,96 @@
-"""Compares two runs: newly blocked, fixed and unchanged flows."""
+"""Compares two runs: what became of the flows that both probed, and what one alone probed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
-from netprobe.model.result import Result
-from netprobe.report.flow_groups import Addresses, flow_lines, need
+from netprobe.model.result import PORTLESS, Result
+from netprobe.report.flow_groups import Addresses, FlowNames, flow_lines, need
 from netprobe.report.page import Line, PagePart, Style
 from netprobe.report.page import field as fields
 from netprobe.report.record import ResultKey, key_of
-from netprobe.report.wording import plural, ports_of
+from netprobe.report.wording import number, plural
 
-Class = Literal["good", "bad", "open"]
+Class = Literal["good", "bad", "open", "untested"]
 
-_CLASSES: dict[str, Class] = {"pass": "good", "blocked": "bad", "exposed": "bad"}
+
+_CLASSES: dict[str, Class] = {
+    "pass": "good", "blocked": "bad", "exposed": "bad", "not-tested": "untested",
+}  # fmt: skip
 _MOST_LINES = 40
-# Stands for the one flow of a protocol that has no ports.
-_PORTLESS: Ports = ((0, 0),)
+_MOST_REQUIREMENTS = 20
 
 
 class Fate(NamedTuple):
-    """What became of a flow in one run, and for a failure what was seen of it."""
+    """What became of a flow in one run; of a failure also what was seen of it, and where."""
 
     kind: Class
     seen: str = ""
+    place: str = ""
 
 
+# That of a flow which a run has not.
+NOT_PROBED = Fate("untested")
 # Of every flow of a run the ports by their fate.
 Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
 
 
 @dataclass(slots=True)
-class Changes:
-    """Flows of the new run by what became of them.
+class Unshared:
+    """The flows that one of two runs alone has probed: how many, how many failed, and their names.
 
-    ``otherwise`` are failures that fail in another way than before, by what was seen then.
-    ``known`` counts flows that pass and were not known before, ``unchanged`` all others, and
-    ``failed`` those that failed before, whether or not the new run has them. ``gone`` counts flows
-    that the new run has not, ``gone_failed`` those among them that failed before.
+    ``names`` are by matrix and requirement.
+    """
+
+    kinds: Counter[Class] = field(default_factory=Counter)
+    names: dict[tuple[str, str], FlowNames] = field(default_factory=dict)
+
+    def add(self, key: ResultKey, kind: Class, ports: Ports) -> None:
+        """Count these ports of a flow."""
+        matrix, requirement, source, destination, address, protocol = key
+        self.kinds[kind] += count(ports)
+        names = self.names.setdefault((matrix, requirement), FlowNames())
+        shown = () if ports == PORTLESS else ports
+        names.add_flows(source, (destination, address), protocol, shown)
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return self.kinds.total()
+
+    @property
+    def failed(self) -> int:
+        """How many of them are blocked or exposed."""
+        return self.kinds["bad"]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Flows that both runs have probed by what became of them, and those of one run alone.
+
+    ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
+    another place, both by what was seen then. ``unknown`` ones are inconclusive now. ``known``
+    counts flows that pass and could not be judged before, ``unchanged`` all others. ``failed``
+    counts those that failed before, whether or not the new run has them. A flow that is not tested
+    was not probed; ``lost`` counts those that failed before.
     """
 
     worse: list[Result] = field(default_factory=list)
     fixed: list[Result] = field(default_factory=list)
     still: list[Result] = field(default_factory=list)
     otherwise: dict[str, list[Result]] = field(default_factory=dict)
+    moved: dict[str, list[Result]] = field(default_factory=dict)
     unknown: list[Result] = field(default_factory=list)
     known: int = 0
     unchanged: int = 0
     failed: int = 0
-    gone: int = 0
-    gone_failed: int = 0
+    lost: int = 0
+    only_later: Unshared = field(default_factory=Unshared)
+    only_earlier: Unshared = field(default_factory=Unshared)
 
     def counts(self) -> dict[str, int]:
         """Give the flows of every kind of change, worst first."""
@@ -61,10 +99,15 @@ class Changes:
             "unknown": _count_flows(self.unknown),
             "fixed": _count_flows(self.fixed),
             "otherwise": sum(map(_count_flows, self.otherwise.values())),
+            "moved": sum(map(_count_flows, self.moved.values())),
             "still": _count_flows(self.still),
             "known": self.known,
             "unchanged": self.unchanged,
             "failed": self.failed,
+            "only_later": self.only_later.flows,
+            "only_later_failed": self.only_later.failed,
+            "only_earlier": self.only_earlier.flows,
+            "only_earlier_failed": self.only_earlier.failed,
         }
 
 
@@ -73,7 +116,7 @@ def fates_of(results: Iterable[Result]) -> Fates:
     found: dict[ResultKey, dict[Fate, list[PortRange]]] = {}
     for result in results:
         ranges = found.setdefault(key_of(result), {}).setdefault(_fate_of(result), [])
-        ranges.extend(ports_of(result) or _PORTLESS)
+        ranges.extend(result.ports or PORTLESS)
     return {
         key: {fate: normalise(ranges) for fate, ranges in fates.items()}
         for key, fates in found.items()
@@ -81,16 +124,33 @@ def fates_of(results: Iterable[Result]) -> Fates:
 
 
 def compare(old: Fates, new: Iterable[Result]) -> Changes:
-    """Compare flow by flow, port by port."""
+    """Compare flow by flow, port by port, what both runs have probed."""
     changes = Changes()
-    for fates in old.values():
-        for fate, ports in fates.items():
-            changes.gone += count(ports)
-            changes.failed += count(ports) if fate.kind == "bad" else 0
-    changes.gone_failed = changes.failed
+    shared: dict[ResultKey, list[PortRange]] = {}
     for result in new:
-        _sort_in(changes, result, old.get(key_of(result), {}))
+        key = key_of(result)
+        for part, before in cut_by_fate(result, old):
+            _sort_in(changes, part, before)
+        shared.setdefault(key, []).extend(result.ports or PORTLESS)
+    for key, fates in old.items():
+        seen = normalise(shared.get(key, ()))
+        for fate, ports in fates.items():
+            changes.failed += count(ports) if fate.kind == "bad" else 0
+            gone = subtract(ports, seen)
+            if gone and fate.kind != "untested":
+                changes.only_earlier.add(key, fate.kind, gone)
     return changes
+
+
+def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:
+    """Cut a result where the fates of its ports in another run differ."""
+    left = result.ports or PORTLESS
+    for fate, former in fates.get(key_of(result), {}).items():
+        for part in intersect(left, former):
+            yield result.cut(part), fate
+        left = subtract(left, former)
+    for part in left:
+        yield result.cut(part), NOT_PROBED
 
 
 def _fate_of(result: Result) -> Fate:
@@ -98,44 +158,47 @@ def _fate_of(result: Result) -> Fate:
     if kind != "bad":
         return Fate(kind)
     by = f" by {result.rejected_by}" if result.rejected_by else ""
-    return Fate(kind, f"{result.state}, {result.reason}{by}")
+    place = f"[{', '.join(result.where)}]{by}"
+    return Fate(kind, f"{result.state}, {result.reason}", place)
 
 
-def _sort_in(changes: Changes, result: Result, before: Mapping[Fate, Ports]) -> None:
-    """Cut one result where the ports' former fates differ."""
-    ports = ports_of(result) or _PORTLESS
-    seen: Ports = ()
-    for fate, former in before.items():
-        common = intersect(ports, former)
-        seen = normalise((*seen, *common))
-        changes.gone -= count(common)
-        changes.gone_failed -= count(common) if fate.kind == "bad" else 0
-        for part in common:
-            _sort_into_changes(changes, _cut_to_range(result, part), fate)
-    for part in subtract(ports, seen):
-        _sort_into_changes(changes, _cut_to_range(result, part), None)
-
-
-def _cut_to_range(result: Result, part: PortRange) -> Result:
-    return result if (part,) == _PORTLESS else replace(result, port=part[0], end_port=part[1])
-
-
-def _sort_into_changes(changes: Changes, result: Result, before: Fate | None) -> None:
+def _sort_in(changes: Changes, result: Result, before: Fate) -> None:
+    """Sort in a result by what became of its ports before; what nobody tested is left out."""
     now = _fate_of(result)
-    kind = before and before.kind
-    if now.kind == "bad" and before is not None and kind == "bad":
-        alike = now == before
-        (changes.still if alike else changes.otherwise.setdefault(before.seen, [])).append(result)
+    ports = result.ports or PORTLESS
+    if now.kind != "untested" and before.kind != "untested":
+        _sort_in_shared(changes, result, now, before)
+    elif now.kind != "untested":
+        changes.only_later.add(key_of(result), now.kind, ports)
+    elif before.kind != "untested":
+        changes.only_earlier.add(key_of(result), before.kind, ports)
+        changes.lost += result.port_count if before.kind == "bad" else 0
+
+
+def _sort_in_shared(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
+    kinds = (before.kind, now.kind)
+    if kinds == ("bad", "bad"):
+        _sort_in_failure(changes, result, now, before)
     elif now.kind == "bad":
         changes.worse.append(result)
-    elif now.kind == "good" and kind == "bad":
+    elif kinds == ("bad", "good"):
         changes.fixed.append(result)
-    elif now.kind == "open" and kind in ("good", "bad"):
-        changes.unknown.append(result)
-    elif now.kind == "good" and kind == "open":
+    elif kinds == ("open", "good"):
         changes.known += result.port_count
+    elif now.kind == "open" and before.kind != "open":
+        changes.unknown.append(result)
     else:
         changes.unchanged += result.port_count
+
+
+def _sort_in_failure(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
+    then = f"{before.seen} {before.place}"
+    if now.place != before.place:
+        changes.moved.setdefault(then, []).append(result)
+    elif now != before:
+        changes.otherwise.setdefault(then, []).append(result)
+    else:
+        changes.still.append(result)
 
 
 def change_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
@@ -144,6 +207,7 @@ def change_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[Pa
         ("NEWLY BLOCKED OR EXPOSED", {"": changes.worse}, "bad"),
         ("NO LONGER KNOWN", {"": changes.unknown}, "doubt"),
         ("FIXED", {"": changes.fixed}, "good"),
+        ("MOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE", changes.moved, "plain"),
         ("STILL BLOCKED OR EXPOSED, IN ANOTHER WAY", changes.otherwise, "plain"),
         ("STILL BLOCKED OR EXPOSED", {"": changes.still}, "plain"),
     )
@@ -153,6 +217,24 @@ def change_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[Pa
             head = Line(f"{title} ({plural(flows, 'flow')})", style)
             rest = (_list_results(then, some, addresses) for then, some in by_fate.items())
             yield head, *(part for parts in rest for part in parts)
+
+
+def unshared_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
+    """Give a section for what each run alone has probed, the later run first."""
+    for title, some in (
+        ("ONLY THE LATER RUN PROBED", changes.only_later),
+        ("ONLY THE EARLIER RUN PROBED", changes.only_earlier),
+    ):
+        if some.flows:
+            failed = f", {number(some.failed)} of them blocked or exposed" if some.failed else ""
+            head = Line(f"{title} ({plural(some.flows, 'flow')}{failed})", "doubt")
+            lines = [
+                Line(f"   {requirement} ({matrix}): {names.text(addresses)}")
+                for (matrix, requirement), names in some.names.items()
+            ]
+            rest = len(lines) - _MOST_REQUIREMENTS
+            more = [Line(f"   and {plural(rest, 'more requirement')}", "quiet")] if rest > 0 else []
+            yield head, *lines[:_MOST_REQUIREMENTS], *more
 
 
 def _count_flows(results: Sequence[Result]) -> int:

@@ -13,6 +13,7 @@ from netprobe.report.changes import Changes
 from netprobe.report.flow_groups import End, Survey
 from netprobe.report.merge import Ranges, merge_neighbours
 from netprobe.report.spool import Spool, place
+from netprobe.report.wording import EXCUSES, excuse_of
 
 
 @dataclass(slots=True)
@@ -55,10 +56,9 @@ class Collector:
                 self.refused.setdefault(end, Survey(result)).add(result)
             self._passes.add(result)
         else:
-            if result.waived is not None:
-                self._extra["waived"] += flows
-            elif result.optional:
-                self._extra["optional"] += flows
+            excuse = excuse_of(result)
+            if excuse is not None:
+                self._extra[excuse] += flows
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
@@ -83,8 +83,7 @@ class Collector:
             skipped=skipped,
             refusals=self._extra["refusals"],
             deciding={verdict: self._deciding[verdict] for verdict in VERDICTS},
-            waived=self._extra["waived"],
-            optional=self._extra["optional"],
+            **{excuse: self._extra[excuse] for excuse in EXCUSES},
         )
 
     def close(self) -> None:

@@ -12,9 +12,9 @@ from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.printable import clean
 from netprobe.model.result import Result, Verdict
-from netprobe.report.changes import Changes, Fates, fates_of
+from netprobe.report.changes import Changes, Fates, cut_by_fate, fates_of
 from netprobe.report.record import Earlier, ResultKey, key_of
-from netprobe.report.wording import number, ports_of
+from netprobe.report.wording import number
 
 # The verdicts that each option keeps; all other flows of the plan are probed.
 KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
@@ -37,7 +37,8 @@ class TakeOver:
         """Give the earlier results to keep, of flows that this plan has too, at their place in it.
 
         If the inventory has changed, results of hosts that are gone or have other addresses are
-        not kept. Raises RequestError where matrices or settings differ.
+        not kept. What was accepted or known then is forgotten. Raises RequestError where matrices
+        or settings differ.
         """
         self._refuse_other_request(plan)
         places = _places_of_flows(plan)
@@ -46,7 +47,7 @@ class TakeOver:
             by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
             order = places.get(key) or places.get(by_name)
             if result.verdict in KEEPS[self.option] and order is not None:
-                yield replace(result, order=order)
+                yield replace(result, order=order, accepted=None, known=None)
 
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
@@ -59,11 +60,10 @@ class TakeOver:
             )
 
     def fates(self) -> Fates | None:
-        """Give what became of the flows that are asked again; None where no failure is."""
+        """Give what became of all flows; None where no failure is asked again."""
         if self.option == "--resume":
             return None
-        keeps = KEEPS[self.option]
-        return fates_of(one for one in self.earlier.read_results() if one.verdict not in keeps)
+        return fates_of(self.earlier.read_results())
 
     def word_kept(self, counts: Mapping[str, int]) -> str:
         """Say what is kept, in one sentence with the other option where that would help."""
@@ -80,24 +80,65 @@ class TakeOver:
 def word_changes(changes: Changes) -> str:
     """Say in one line what became of the flows that failed before."""
     counts = changes.counts()
-    fixed, same = counts["fixed"], counts["still"] + counts["otherwise"]
     told = [
-        (fixed, "pass now"),
-        (same, "still blocked or exposed"),
-        (counts["unknown"], "no longer known"),
-        (changes.gone_failed, "not in this plan"),
+        (counts["fixed"], "pass now"),
+        (counts["still"] + counts["otherwise"] + counts["moved"], "still blocked or exposed"),
+        (counts["unknown"] + changes.lost, "no longer known"),
+        (counts["only_earlier_failed"] - changes.lost, "not in this plan"),
     ]
     words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
     before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")
-    more = [(counts["worse"], "newly blocked or exposed"), (counts["known"], "newly known to pass")]
+    first = changes.only_later
+    failed = f" ({number(first.failed)} blocked or exposed)" if first.failed else ""
+    more = [
+        (counts["worse"], "newly blocked or exposed"),
+        (counts["known"], "newly known to pass"),
+        (first.flows, f"probed for the first time{failed}"),
+    ]
     return "; ".join([before, *(f"{number(flows)} {what}" for flows, what in more if flows)])
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier run that the new one is held against; with ``only_new`` its failures are known."""
+
+    earlier: Earlier
+    fates: Fates
+    only_new: bool
+
+    def mark(self, result: Result) -> Iterator[Result]:
+        """Give the result, cut where some of its ports fail in the baseline and others do not."""
+        if not self.only_new or result.verdict not in ("blocked", "exposed"):
+            yield result
+            return
+        for part, before in cut_by_fate(result, self.fates):
+            yield replace(part, known=self.earlier.path) if before.kind == "bad" else part
+
+    def word_changes(self, changes: Changes) -> str:
+        """Say in one line what is new since the baseline."""
+        counts, first = changes.counts(), changes.only_later
+        same = counts["still"] + counts["otherwise"] + counts["moved"]
+        moved = f" ({number(counts['moved'])} moved)" if counts["moved"] else ""
+        told = [
+            f"{number(counts['worse'] + first.failed)} newly blocked or exposed",
+            f"{number(same)} still{moved}",
+            f"{number(counts['fixed'])} fixed",
+        ]
+        more = [
+            (counts["unknown"], "no longer known"),
+            (counts["only_earlier"], "not probed by this run"),
+            (first.flows, "not probed by the baseline"),
+        ]
+        told += [f"{number(flows)} {what}" for flows, what in more if flows]
+        begun = self.earlier.info.started_at or "at an unknown time"
+        return f"BASELINE: {self.earlier.path} (begun {begun}): {', '.join(told)}"
 
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     """Give the ports of these results, for every flow; () for protocols without ports."""
     done: dict[ResultKey, list[PortRange]] = {}
     for result in results:
-        done.setdefault(key_of(result), []).extend(ports_of(result))
+        done.setdefault(key_of(result), []).extend(result.ports)
     return {key: normalise(ranges) for key, ranges in done.items()}
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.model.names import names_text
-from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.ports import PortRange, Ports, count, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
-from netprobe.report.wording import listed, plural, ports_of
+from netprobe.report.wording import listed, plural
 
 MOST_LINES = 6
 MOST_NAMES = 8
@@ -47,7 +47,7 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tu
     ranges: dict[tuple[str, End], dict[str, list[PortRange]]] = {}
     for member in members:
         pair = (member.source, (member.destination, member.address))
-        ranges.setdefault(pair, {}).setdefault(member.protocol, []).extend(ports_of(member))
+        ranges.setdefault(pair, {}).setdefault(member.protocol, []).extend(member.ports)
     wires: dict[ProtocolPorts, list[tuple[str, End]]] = {}
     for pair, protocols in ranges.items():
         wire = tuple((name, normalise(parts)) for name, parts in protocols.items())
@@ -120,27 +120,21 @@ def _some_ports(ports: Ports) -> str:
     return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
-@dataclass(slots=True)
-class Survey:
-    """Counts and names of many results, without the results: for flows that were not tested.
+@dataclass(slots=True, kw_only=True)
+class FlowNames:
+    """How many flows, and the names that occur in them: no claim about each pair."""
 
-    ``first`` is the first result. The names are lists of what occurs, not a claim about each pair.
-    """
-
-    first: Result
     flows: int = 0
     sources: dict[str, None] = field(default_factory=dict)
     destinations: dict[End, None] = field(default_factory=dict)
-    requirements: dict[tuple[str, str], Result] = field(default_factory=dict)
     _ports: dict[str, set[PortRange]] = field(default_factory=dict)
 
-    def add(self, result: Result) -> None:
-        """Take one more result in."""
-        self.flows += result.port_count
-        self.sources[result.source] = None
-        self.destinations[result.destination, result.address] = None
-        self.requirements.setdefault((result.matrix, result.requirement), result)
-        self._ports.setdefault(result.protocol, set()).update(ports_of(result))
+    def add_flows(self, source: str, end: End, protocol: str, ports: Ports) -> None:
+        """Take more flows in: all of these ports, or one flow of a protocol without ports."""
+        self.flows += count(ports) or 1
+        self.sources[source] = None
+        self.destinations[end] = None
+        self._ports.setdefault(protocol, set()).update(ports)
 
     def text(self, addresses: Addresses) -> str:
         """``worker-1 (10.0.0.21) → master-0 (10.0.0.10)  tcp 6443 (1 flow)``."""
@@ -151,6 +145,23 @@ class Survey:
         """``tcp 2379-2380; udp 53``."""
         ranges = self._ports.items()
         return wire_text((protocol, normalise(some)) for protocol, some in ranges)
+
+
+@dataclass(slots=True)
+class Survey(FlowNames):
+    """Counts and names of many results, without the results: for flows that were not tested.
+
+    ``first`` is the first result.
+    """
+
+    first: Result
+    requirements: dict[tuple[str, str], Result] = field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        """Take one more result in."""
+        end = (result.destination, result.address)
+        self.add_flows(result.source, end, result.protocol, result.ports)
+        self.requirements.setdefault((result.matrix, result.requirement), result)
 
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from netprobe.model.printable import clean
 from netprobe.model.result import Finding
+from netprobe.report.accepted_text import count_due
 from netprobe.report.collector import Report
 from netprobe.report.headline import headline, totals
 from netprobe.report.wording import number
@@ -30,6 +31,9 @@ def write_github(report: Report, stream: TextIO) -> None:
         for line in headline(report, 0):
             level = {"bad": "error", "doubt": "warning"}.get(line.style, "notice")
             _write_command(level, "netprobe", line.text, stream)
+    due = count_due(report.info.accepted)
+    if due:
+        _write_command("warning", "netprobe", f"accepted flows: {due}; see the report", stream)
     _write_command("notice", "netprobe", totals(report).text, stream)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import netprobe
+from netprobe.model.accepted import NEVER
 from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.collector import Report
@@ -13,7 +14,7 @@ from netprobe.report.wording import duration, number, plural
 
 
 def headline(report: Report, causes: int) -> Iterator[Line]:
-    """Give the first lines: what is of an earlier run, nothing tested, a partial run, the worst."""
+    """Give the first lines: what is of an earlier run, a partial run, the worst, what is new."""
     summary = report.summary
     if report.info.earlier:
         yield Line(report.info.earlier, "doubt")
@@ -23,7 +24,10 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
     if not report.info.complete:
         yield Line(_word_partial_run(report, summary), "doubt")
     yield from scope(report)
-    yield _word_worst_verdict(summary, causes, _count_missing(report))
+    worst = _word_worst_verdict(summary, causes, _count_missing(report))
+    yield Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
+    if report.info.baseline:
+        yield Line(report.info.baseline, "plain")
 
 
 def scope(report: Report) -> Iterator[Line]:
@@ -74,24 +78,50 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
         word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
         cause = f", {plural(causes, 'finding')}" if causes else ""
         return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
+    other = bool(summary.accepted or summary.known)
     unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
     if unknown:
         total = plural(required + missing, "required flow")
-        text = f"UNKNOWN: nothing is blocked, but {number(unknown)} of {total} could not be judged"
+        nothing = "nothing else" if other else "nothing"
+        text = (
+            f"UNKNOWN: {nothing} is blocked, but {number(unknown)} of {total} could not be judged"
+        )
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
-    return Line(f"PASS: {_word_all_pass(required)}{refused}{_word_excused(summary)}", "good")
+    return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
 
 
-def _word_all_pass(required: int) -> str:
+def _word_all_pass(required: int, other: bool) -> str:
+    """Word how many flows are fine; ``other``: they are not all that are required."""
+    if other and not required:
+        return "nothing else is required"
+    flow = "other required flow" if other else "required flow"
     if required == 1:
-        return "the required flow is as it should be"
-    return f"all {number(required)} required flows are as they should be"
+        return f"the {flow} is as it should be"
+    return f"all {number(required)} {flow}s are as they should be"
 
 
-def _word_excused(summary: Summary) -> str:
+def _word_excused(report: Report, passes: bool) -> str:
+    """Word what did not pass and does not decide; optional and waived flows only of a pass."""
+    summary = report.summary
+    words = ""
+    if summary.accepted:
+        words += f"; {number(summary.accepted)} accepted{_word_first_end(report)} did not pass"
+    if summary.known:
+        words += f"; {number(summary.known)} known from the baseline did not pass"
     excused = summary.waived + summary.optional
-    return f"; {number(excused)} optional or waived did not pass" if excused else ""
+    if excused and passes:
+        words += f"; {number(excused)} optional or waived did not pass"
+    return words
+
+
+def _word_first_end(report: Report) -> str:
+    """Word until when what is accepted is; the first end where there are several."""
+    ends = {one.until for one in report.info.accepted if one.flows and one.is_in_force}
+    dates = sorted(ends - {NEVER})
+    if not dates:
+        return ""
+    return f" until {dates[0]}" if len(ends) == 1 else f" (the first until {dates[0]})"
 
 
 def origin(report: Report) -> Iterator[Line]:
@@ -128,5 +158,10 @@ def totals(report: Report) -> Line:
     total = plural(sum(counts.values()), "flow")
     missing = _count_missing(report)
     after = [f"{number(missing)} more without a result"] if missing else []
+    after += [
+        f"{number(flows)} {word}"
+        for flows, word in ((summary.accepted, "accepted"), (summary.known, "known"))
+        if flows
+    ]
     after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
     return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")

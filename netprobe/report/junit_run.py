@@ -22,7 +22,7 @@ from netprobe.report.collector import Report
 from netprobe.report.flow_groups import wire_text
 from netprobe.report.headline import headline, scope, word_value
 from netprobe.report.spool import place
-from netprobe.report.wording import number, plural, port_text
+from netprobe.report.wording import excuse_text, number, plural, port_text
 
 # A destination role of so many hosts has a case for each of them.
 FEW_HOSTS = 8
@@ -205,12 +205,16 @@ def _word_type(fate: Fate, kept: list[Result]) -> str:
 
 def _word_message(case: _Case, titles: list[str]) -> str:
     fate = case.fate
+    excuses = [excuse_text(result) for kind, result in case.kept if kind == fate]
+    if excuses and excuses[0]:
+        others = len(set(excuses)) - 1
+        return f"{excuses[0]}, and {others} more" if others else excuses[0]
     if titles:
         return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
     if case.why or fate is None:
         return case.why
     result = next(result for one, result in case.kept if one == fate)
-    return result.waived or result.because
+    return result.because
 
 
 def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) -> Iterator[str]:
@@ -222,10 +226,11 @@ def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) 
     yield f"{number(case.failed[fate])} of {plural(case.flows, 'flow')}"
     yield from titles[:MOST_TITLES]
     for result in kept:
-        waived = f" [waived: {result.waived}]" if result.waived else ""
+        excuse = excuse_text(result)
+        why = f" [{excuse}]" if excuse else ""
         wire = " ".join(filter(None, (result.protocol, port_text(result))))
         ends = f"{result.source} -> {result.destination} ({result.address})"
-        yield f"{result.verdict}: {ends} {wire}: {result.because}{waived}"
+        yield f"{result.verdict}: {ends} {wire}: {result.because}{why}"
     shown = sum(result.port_count for result in kept)
     if shown < case.failed[fate]:
         yield f"and {plural(case.failed[fate] - shown, 'more flow')}"

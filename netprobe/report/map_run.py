@@ -87,7 +87,7 @@ def _word_signs(signs: Signs) -> str:
 
 def _word_counts(cell: Cell) -> str:
     parts = [f"{number(cell.counts[one])} {one}" for one in WORST if one in cell.counts]
-    more = f"; {number(cell.excused)} optional or waived" if cell.excused else ""
+    more = f"; {number(cell.excused)} that do not count" if cell.excused else ""
     return f"{', '.join(parts)} of {plural(cell.flows, 'flow')}{more}"
 
 

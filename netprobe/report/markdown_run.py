@@ -24,7 +24,7 @@ SHARE_OF_FINDINGS = 0.8
 
 def write_markdown(report: Report, stream: TextIO) -> None:
     """Write headline, findings and the rest, in at most ``MOST_BYTES``."""
-    room = _Room(stream, round(MOST_BYTES * SHARE_OF_FINDINGS))
+    room = MarkdownRoom(stream, round(MOST_BYTES * SHARE_OF_FINDINGS))
     told = report.deciding_findings
     failed = [one for one in told if one.verdict in ("blocked", "exposed")]
     first, *more = [line.text for line in headline(report, len(failed))]
@@ -44,15 +44,16 @@ def write_markdown(report: Report, stream: TextIO) -> None:
     for part in (
         sections.changed_parts(report), sections.warning_parts(report),
         sections.open_parts(rest), sections.refusal_parts(report),
-        sections.excused_parts(rest), sections.limit_parts(report, rest),
-        sections.skipped_parts(report), sections.note_parts(report),
+        sections.accepted_parts(report), sections.excused_parts(rest),
+        sections.limit_parts(report, rest), sections.skipped_parts(report),
+        sections.note_parts(report),
     ):  # fmt: skip
-        room.write_block(_section_lines(part))
+        room.write_block(section_lines(part))
     room.limit = MOST_BYTES
     room.write_block([f"**{escape_markdown(totals(report).text)}**"])
 
 
-class _Room:
+class MarkdownRoom:
     """Writes whole blocks as long as there is room."""
 
     def __init__(self, stream: TextIO, limit: int) -> None:
@@ -99,7 +100,7 @@ def _finding_lines(finding: Finding, addresses: Addresses) -> Iterator[str]:
             yield f"- **{label}**: {escape_markdown(line)}"
 
 
-def _section_lines(parts: Iterator[PagePart]) -> Iterator[str]:
+def section_lines(parts: Iterable[PagePart]) -> Iterator[str]:
     """Make a section of the page: its first line is the heading."""
     begun = False
     for part in parts:

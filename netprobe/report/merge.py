@@ -24,6 +24,7 @@ Ranges = Mapping[tuple[str, str, str], Ports]
 _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
+    "accepted", "known",
 )  # fmt: skip
 
 

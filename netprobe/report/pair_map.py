@@ -1,6 +1,6 @@
 """Who reaches whom, as a map: role to role, and host to host within a cell of it.
 
-A cell shows its worst verdict. What is optional or waived and did not pass decides nothing, so
+A cell shows its worst verdict. What is excused and did not pass decides nothing, so
 that it makes no cell bad: it is counted apart.
 """
 

@@ -16,19 +16,20 @@ from typing import Any, TypeVar
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
-from netprobe.report.changes import Changes
+from netprobe.report.changes import Changes, Unshared
 from netprobe.report.collector import Collector, collect
 from netprobe.report.sentences import fill_holes, make_holes
 
 # What may name a host, an address or a person; everything else is a word of netprobe or a number.
-_OF_RUN = ("selection", "earlier", "sample", "notes")
+_OF_RUN = ("selection", "earlier", "sample", "baseline", "notes")
 _OF_HOST = ("name", "words", "cost", "addresses")
 _OF_SKIPPED = ("reason", "source", "destination")
 _OF_REQUIREMENT = ("purpose", "row", "waive")
 _OF_RESULT = (
     "source", "destination", "address", "purpose", "row", "waived", "rejected_by", "last_hop",
-    "next_hop", "holder",
+    "next_hop", "holder", "known",
 )  # fmt: skip
+_OF_ACCEPTANCE = ("from_", "to", "addresses", "reason", "ticket")
 
 # What no list of names has: addresses of routers, names that a certificate tells, logins, what
 # ssh says of its own names, and names folded to worker-[1-40].
@@ -87,6 +88,10 @@ class Redactor:
             self._with_texts(info, _OF_RUN),
             hosts=tuple(map(self._hide_host, info.hosts)),
             skipped=tuple(self._with_texts(one, _OF_SKIPPED) for one in info.skipped),
+            accepted=tuple(
+                replace(self._with_texts(one, _OF_ACCEPTANCE), owner=self._hide_owner(one.owner))
+                for one in info.accepted
+            ),
             requirements=tuple(self._with_texts(one, _OF_REQUIREMENT) for one in info.requirements),
             matrices=tuple(
                 replace(one, settings=self._hide_value(one.settings)) for one in info.matrices
@@ -102,22 +107,44 @@ class Redactor:
             return fill_holes(self.text(make_holes(text, result)), names)
 
         warnings = tuple(map(hide, result.warnings))
+        if accepted := hidden.accepted:
+            owner = self._hide_owner(accepted.owner)
+            accepted = replace(accepted, reason=self.text(accepted.reason), owner=owner)
+            hidden = replace(hidden, accepted=accepted)
         story = result.story and self._hide_story(result.story)
         return replace(hidden, because=hide(result.because), warnings=warnings, story=story)
 
     def changes(self, changes: Changes) -> Changes:
         """Give what changed since an earlier run."""
+
+        def hide(results: Iterable[Result]) -> list[Result]:
+            return [self.result(one) for one in results]
+
+        def hide_seen(by_text: Mapping[str, list[Result]]) -> dict[str, list[Result]]:
+            return {self.text(seen): hide(results) for seen, results in by_text.items()}
+
         return replace(
             changes,
-            worse=list(map(self.result, changes.worse)),
-            fixed=list(map(self.result, changes.fixed)),
-            still=list(map(self.result, changes.still)),
-            unknown=list(map(self.result, changes.unknown)),
-            otherwise={
-                self.text(seen): list(map(self.result, results))
-                for seen, results in changes.otherwise.items()
-            },
+            worse=hide(changes.worse),
+            fixed=hide(changes.fixed),
+            still=hide(changes.still),
+            unknown=hide(changes.unknown),
+            otherwise=hide_seen(changes.otherwise),
+            moved=hide_seen(changes.moved),
+            only_later=self._hide_unshared(changes.only_later),
+            only_earlier=self._hide_unshared(changes.only_earlier),
         )
+
+    def _hide_unshared(self, some: Unshared) -> Unshared:
+        names = {
+            key: replace(
+                names,
+                sources={self.text(one): None for one in names.sources},
+                destinations={(self.text(a), self.text(b)): None for a, b in names.destinations},
+            )
+            for key, names in some.names.items()
+        }
+        return replace(some, names=names)
 
     def _hide_host(self, host: HostReport) -> HostReport:
         facts = {**host.facts, "user": _hide_user(host.facts.get("user"))}
@@ -161,6 +188,9 @@ class Redactor:
         if kind == "address" and not _is_telling(text):
             return text
         return self._name_anew(text, "address" if kind in ("address", "mac") else "name")
+
+    def _hide_owner(self, owner: str) -> str:
+        return self._new.get(owner) or self._name_anew(owner, "owner")
 
     def _name_anew(self, old: str, kind: str) -> str:
         """Give the new name of something, the next of its kind where it has none."""

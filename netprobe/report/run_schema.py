@@ -25,6 +25,11 @@ from netprobe.report.changes import Changes
 
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _TEXT: Json = {"type": "string"}
+# Counts that files of an older netprobe lack.
+_LATER_COUNTS = frozenset({
+    "accepted", "known", "moved", "only_later", "only_later_failed", "only_earlier",
+    "only_earlier_failed",
+})  # fmt: skip
 
 
 def run_schema_text() -> str:
@@ -114,7 +119,9 @@ def _list_of(item: Json) -> Json:
 
 
 def _make_counts(keys: Iterable[str]) -> Json:
-    return _make_object(dict.fromkeys(keys, _COUNT))
+    counts = _make_object(dict.fromkeys(keys, _COUNT))
+    counts["required"] = [key for key in counts["required"] if key not in _LATER_COUNTS]
+    return counts
 
 
 def _make_object(properties: Json) -> Json:

@@ -6,16 +6,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 
+from netprobe.model.accepted import STATES
 from netprobe.model.names import names_text
 from netprobe.model.result import HostReport, Result
-from netprobe.report.changes import change_parts
+from netprobe.report.accepted_text import entry_text
+from netprobe.report.changes import change_parts, unshared_parts
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, Survey, addresses_of, needs
 from netprobe.report.page import Line, PagePart, Style
 from netprobe.report.page import field as fields
 from netprobe.report.progress import host_text
 from netprobe.report.spool import place
-from netprobe.report.wording import number, plural, port_text, where_text
+from netprobe.report.wording import (
+    excuse_of,
+    excuse_text,
+    number,
+    plural,
+    port_text,
+    where_text,
+)
 
 MOST_BLOCKS = 20
 MOST_NAMES = 8
@@ -36,8 +45,11 @@ class Rest:
 def survey_rest(report: Report) -> Rest:
     """Read all failures once and group those that no finding holds."""
     told = {place(member) for one in report.findings for member in one.members}
+    entries = {one.id for one in report.info.accepted}
     rest = Rest(addresses_of(report.info))
     for result in report.collector.failures():
+        if result.accepted is not None and result.accepted.id in entries:
+            continue  # its entry has a line
         if not result.decides or place(result) not in told:
             surveys, key = _choose_group(rest, result)
             surveys.setdefault(key, Survey(result)).add(result)
@@ -47,7 +59,7 @@ def survey_rest(report: Report) -> Rest:
 def _choose_group(rest: Rest, result: Result) -> tuple[Surveys, tuple[object, ...]]:
     requirement = (result.matrix, result.requirement)
     if not result.decides:
-        return rest.excused, (result.verdict, *requirement, result.waived)
+        return rest.excused, (result.verdict, *requirement, excuse_text(result))
     if result.verdict == "not-tested":
         # Equal words for several sources make one block, whatever the sources are called.
         return rest.not_tested, (result.reason, result.because.removeprefix(result.source))
@@ -89,10 +101,10 @@ def _first_surveys(surveys: Surveys) -> Sequence[Survey]:
     return list(surveys.values())[:MOST_BLOCKS]
 
 
-def _word_rest(items: Sized, noun: str = "more groups") -> Iterator[PagePart]:
+def _word_rest(items: Sized, noun: str = "more groups", output: str = "wide") -> Iterator[PagePart]:
     rest = len(items) - MOST_BLOCKS
     if rest > 0:
-        yield Line(f"   and {number(rest)} {noun}, see -o wide", "quiet")
+        yield Line(f"   and {number(rest)} {noun}, see -o {output}", "quiet")
 
 
 def refusal_parts(report: Report) -> Iterator[PagePart]:
@@ -117,24 +129,44 @@ def refusal_parts(report: Report) -> Iterator[PagePart]:
 
 
 def excused_parts(rest: Rest) -> Iterator[PagePart]:
-    """Optional and waived flows that did not pass: one line each, they decide nothing."""
+    """Optional, waived and known flows that did not pass: one line each, they decide nothing."""
     if not rest.excused:
         return
     yield Line()
-    yield Line("OPTIONAL OR WAIVED (not counted against the result)", "strong")
+    kinds = {excuse_of(survey.first) for survey in rest.excused.values()}
+    known = "KNOWN, " if "known" in kinds else ""
+    yield Line(f"{known}OPTIONAL OR WAIVED (not counted against the result)", "strong")
     for survey in _first_surveys(rest.excused):
         first = survey.first
-        why = "optional" if first.waived is None else f"waived: {first.waived}"
         what = f"{first.requirement}, {survey.text(rest.addresses)}"
-        yield Line(f"   {first.verdict}: {what}: {first.because} [{why}]")
+        yield Line(f"   {first.verdict}: {what}: {first.because} [{excuse_text(first)}]")
     yield from _word_rest(rest.excused)
 
 
+def accepted_parts(report: Report) -> Iterator[PagePart]:
+    """Every entry of accepted flows in one line, first those that somebody has to look at."""
+    entries = report.info.accepted
+    if not entries:
+        return
+    flows = plural(report.summary.accepted, "flow")
+    yield Line()
+    yield Line(f"ACCEPTED (not counted against the result): {flows}", "strong")
+    ordered = sorted(entries, key=lambda entry: STATES.index(entry.state))
+    for one in ordered[:MOST_BLOCKS]:
+        style: Style = "plain" if one.state in ("active", "unseen") else "doubt"
+        yield Line(f"   {entry_text(one)}", style)
+    yield from _word_rest(ordered, "more", "json")
+
+
 def changed_parts(report: Report) -> Iterator[PagePart]:
-    """What changed since the run that is retried; the findings say what still fails as before."""
+    """What changed since the run that is retried or the baseline.
+
+    The findings say what still fails as before.
+    """
     if report.changes is not None:
         changes = replace(report.changes, still=[])
-        for part in change_parts(changes, addresses_of(report.info)):
+        addresses = addresses_of(report.info)
+        for part in (*change_parts(changes, addresses), *unshared_parts(changes, addresses)):
             yield from (Line(), *part)
 
 

@@ -50,6 +50,7 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
     yield from sections.open_parts(rest)
     yield from sections.refusal_parts(report)
+    yield from sections.accepted_parts(report)
     yield from sections.excused_parts(rest)
     yield from sections.limit_parts(report, rest)
     yield from sections.skipped_parts(report)

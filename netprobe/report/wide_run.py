@@ -11,7 +11,7 @@ from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
 from netprobe.report.page import Line, write_line
-from netprobe.report.wording import port_text
+from netprobe.report.wording import excuse_text, port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.
 _WORDS = (
@@ -19,7 +19,7 @@ _WORDS = (
     *("PORTS", "MATRIX", "REQUIREMENT", "EXPECT", "OPTIONAL", "WHERE", "REJECTED-BY", "LAST-HOP"),
     *("RTT-MS", "ATTEMPTS"),
 )
-_SENTENCES = ("PURPOSE", "ROW", "WAIVED", "BECAUSE", "WARNINGS")
+_SENTENCES = ("PURPOSE", "ROW", "EXCUSE", "BECAUSE", "WARNINGS")
 
 Cells = tuple[str, ...]
 
@@ -34,8 +34,8 @@ def write_wide(report: Report, stream: TextIO) -> None:
         cells += row[len(widths) :]
         write_line("  ".join(cells), stream)
     stream.write("\n")
-    earlier = [Line(report.info.earlier)] if report.info.earlier else []
-    for line in (*earlier, *scope(report), totals(report)):
+    before = [Line(text) for text in (report.info.earlier, report.info.baseline) if text]
+    for line in (*before, *scope(report), totals(report)):
         write_line(line.text, stream)
 
 
@@ -54,7 +54,7 @@ def _make_cells(result: Result) -> Cells:
         result.requirement, result.expect, "optional" if result.optional else "",
         ",".join(result.where), result.rejected_by or "", result.last_hop or "",
         "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}", str(result.attempts),
-        result.purpose, result.row, result.waived or "", result.because, "; ".join(result.warnings),
+        result.purpose, result.row, excuse_text(result), result.because, "; ".join(result.warnings),
     )  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from netprobe.model.ports import Ports
+from netprobe.model.accepted import NEVER
 from netprobe.model.result import Finding, Place, Result
 
 _PLACES: dict[Place, str] = {
@@ -22,6 +23,26 @@ _REJECTED = {
     "routing-loop": "a routing loop at {router}",
     "net-unreach": "{router} has no route",
 }
+
+
+# Why a failure does not decide the exit status; of several the first counts.
+EXCUSES: Final = ("accepted", "waived", "optional", "known")
+
+
+def excuse_of(result: Result) -> str | None:
+    """Tell which of ``EXCUSES`` a result has; None for one that decides."""
+    return next((name for name in EXCUSES if getattr(result, name) not in (None, False)), None)
+
+
+def excuse_text(result: Result) -> str:
+    """``accepted until 2027-01-31: the reason (owner, id)``; nothing for a result that decides."""
+    excuse = excuse_of(result)
+    if result.accepted is not None:
+        one = result.accepted
+        until = "without an end" if one.until == NEVER else f"until {one.until}"
+        return f"accepted {until}: {one.reason} ({one.owner}, {one.id})"
+    texts = {"waived": f"waived: {result.waived}", "known": f"known: {result.known} has it too"}
+    return texts.get(excuse, excuse) if excuse else ""
 
 
 def number(count: int) -> str:
@@ -43,13 +64,6 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min"
-
-
-def ports_of(result: Result) -> Ports:
-    """Its range of ports, or nothing where the protocol has no ports."""
-    if result.port is None or result.end_port is None:
-        return ()
-    return ((result.port, result.end_port),)
 
 
 def port_text(result: Result) -> str:

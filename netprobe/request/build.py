@@ -112,7 +112,7 @@ def request_of_run(
     documents = documents_of(info)
     for finding in findings:
         found = list(_ask_for_finding(finding, wishes))
-        members = [one for one in finding.members if one.waived is None]
+        members = [one for one in finding.members if not one.is_excused]
         if found:
             asked += found
             results += members if _is_wished(found[0].enforcers, wishes) else []
@@ -150,7 +150,7 @@ def _choose_doubtful(
     left: dict[str, int] = {}
     for one in doubtful:
         wished = one.verdict == "inconclusive" and "inconclusive" in wishes.include
-        if wished and one.waived is None and may_mend(one) and enforcers_of(one):
+        if wished and not one.is_excused and may_mend(one) and enforcers_of(one):
             yield one
         elif one.verdict in _LEFT_OUT:
             left[one.verdict] = left.get(one.verdict, 0) + one.port_count
@@ -201,7 +201,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
             closing = (Enforcer("destination"),)
             yield from (
                 _ask_for_result(one, finding.number, closing, action="deny")
-                for one in _skip_waived(finding.members)
+                for one in _skip_excused(finding.members)
             )
         return
     if not may_mend(speaker):
@@ -210,14 +210,14 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
     enforcers = enforcers_of(speaker)
     if not enforcers and not (answers and wishes.stateless):
         return
-    for one in _skip_waived(finding.members):
+    for one in _skip_excused(finding.members):
         yield _ask_for_result(
             one, finding.number, enforcers or (Enforcer("path"),), answers=answers
         )
 
 
-def _skip_waived(members: Iterable[Result]) -> Iterator[Result]:
-    return (one for one in members if one.waived is None)
+def _skip_excused(members: Iterable[Result]) -> Iterator[Result]:
+    return (one for one in members if not one.is_excused)
 
 
 def _ask_for_result(

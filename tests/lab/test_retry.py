@@ -97,7 +97,9 @@ def test_a_firewall_that_was_changed_in_part(lab: Lab) -> None:
     assert line.startswith(f"RETRIED: 70 pass of {first} (begun ")
     assert line.endswith("31 failed before: 11 pass now, 20 still blocked or exposed")
     assert "\nFIXED (11 flows)\n" in after.stdout
-    moved = after.stdout.partition("\nSTILL BLOCKED OR EXPOSED, IN ANOTHER WAY (10 flows)\n")[2]
+    moved = after.stdout.partition(
+        "\nMOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE (10 flows)\n"
+    )[2]
     assert "tcp 3030-3039" in moved
     assert "before    filtered, no-response" in moved
     assert "packets 0" in lab["router"].run("nft", "list", "counter", "ip", "f", "passed")

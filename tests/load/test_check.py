@@ -57,7 +57,7 @@ def test_addresses_of_init_are_a_note(tmp_path: Path) -> None:
         (None, "there is no such file, expected a YAML file"),
         ("requirements: []\n", 'the key "schema" is missing, expected "schema: netprobe.matrix/1"'),
         ("hosts: []\n", 'the key "schema" is missing, expected "schema: netprobe.inventory/1"'),
-        ("schema: netprobe.record/1\n", "this is a netprobe.record file, expected a matrix or an"),
+        ("schema: netprobe.record/1\n", "this is a netprobe.record file, expected a matrix, an"),
     ],
 )
 def test_kinds(text: str | None, words: str, tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from typing import get_args
 
 import pytest
 
+from netprobe.load.accepted import AcceptanceFile, AcceptedFile
 from netprobe.load.check import check_files
 from netprobe.load.inventory.models import HostFile, InventoryFile
 from netprobe.load.matrix.models import ChangeFile, MatrixFile, Probe, RequirementFile
 from netprobe.load.yaml.validation import FileModel
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("matrix-format.md", "inventory-format.md")
+PAGES = ("matrix-format.md", "inventory-format.md", "accepted-format.md")
 EXAMPLES = [
     (page, text)
     for page in PAGES
@@ -33,7 +34,7 @@ def test_examples_load(page: str, text: str, tmp_path: Path) -> None:
 
 def test_there_are_examples() -> None:
     """The pages have examples at all."""
-    assert [page for page, _ in EXAMPLES] == [PAGES[0], PAGES[0], PAGES[1]]
+    assert [page for page, _ in EXAMPLES] == [PAGES[0], PAGES[0], PAGES[1], PAGES[2]]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,8 @@ def test_there_are_examples() -> None:
         (PAGES[0], ChangeFile),
         (PAGES[1], InventoryFile),
         (PAGES[1], HostFile),
+        (PAGES[2], AcceptedFile),
+        (PAGES[2], AcceptanceFile),
     ],
 )
 def test_every_key_is_documented(page: str, model: type[FileModel]) -> None:

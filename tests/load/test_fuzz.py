@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors, Problem
+from netprobe.load.accepted import read_accepted
 from netprobe.load.inventory.file import read_inventory
 from netprobe.load.matrix.bundled import bundled_path
 from netprobe.load.matrix.chosen_settings import choose
@@ -46,8 +47,8 @@ VALUES = st.recursive(
 
 
 def survives(path: Path) -> None:
-    """Reading a file as either kind gives a value or problems, each on one printable line."""
-    for read in (read_as_matrix, read_as_inventory):
+    """Reading a file as any kind gives a value or problems, each on one printable line."""
+    for read in (read_as_matrix, read_as_inventory, read_as_accepted):
         problems: list[Problem] = []
         made = read(str(path), problems)
         assert made or problems
@@ -78,6 +79,11 @@ def read_as_inventory(path: str, problems: list[Problem]) -> object:
         quietly(lambda: choose(matrices, inventory, []))
         check_roles(choose(matrices, Inventory(()), [])[0], inventory, [])
     return inventory
+
+
+def read_as_accepted(path: str, problems: list[Problem]) -> object:
+    """As ``--accepted`` does; a file without entries is fine, too."""
+    return (read_accepted([path], problems),)
 
 
 def quietly(stage: Callable[[], object]) -> None:

@@ -14,7 +14,12 @@ from tests.load.test_fuzz import GOOD, survives
 from tests.mutations import json_of, mutated
 
 SEED = 20261122
-FILES = (GOOD / "base.yaml", GOOD / "inventory.yaml", bundled_path("okd-hcp"))
+FILES = (
+    GOOD / "base.yaml",
+    GOOD / "inventory.yaml",
+    GOOD / "accepted.yaml",
+    bundled_path("okd-hcp"),
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

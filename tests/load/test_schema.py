@@ -33,7 +33,7 @@ def values(path: Path) -> Any:  # Any: what a JSON Schema validator takes
     return document.value
 
 
-@pytest.mark.parametrize("kind", ["matrix", "inventory"])
+@pytest.mark.parametrize("kind", ["matrix", "inventory", "accepted"])
 def test_checked_in_schema_is_fresh(kind: str) -> None:
     """The files under ``schemas/`` are what ``netprobe schema`` prints."""
     file = ROOT / "schemas" / f"{kind}.schema.json"
@@ -54,6 +54,7 @@ def test_examples_fit() -> None:
     """The files of the other tests, which use every key, satisfy the schemas."""
     assert complaints("matrix", values(GOOD / "base.yaml")) == []
     assert complaints("inventory", values(GOOD / "inventory.yaml")) == []
+    assert complaints("accepted", values(GOOD / "accepted.yaml")) == []
 
 
 @pytest.mark.parametrize("name", bundled_names())
@@ -73,7 +74,7 @@ def properties(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from properties(value, f"{path}.{key}")
 
 
-@pytest.mark.parametrize("kind", ["matrix", "inventory"])
+@pytest.mark.parametrize("kind", ["matrix", "inventory", "accepted"])
 def test_every_key_is_described(kind: str) -> None:
     """An editor can show a sentence for every key."""
     bare = [path for path, body in properties(json_schema(kind)) if "description" not in body]
@@ -90,6 +91,8 @@ def test_every_key_is_described(kind: str) -> None:
         ("matrix", {"schema": "netprobe.matrix/1", "requirements": [{"id": "a"}]}),
         ("matrix", {"schema": "netprobe.matrix/1", "override": {"a": {"tcp": [0]}}}),
         ("matrix", {"schema": "netprobe.matrix/1", "override": {"a": {"expect": "deny"}}}),
+        ("accepted", {"schema": "netprobe.accepted/1", "accepted": {}}),
+        ("accepted", {"schema": "netprobe.accepted/1", "accepted": [{"id": "a"}]}),
         ("inventory", {"schema": "netprobe.inventory/1"}),
         ("inventory", {"schema": "netprobe.inventory/1", "hosts": {"a": {"roles": 5}}}),
         ("inventory", {"schema": "netprobe.inventory/1", "hosts": {"a": {"vantage": "x"}}}),
@@ -101,7 +104,7 @@ def test_bad_files_do_not_fit(kind: str, value: object) -> None:
 
 
 def test_other_kinds() -> None:
-    """There are two kinds of files."""
+    """No other kind of file has a schema here."""
     with pytest.raises(
         RequestError, match=r'unknown kind of file "matrx", did you mean "matrix"\?'
     ):

@@ -73,7 +73,7 @@ def _tell_fate(
     """What became of one flow, as the fields of its result."""
     name = end[1].name
     if requirement == "vxlan" and (source[1].zone, end[1].zone) == ("a", "c"):
-        words = f"9 datagrams, no error; {name}'s packet capture never saw them"
+        words = f"9 datagrams, no error; {name}'s packet recorder never saw them"
         return {**DROPPED, "where": ("path",), "because": words}
     if requirement == "etcd" and end[0] == 1 and source[0] % 3 == 1:
         words = "10.9.0.1 answered with ICMP 3/13"

@@ -9,6 +9,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import PlannedMatrix
+from netprobe.model.result import AcceptedBy
 from netprobe.report.changes import compare
 from netprobe.report.earlier import TakeOver, done_ports, word_changes
 from netprobe.report.record import RecordWriter, key_of, read_record
@@ -59,6 +60,14 @@ def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
         replace(port(BLOCKED, 2380), order=(0, 0, 1)),
         replace(named, order=(2, 0, 0)),
     ]
+
+
+def test_what_was_accepted_then_is_forgotten(tmp_path: Path) -> None:
+    """Today's files say what is accepted and known; an earlier run's do not."""
+    accepted = AcceptedBy("a1", "later", "team", "2027-01-31")
+    path = written(tmp_path / "r", replace(BLOCKED, accepted=accepted, known="base.json"))
+
+    assert list(taken(path, "--resume").kept(PLAN)) == [replace(BLOCKED, order=(0, 0, 1))]
 
 
 def test_other_settings_cannot_be_resumed(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_a_reader_without_javascript_gets_what_matters() -> None:
     for words in (
         "BLOCKED: 26 blocked and 1 exposed of 1,033 required flows, 3 findings",
         "Allow tcp 2380 from master-0, master-2 to master-1 on both firewalls.",
-        "7 SYNs, no answer; master-1's packet capture never saw them",
+        "7 SYNs, no answer; master-1's packet recorder never saw them",
         "INCONCLUSIVE: the evidence allows both", "NOT TESTED: nobody could look",
         "setting modules lacks cloud-provider-vcd", "no Python 3.6 or newer; install python3",
         "1,035 flows: 1,002 pass",

@@ -11,9 +11,11 @@ from tests.report.samples import BLOCKED, PASSED, everything, finding, report_of
 
 RUN_KEYS = (
     "schema netprobe_version started_at elapsed_s complete matrices summary findings results "
-    "skipped"
+    "skipped accepted baseline"
 )
-SUMMARY_KEYS = "pass blocked exposed inconclusive not_tested skipped refusals waived optional"
+SUMMARY_KEYS = (
+    "pass blocked exposed inconclusive not_tested skipped refusals waived optional accepted known"
+)
 RESULT_KEYS = (
     "matrix requirement purpose row optional expect waived source destination address protocol "
     "port end_port verdict state reason proof where rejected_by last_hop next_hop because warnings "
@@ -54,6 +56,8 @@ def test_summary_counts_flows() -> None:
         "refusals": 1000,
         "waived": 1,
         "optional": 1,
+        "accepted": 0,
+        "known": 0,
     }
 
 

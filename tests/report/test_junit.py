@@ -19,6 +19,7 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Report
 from netprobe.report.junit_run import write_junit
+from tests.report import test_accepted
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, report_of
 from tests.report.strategies import results
 
@@ -66,8 +67,8 @@ def pair(source: int, destination: int, base: Result = PASSED, requirement: int 
 
 @pytest.mark.skipif(not shutil.which("xmllint"), reason="xmllint is missing (make lab-packages)")
 def test_jenkins_schema_holds(tmp_path: Path) -> None:
-    """Of a run with one of everything, and of one that has nothing."""
-    for number, report in enumerate((everything(), report_of([]))):
+    """Of a run with one of everything, of one that has nothing, and of accepted failures."""
+    for number, report in enumerate((everything(), report_of([]), test_accepted.report_of())):
         file = tmp_path / f"{number}.xml"
         file.write_text(text_of(report))
         words = ("xmllint", "--noout", "--nonet", "--schema", str(SCHEMA), str(file))

@@ -7,16 +7,21 @@ import io
 import json
 import random
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from netprobe.cli.report import diff_verb, report_verb
 from netprobe.errors import RequestError
+from netprobe.model.accepted import CheckedAcceptance
+from netprobe.report.collector import Report, collect
 from netprobe.report.earlier import TakeOver, done_ports
 from netprobe.report.json_run import write_json
 from netprobe.report.reading import read_earlier
 from netprobe.report.record import RecordWriter, header_of
+from tests.judge.test_accepted import ENTRY
 from tests.mutations import damaged, json_of, mutated
 from tests.report.plans import PLAN
 from tests.report.samples import everything
@@ -28,7 +33,7 @@ SEED = 20261122
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a good record ``good`` and a good JSON report ``good.json``."""
     monkeypatch.chdir(tmp_path)
-    whole = everything()
+    whole = _with_marks(everything())
     writer = RecordWriter("good", header_of(PLAN, "2026-11-20T10:00:00Z"))
     for result in whole.collector.results():
         writer.add(result)
@@ -36,6 +41,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Path("good.json").open("w") as stream:
         write_json(whole, stream)
     return tmp_path
+
+
+def _with_marks(report: Report) -> Report:
+    """The report, with failures that somebody accepted and that a baseline has."""
+    entry = CheckedAcceptance(
+        **{one.name: getattr(ENTRY, one.name) for one in fields(ENTRY)}, state="active", flows=2
+    )
+    marks: dict[str, Any] = {"accepted": entry.signature, "known": "base.json"}
+    results = [
+        replace(one, **marks) if one.requirement == "etcd" and one.verdict != "pass" else one
+        for one in report.collector.results()
+    ]
+    return replace(report, collector=collect(results), info=replace(report.info, accepted=(entry,)))
 
 
 def mutated_record(chance: random.Random) -> bytes:
@@ -64,8 +82,9 @@ def outcome_of(verb: Callable[[], object]) -> str:
     return ""
 
 
+REPORT = {"file": "f", "accepted": (), "max_acceptance": "365d", "redact": False}
 WAYS: tuple[Callable[[], object], ...] = (
-    lambda: report_verb("f", ("text", "wide=wide", "json=json")),
+    lambda: report_verb({**REPORT, "outputs": ("text", "wide=wide", "json=json")}),
     lambda: diff_verb("f", "good"),
     lambda: diff_verb("good.json", "f"),
     lambda: done_ports(TakeOver("--resume", read_earlier("f")).kept(PLAN)),

@@ -14,7 +14,7 @@ from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
 from netprobe.model.result import HostReport
 from netprobe.report.changes import compare, fates_of
-from netprobe.report.diff import write_diff
+from netprobe.report.diff import RunDiff, write_diff_text
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.matrix_report import to_yaml
 from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
@@ -131,17 +131,18 @@ def test_diff() -> None:
     ]
     changes = compare(fates_of(old), new)
     stream = io.StringIO()
-    write_diff(changes, (INFO, INFO), stream)
+    write_diff_text(RunDiff(("old", "new"), (INFO, INFO), changes), stream)
 
     assert [(one.protocol, one.port, one.end_port) for one in changes.worse] == [
         ("tcp", 7005, 7009),
-        ("tcp", 82, 82),
         ("icmp", None, None),
     ]
     assert [(one.port, one.end_port) for one in changes.still] == [(7010, 7014)]
     assert [(one.port, one.end_port) for one in changes.fixed] == [(7015, 7019)]
     assert [one.port for one in changes.unknown] == [80]
-    assert [*changes.otherwise] == ["filtered, admin-prohibited by 10.0.0.1"]
+    assert [*changes.moved] == ["filtered, admin-prohibited [destination, path] by 10.0.0.1"]
+    assert (changes.only_later.flows, changes.only_later.failed) == (1, 1)
+    assert (changes.only_earlier.flows, changes.only_earlier.failed) == (6, 0)
     check_golden("diff.txt", stream.getvalue())
 
 
@@ -150,11 +151,20 @@ def test_flows_that_only_the_earlier_run_has_are_counted() -> None:
     old = [port(PASSED, 81), port(BLOCKED, 7010, 7019), port(PASSED, 7000, verdict="inconclusive")]
     changes = compare(fates_of(old), [port(PASSED, 81), port(BLOCKED, 7010, 7014)])
     stream = io.StringIO()
-    write_diff(changes, (INFO, INFO), stream)
+    write_diff_text(RunDiff(("old", "new"), (INFO, INFO), changes), stream)
 
-    assert (changes.gone, changes.gone_failed) == (6, 5)
+    gone = changes.only_earlier
+    assert (gone.flows, gone.failed, changes.only_later.flows) == (6, 5, 0)
+    assert (
+        "\nONLY THE EARLIER RUN PROBED (6 flows, 5 of them blocked or exposed)\n"
+        "   etcd (deckhouse-nodes): master-0 (10.0.0.10) → master-1 (10.0.0.11)  "
+        "tcp 7000, 7015-7019 (6 flows)\n"
+    ) in f"\n{stream.getvalue()}"
     last = stream.getvalue().splitlines()[-1]
-    assert last.endswith("1 unchanged, 6 only in the earlier run (5 failed there)")
+    assert last.endswith(
+        "1 unchanged; 0 probed by the later run only, "
+        "6 probed by the earlier run only (5 failed there)"
+    )
 
 
 def test_same_runs_have_no_difference() -> None:
@@ -163,7 +173,7 @@ def test_same_runs_have_no_difference() -> None:
     changes = compare(fates_of(results), results)
 
     assert (changes.worse, changes.fixed, changes.unknown) == ([], [], [])
-    assert changes.unchanged == 1_002 + 2 + 3  # passes, and what is open as before
+    assert changes.unchanged == 1_002 + 2  # passes, and what is open as before
 
 
 SCALARS = (

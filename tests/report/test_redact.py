@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from netprobe.judge.findings import fold
+from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.result import HostReport
 from netprobe.report import REPORTS
 from netprobe.report.changes import compare, fates_of
@@ -19,8 +20,17 @@ from tests.report.samples import BLOCKED, PASSED, everything, flow, report_of
 
 NAMES = (
     r"master-\d", r"worker-\d", r"db-\d", r"\b10\.\d+\.\d+\.\d+", r"fd00:", r"192\.0\.2\.",
-    r"inventory\.yaml",
+    r"inventory\.yaml", r"jane", r"corp",
 )  # fmt: skip
+
+
+def accepted_entry() -> CheckedAcceptance:
+    return CheckedAcceptance(
+        id="41613e", matrix="deckhouse-nodes", requirement="etcd", from_=("master-0",),
+        to=("master-1",), addresses=("10.0.0.11",), protocol="tcp", ports=((2380, 2380),),
+        verdict="blocked", reason="until master-1 has moved", owner="jane@corp", ticket="CHG-1",
+        since="2026-11-01", until="2027-01-31", state="active", flows=2,
+    )  # fmt: skip
 
 
 def hide(report: Report) -> Report:
@@ -36,6 +46,7 @@ def test_no_report_names_anybody(name: str) -> None:
     before = fates_of([replace(BLOCKED, rejected_by="10.7.7.7"), flow(PASSED, 1)])
     report = everything()
     told = replace(report, changes=compare(before, report.collector.results()))
+    told = replace(told, info=replace(told.info, accepted=(accepted_entry(),)))
     stream = io.StringIO()
     REPORTS[name](hide(told), stream)
 

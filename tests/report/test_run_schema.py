@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
+from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.codec import info_to_json, result_to_json
 from netprobe.report.changes import Changes
 from netprobe.report.reading import read_run
 from netprobe.report.record import RecordWriter, header_of
 from netprobe.report.run_schema import run_schema_text
+from tests.judge.test_accepted import ENTRY
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, PASSED, everything
 from tests.report.test_json_run import document
@@ -24,13 +26,18 @@ from tests.report.test_json_run import document
 FILE = Path(__file__).parents[2] / "schemas" / "run.schema.json"
 SCHEMA = json.loads(run_schema_text())
 MTU = replace(BLOCKED, path_mtu_bytes=1400, needed_mtu_bytes=1500, holder="nginx (pid 5)")
+MARKED = replace(BLOCKED, accepted=ENTRY.signature, known="base.json")
 
 
 def documents(folder: Path) -> Iterator[Any]:
     """A JSON report with every key, and the lines of a record."""
-    yield document(replace(everything(), changes=Changes()))
+    whole = replace(everything(), changes=Changes())
+    entry = CheckedAcceptance(
+        **{one.name: getattr(ENTRY, one.name) for one in fields(ENTRY)}, state="stale", days_left=3
+    )
+    yield document(replace(whole, info=replace(whole.info, accepted=(entry,))))
     writer = RecordWriter(str(folder / "r"), header_of(PLAN, "now"))
-    for result in (PASSED, MTU):
+    for result in (PASSED, MTU, MARKED):
         writer.add(result)
     writer.close(everything().info)
     yield from map(json.loads, (folder / "r").read_text().splitlines())
@@ -50,7 +57,7 @@ def test_what_is_written_fits(tmp_path: Path) -> None:
     closed = _close_objects(SCHEMA)
     some = list(documents(tmp_path))
 
-    assert len(some) == 5
+    assert len(some) == 6
     for value in some:
         assert [error.message for error in Draft202012Validator(closed).iter_errors(value)] == []
 
@@ -95,7 +102,8 @@ def test_what_is_no_run_does_not_fit(change: dict[str, Any]) -> None:
 def test_files_of_an_older_netprobe(tmp_path: Path) -> None:
     """What knows no roles, zones and requirements fits, and is read with their defaults."""
     old = document()
-    del old["requirements"]
+    del old["requirements"], old["accepted"], old["baseline"]
+    del old["summary"]["accepted"], old["summary"]["known"]
     for host in old["hosts"]:
         del host["roles"], host["zone"]
     (tmp_path / "j").write_text(json.dumps(old))
@@ -107,6 +115,6 @@ def test_files_of_an_older_netprobe(tmp_path: Path) -> None:
         assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
     for name in ("j", "r"):
         info, _ = read_run(str(tmp_path / name))
-        assert info.requirements == ()
+        assert (info.requirements, info.accepted, info.baseline) == ((), (), None)
         assert {(host.roles, host.zone) for host in info.hosts} == {((), None)}
         assert info.hosts[0].addresses == ("10.0.0.10", "fd00::10")

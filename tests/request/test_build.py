@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.inventory import Inventory
-from netprobe.model.result import Result
+from netprobe.model.result import AcceptedBy, Result
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import RequestWishes, request_of_run
 from netprobe.request.from_plan import request_of_plan
@@ -99,8 +99,12 @@ def test_the_way_back() -> None:
 
 
 def test_waived_flows_are_nobodys_wish() -> None:
-    """What the user has accepted is not asked for."""
-    assert rules_text(replace(PATH, waived="later")) == []
+    """What somebody waived or accepted is not asked for, and not listed as beyond help."""
+    accepted = replace(PATH, accepted=AcceptedBy("a1", "later", "team", "2027-01-31"))
+    for excused in (replace(PATH, waived="later"), accepted):
+        request = ask([excused], None, INFO)
+
+        assert (request.rules, request.unmended, request.asked) == ((), (), ())
 
 
 def test_exposed_ports_are_closed_on_demand() -> None:

@@ -12,7 +12,7 @@ from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.validation import SCALAR_SCHEMA, list_one
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
-from netprobe.model.ports import MAX_PORT, MIN_PORT
+from netprobe.model.ports import MAX_PORT, MIN_PORT, PortRange
 
 _RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})\Z", re.ASCII)
 _PORT = re.compile(r"\d{1,9}\Z", re.ASCII)
@@ -35,6 +35,15 @@ def port_entry(raw: object) -> PortEntry:
         raise ValueError(f'{what_it_is(raw)}, expected a port, "FIRST-LAST" or {{setting: NAME}}')
     port = _check_port(raw, text_of(raw))
     return (port, port)
+
+
+def plain_port(raw: object) -> PortRange:
+    """``2379`` or ``"7000-7999"``, without settings."""
+    if isinstance(raw, int | str) and not isinstance(raw, bool):
+        entry = port_entry(raw)
+        assert isinstance(entry, tuple)
+        return entry
+    raise ValueError(f'{what_it_is(raw)}, expected a port or "FIRST-LAST"')
 
 
 def ip_protocol(raw: object) -> int:
@@ -104,7 +113,7 @@ def _check_not_empty(text: str) -> str:
     return text
 
 
-def _check_date(text: str) -> str:
+def check_date(text: str) -> str:
     """Check a date such as 2027-01-31, and no other spelling of one."""
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
@@ -162,13 +171,13 @@ _REFERENCE_SCHEMA: dict[str, Any] = {
     "required": ["setting"],
     "additionalProperties": False,
 }
-_PORT_SCHEMA: dict[str, Any] = {
+PLAIN_PORT_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "integer", "minimum": MIN_PORT, "maximum": MAX_PORT},
         {"type": "string", "pattern": r"^\d{1,5}(\s*-\s*\d{1,5})?$"},
-        _REFERENCE_SCHEMA,
     ]
 }
+_PORT_SCHEMA = {"anyOf": [*PLAIN_PORT_SCHEMA["anyOf"], _REFERENCE_SCHEMA]}
 _PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
 _SERVER_NAME_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]}
 _CONDITION_SCHEMA: dict[str, Any] = {
@@ -179,7 +188,7 @@ _CONDITION_SCHEMA: dict[str, Any] = {
 }
 
 Words = Annotated[str, AfterValidator(_check_not_empty)]
-Date = Annotated[str, AfterValidator(_check_date), Field(json_schema_extra={"format": "date"})]
+Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
 # Any: the validators above take whatever stands in the file.
 PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
 ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from netprobe.errors import Problem
 from netprobe.load.yaml.wording import quoted, what_it_is
 
-KINDS = {"matrix": "--matrix", "inventory": "-i"}
+KINDS = {"matrix": "--matrix", "inventory": "-i", "accepted": "--accepted"}
 VERSION = 1
 _SCHEMA = re.compile(r"netprobe\.([a-z]+)/(\d{1,9})\Z", re.ASCII)
 

@@ -80,7 +80,7 @@ class MtuLadder:
             return self._make_path_mtu(needed, needed)
         if not await self._find_arrived([smallest]):
             return None
-        largest = await self._climb(smallest, needed)
+        largest = await self._find_largest(smallest, needed)
         if self._limit is None:
             arrives = await self._compare_sizes(largest, needed)
             if arrives is not False:
@@ -93,7 +93,7 @@ class MtuLadder:
         lost_back = is_narrow and self._lost_back
         return PathMtu(largest, needed, way.proof, way.words, router, limit, lost_back)
 
-    async def _climb(self, low: int, high: int) -> int:
+    async def _find_largest(self, low: int, high: int) -> int:
         """Give the largest size that arrives, between one that does and one that does not."""
         while high - low > 1:
             sizes = list(range(low, high, max(1, (high - low) // STEPS)))[1:]

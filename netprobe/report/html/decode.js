@@ -82,11 +82,8 @@ function sourceOf(row) { return data.hosts[flows.source[row]]; }
 function endOf(row) { return blockOf(row).ends[flows.end[row]]; }
 function destinationOf(row) { return data.hosts[endOf(row)[0]]; }
 
-/** A failure that is optional or waived decides nothing. */
-function isExcused(row) {
-  const kind = classOf(row);
-  return kind.verdict !== "pass" && Boolean(kind.waived || blockOf(row).optional);
-}
+/** A failure that is optional, waived, accepted or known decides nothing. */
+function isExcused(row) { return Boolean(classOf(row).excuse); }
 
 function portText(row) {
   const [first, last] = [flows.first[row], flows.last[row]];

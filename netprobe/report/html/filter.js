@@ -19,7 +19,9 @@ const BLOCK_KEYS = {
 const SHORT = { proto: "protocol", requirement: "req", source: "from", destination: "to", role: "host" };
 const IS = {
   optional: (row) => blockOf(row).optional,
-  waived: (row) => Boolean(classOf(row).waived),
+  waived: (row) => classOf(row).excuse === "waived",
+  accepted: (row) => classOf(row).excuse === "accepted",
+  known: (row) => classOf(row).excuse === "known",
   warned: (row) => Boolean(classOf(row).warnings),
 };
 const KEYS = [...Object.keys(HOST_KEYS), "port", ...Object.keys(CLASS_KEYS), ...Object.keys(BLOCK_KEYS), "is"];

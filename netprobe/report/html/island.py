@@ -22,6 +22,7 @@ from netprobe.report.collector import Report
 from netprobe.report.pair_map import sort_hosts
 from netprobe.report.sentences import make_holes
 from netprobe.report.spool import place
+from netprobe.report.wording import excuse_of, excuse_text
 
 # With more than this, sentences are left out of the page: a run in which each flow has its own.
 MOST_SENTENCE_CHARACTERS = 600_000
@@ -29,9 +30,11 @@ LEFT_OUT = "the page has no room for this sentence; the JSON report has it"
 
 _FACTS = (
     "verdict", "state", "reason", "proof", "where", "rejected_by", "last_hop", "next_hop", "holder",
-    "waived", "path_mtu_bytes",
+    "path_mtu_bytes",
 )  # fmt: skip
-_facts_of = attrgetter(*_FACTS)
+_read_facts = attrgetter(*_FACTS)
+# Why a failure does not decide, as a word and as a sentence.
+_EXCUSE = ("excuse", "excused")
 
 End = tuple[str, str]  # a destination and its address
 Ports = tuple[int, int]  # first and last; (0, 0) where the protocol has none
@@ -108,9 +111,11 @@ class Island:
         block = self._blocks.setdefault(key, _Block(result))
         ends = (result.source, (result.destination, result.address))
         ports = (result.port or 0, result.end_port or result.port or 0)
+        failed = result.verdict != "pass"
+        excuse = (excuse_of(result), excuse_text(result) or None) if failed else (None, None)
         class_ = self._classes.number(
             (
-                _facts_of(result),
+                (*_read_facts(result), *excuse),
                 self._number_sentence(make_holes(result.because, result)),
                 tuple(self._number_sentence(make_holes(one, result)) for one in result.warnings),
                 None if result.verdict == "pass" else self._findings.get(place(result)),
@@ -170,7 +175,7 @@ def _write_class(
     facts: tuple[Any, ...], because: int, warnings: tuple[int, ...], finding: int | None
 ) -> Iterator[tuple[str, Any]]:
     """Give the keys of a class that say something."""
-    for key, value in zip(_FACTS, facts, strict=True):
+    for key, value in zip((*_FACTS, *_EXCUSE), facts, strict=True):
         if value not in (None, ()):
             text = " ".join(value) if isinstance(value, tuple) else value
             yield key, clean(text) if isinstance(text, str) else text

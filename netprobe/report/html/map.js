@@ -66,7 +66,7 @@ function showMap(from, to) {
 function wordPair(pair) {
   const names = `${data.hosts[pair.source].name} \u2192 ${data.hosts[pair.destination].name}`;
   const parts = pair.failed.map((count, rank) => count && `${count.toLocaleString("en")} ${VERDICTS[rank]}`);
-  if (pair.excused) parts.push(`${pair.excused.toLocaleString("en")} optional or waived`);
+  if (pair.excused) parts.push(`${pair.excused.toLocaleString("en")} that do not count`);
   return `${names}: ${parts.filter(Boolean).join(", ") || "all pass"}, of ${wordCount(pair.flows, "flow")}`;
 }
 

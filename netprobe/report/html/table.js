@@ -58,13 +58,12 @@ function showPage(begin) {
 }
 
 function makeRow(row) {
-  const { verdict, reason } = classOf(row);
+  const { verdict, reason, excuse } = classOf(row);
   const block = blockOf(row);
   const [destination, address] = [destinationOf(row).name, endOf(row)[1]];
-  const excuse = isExcused(row) ? (block.optional ? " (optional)" : " (waived)") : "";
   const opener = make("button",
     { type: "button", "aria-expanded": "false", class: "opener", click: () => toggleRow(opener, row) },
-    makeSign(verdict), `${verdict}${excuse}`);
+    makeSign(verdict), excuse ? `${verdict} (${excuse})` : verdict);
   return make("tr", {},
     make("td", {}, opener),
     make("td", {}, sourceOf(row).name),
@@ -97,7 +96,7 @@ function makeEvidence(row) {
     holder: kind.holder,
     "path MTU": kind.path_mtu_bytes && `${kind.path_mtu_bytes} bytes`,
     warning: kind.warnings?.map((number) => fillHoles(number, row)).join("; "),
-    waived: kind.waived,
+    "does not count": kind.excused,
     finding,
     purpose: `${block.purpose || block.requirement} (${block.matrix}, ${block.requirement}${block.row && block.row !== block.purpose ? `; row: ${block.row}` : ""})`,
     expected: block.expect === "denied" ? "no answer: it must not be open" : undefined,

@@ -1,0 +1,225 @@
+"""Files of accepted flows: who accepted which failure, why, and until when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from netprobe.errors import FileErrors, Problem
+from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, Words, check_date, plain_port
+from netprobe.load.yaml.document import Document, check_header
+from netprobe.load.yaml.source import read_document
+from netprobe.load.yaml.validation import FileModel, NameField, list_one, validate
+from netprobe.load.yaml.wording import quoted
+from netprobe.model.accepted import (
+    MAX_ACCEPTANCE_DAYS,
+    NEVER,
+    Acceptance,
+    AcceptedVerdict,
+)
+from netprobe.model.ports import normalise
+from netprobe.model.result import Place
+
+_WITH_PORTS = ("tcp", "udp")
+_PROTOCOL = r"tcp|udp|icmp|ipproto/([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])"
+
+
+def _check_protocol(text: str) -> str:
+    if not re.fullmatch(_PROTOCOL, text):
+        raise ValueError(f"{quoted(text)} is no protocol, expected tcp, udp, icmp or ipproto/N")
+    return text
+
+
+def _check_until(text: str) -> str:
+    if text == NEVER:
+        return text
+    try:
+        return check_date(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or never") from None
+
+
+def _check_hosts(hosts: list[str]) -> list[str]:
+    if not hosts:
+        raise ValueError("the list is empty, expected at least one host")
+    return hosts
+
+
+def _list_one_port(value: object) -> object:
+    return [value] if isinstance(value, int | str) else value
+
+
+Hosts = Annotated[
+    list[Words],
+    AfterValidator(_check_hosts),
+    BeforeValidator(list_one, json_schema_input_type=Words | list[Words]),
+]
+Protocol = Annotated[
+    str, AfterValidator(_check_protocol), Field(json_schema_extra={"pattern": f"^({_PROTOCOL})$"})
+]
+# Any: the validator takes whatever stands in the file.
+PlainPort = Annotated[Any, PlainValidator(plain_port), WithJsonSchema(PLAIN_PORT_SCHEMA)]
+PlainPorts = Annotated[
+    list[PlainPort],
+    BeforeValidator(_list_one_port, json_schema_input_type=PlainPort | list[PlainPort]),
+]
+Until = Annotated[
+    str,
+    AfterValidator(_check_until),
+    Field(json_schema_extra={"anyOf": [{"format": "date"}, {"const": NEVER}]}),
+]
+
+
+class AcceptanceFile(FileModel):
+    """Failures of one requirement that somebody accepts until a day."""
+
+    id: NameField = Field(description="A name for the entry, unique in the file.")
+    matrix: NameField = Field(description="The matrix of the flows.")
+    requirement: NameField = Field(description="The requirement of the flows.")
+    sources: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
+    destinations: Hosts = Field(
+        alias="to", description="The host, or the hosts, that they go to: all sources to all."
+    )
+    addresses: Annotated[list[Words], BeforeValidator(list_one)] = Field(
+        default=[], description="Only to these addresses of the destinations; else to all."
+    )
+    protocol: Protocol = Field(description="Tcp, udp, icmp or ipproto/N.")
+    ports: PlainPorts = Field(
+        default=[], description='Ports of tcp and udp: numbers and "FIRST-LAST".'
+    )
+    verdict: AcceptedVerdict = Field(
+        description="The verdict that is accepted: blocked, exposed or inconclusive."
+    )
+    where: Annotated[list[Place], BeforeValidator(list_one)] = Field(
+        default=[], description="Only while all possible places are among these; else anywhere."
+    )
+    reason: Words = Field(description="Why it is accepted; reports repeat it.")
+    owner: Words = Field(description="Who answers for it.")
+    ticket: Words = Field(description="Where it is written down.")
+    since: Date = Field(description="The day on which it was accepted.")
+    until: Until = Field(description="The last day on which it is accepted, or never.")
+
+
+class AcceptedFile(FileModel):
+    """Accepted flows: failures that a run reports and that do not decide its exit status."""
+
+    schema_: Literal["netprobe.accepted/1"] = Field(
+        alias="schema", description="The format of this file: netprobe.accepted/1."
+    )
+    accepted: list[AcceptanceFile] = Field(description="The entries.")
+
+
+def load_accepted(
+    paths: Sequence[str], max_days: int = MAX_ACCEPTANCE_DAYS
+) -> tuple[Acceptance, ...]:
+    """Give the entries of these files; FileErrors with every problem of all files."""
+    problems: list[Problem] = []
+    entries = read_accepted(paths, problems, max_days)
+    if problems:
+        raise FileErrors(problems)
+    return entries
+
+
+def read_accepted(
+    paths: Sequence[str], problems: list[Problem], max_days: int = MAX_ACCEPTANCE_DAYS
+) -> tuple[Acceptance, ...]:
+    """As :func:`load_accepted`, but problems are added to a list and the rest goes on.
+
+    ``max_days``: an entry may not hold longer, from ``since`` to ``until``.
+    """
+    entries: list[Acceptance] = []
+    places: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        document = read_document(path, problems)
+        if document is None or not check_header(document, "accepted"):
+            continue
+        before = len(problems)
+        file = validate(AcceptedFile, document)
+        _check_entries(document, places, max_days)
+        if file is not None and len(problems) == before:
+            entries += map(_make_acceptance, file.accepted)
+    return tuple(entries)
+
+
+def _check_entries(document: Document, places: dict[str, str], max_days: int) -> None:
+    """Check rules over several keys, on plain values, so that other problems do not hide them."""
+    raw = document.get(("accepted",))
+    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
+        if isinstance(entry, dict):
+            path = ("accepted", index)
+            _check_id(document, path, entry, places)
+            _check_ports(document, path, entry)
+            _check_dates(document, path, entry, max_days)
+
+
+_EntryPath = tuple[str, int]
+
+
+def _check_id(
+    document: Document, path: _EntryPath, entry: dict[str, object], places: dict[str, str]
+) -> None:
+    name = entry.get("id")
+    if not isinstance(name, str):
+        return
+    here = document.place((*path, "id"))
+    first = places.setdefault(name, here)
+    if first != here:
+        words = f"the id {quoted(name)} stands at {first} already, expected every id once"
+        document.add_problem((*path, "id"), words)
+
+
+def _check_ports(document: Document, path: _EntryPath, entry: dict[str, object]) -> None:
+    protocol, has_ports = entry.get("protocol"), entry.get("ports") not in (None, [])
+    if protocol in _WITH_PORTS and not has_ports:
+        words = f'the key "ports" is missing or empty, expected the ports of {protocol}'
+        document.add_key_problem((*path, "ports") if "ports" in entry else path, words)
+    elif isinstance(protocol, str) and has_ports and re.fullmatch(r"icmp|ipproto/\d+", protocol):
+        words = f"{protocol} has no ports, expected no such key"
+        document.add_key_problem((*path, "ports"), words)
+
+
+def _check_dates(
+    document: Document, path: _EntryPath, entry: dict[str, object], max_days: int
+) -> None:
+    since, until = (_read_date(entry.get(key)) for key in ("since", "until"))
+    if since is None or until is None:
+        return
+    days = (until - since).days
+    if days < 0:
+        words = f"{until} is before since ({since}), expected a later day"
+        document.add_problem((*path, "until"), words)
+    elif days > max_days:
+        words = f"{until} is {days:,} days after since ({since})"
+        expected = f"expected {max_days:,} at most (--max-acceptance), or never"
+        document.add_problem((*path, "until"), f"{words}, {expected}")
+
+
+def _read_date(value: object) -> date | None:
+    try:
+        return date.fromisoformat(check_date(value)) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _make_acceptance(file: AcceptanceFile) -> Acceptance:
+    return Acceptance(
+        id=file.id,
+        matrix=file.matrix,
+        requirement=file.requirement,
+        from_=tuple(file.sources),
+        to=tuple(file.destinations),
+        addresses=tuple(file.addresses),
+        protocol=file.protocol,
+        ports=normalise(file.ports),
+        verdict=file.verdict,
+        where=tuple(file.where),
+        reason=file.reason.strip(),
+        owner=file.owner.strip(),
+        ticket=file.ticket.strip(),
+        since=file.since,
+        until=file.until,
+    )

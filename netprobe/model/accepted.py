@@ -1,0 +1,79 @@
+"""Failures that somebody accepted until a day (docs/accepted-format.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, Literal, get_args
+
+from netprobe.model.ports import Ports
+from netprobe.model.result import AcceptedBy, Place
+
+ACCEPTED_SCHEMA: Final = "netprobe.accepted/1"
+# ``until`` of an entry without a last day.
+NEVER: Final = "never"
+# An entry that ends so soon is told as expiring.
+EXPIRING_DAYS: Final = 14
+# From ``since`` to ``until``; ``--max-acceptance`` says otherwise.
+MAX_ACCEPTANCE_DAYS: Final = 365
+
+AcceptedVerdict = Literal["blocked", "exposed", "inconclusive"]
+AcceptanceState = Literal["expired", "stale", "too-wide", "expiring", "active", "unseen"]
+# First those that somebody has to look at.
+STATES: Final[tuple[AcceptanceState, ...]] = get_args(AcceptanceState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """One entry: these failures, of all of these sources to all of these destinations.
+
+    A host to itself is meant only where it alone stands at both ends. No ``addresses``: whatever
+    address the destinations have. No ``where``: wherever the flows are stopped, else only while all
+    places that are possible are among these. ``since`` and ``until``, the last day on which the
+    entry holds, are ISO dates; ``until`` may be ``never``.
+    """
+
+    id: str
+    matrix: str
+    requirement: str
+    from_: tuple[str, ...]
+    to: tuple[str, ...]
+    addresses: tuple[str, ...] = ()
+    protocol: str
+    ports: Ports = ()
+    verdict: AcceptedVerdict
+    where: tuple[Place, ...] = ()
+    reason: str
+    owner: str
+    ticket: str
+    since: str
+    until: str
+
+    def has_ended(self, today: date) -> bool:
+        """Tell whether the last day is over."""
+        return self.until != NEVER and self.until < today.isoformat()
+
+    @property
+    def signature(self) -> AcceptedBy:
+        """What results repeat of the entry."""
+        return AcceptedBy(self.id, self.reason, self.owner, self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedAcceptance(Acceptance):
+    """An entry held against a run: ``flows`` of the run fail as it says, ``passing`` ones pass.
+
+    ``state``: ``expired`` (its flows count again), ``stale`` (none of its flows fails so any more),
+    ``unseen`` (the run cannot tell), ``too-wide`` (some of its flows pass), ``expiring`` (ends
+    within 14 days), else ``active``. ``days_left`` is 0 on the last day; None without one.
+    """
+
+    state: AcceptanceState
+    flows: int = 0
+    passing: int = 0
+    days_left: int | None = None
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether its flows do not count."""
+        return self.state != "expired"

@@ -1,0 +1,160 @@
+"""What ``diff`` says of two runs, and what ``--baseline`` makes of the earlier one."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+from netprobe.model.result import Result
+from netprobe.report.changes import compare, fates_of
+from netprobe.report.diff import DIFF_WRITERS, RunDiff
+from netprobe.report.earlier import Baseline
+from netprobe.report.record import Earlier
+from tests.report.golden import check_golden
+from tests.report.samples import BLOCKED, INFO, PASSED, port
+
+ROUTER: dict[str, Any] = {"reason": "admin-prohibited", "rejected_by": "10.0.0.1"}
+OLD = [
+    port(PASSED, 1, 9),
+    port(BLOCKED, 10, 19),
+    port(BLOCKED, 20, 29),
+    port(BLOCKED, 30, 39),
+    port(PASSED, 40, verdict="not-tested"),
+    port(PASSED, 41, verdict="inconclusive"),
+    port(PASSED, 42),
+    replace(PASSED, protocol="icmp", port=None, end_port=None),
+    port(BLOCKED, 5, source="gone-0"),
+]
+NEW = [
+    port(BLOCKED, 1, 2),
+    port(PASSED, 3, 9),
+    port(BLOCKED, 10, 14),
+    port(PASSED, 15, 19),
+    port(BLOCKED, 20, 24, where=("path",), **ROUTER),
+    port(BLOCKED, 25, 29, reason="reset"),
+    port(PASSED, 30, 39, verdict="not-tested"),
+    port(BLOCKED, 40),
+    port(PASSED, 41, 41),
+    port(PASSED, 42, verdict="inconclusive"),
+    replace(BLOCKED, protocol="icmp", port=None, end_port=None, source="new-0"),
+]
+COUNTS = {
+    "worse": 2, "unknown": 1, "fixed": 5, "otherwise": 5, "moved": 5, "still": 5, "known": 1,
+    "unchanged": 7, "failed": 31, "only_later": 2, "only_later_failed": 2, "only_earlier": 12,
+    "only_earlier_failed": 11,
+}  # fmt: skip
+
+
+def written(name: str, old: list[Result], new: list[Result]) -> str:
+    """What a format makes of two runs."""
+    stream = io.StringIO()
+    changes = compare(fates_of(old), new)
+    DIFF_WRITERS[name](RunDiff(("a.json", "b_*.json"), (INFO, INFO), changes), stream)
+    return stream.getvalue()
+
+
+def test_only_what_both_probed_is_compared() -> None:
+    """A flow that nobody tested before is not newly blocked, and one that is gone is not fixed."""
+    changes = compare(fates_of(OLD), NEW)
+
+    assert changes.counts() == COUNTS
+    assert [(one.port, one.end_port) for one in changes.worse] == [(1, 2)]
+    assert [one.port for one in changes.unknown] == [42]
+
+
+def test_a_changed_place_is_moved() -> None:
+    """Another place or another router is moved; another reason at the same place is not."""
+    changes = compare(fates_of(OLD), NEW)
+
+    assert [*changes.moved] == ["filtered, no-response [destination, path]"]
+    assert [(one.port, one.end_port) for one in changes.moved.popitem()[1]] == [(20, 24)]
+    assert [(one.port, one.end_port) for one in changes.otherwise.popitem()[1]] == [(25, 29)]
+
+
+def test_both_ways_round() -> None:
+    """What only one run probed is the other's when they change places."""
+    there, back = compare(fates_of(OLD), NEW), compare(fates_of(NEW), OLD)
+
+    assert back.only_earlier == there.only_later
+    assert back.only_later.kinds == there.only_earlier.kinds
+    assert (there.lost, back.lost) == (10, 1)
+
+
+def test_text() -> None:
+    """Sections from worse to still, then what one run alone probed, and the totals."""
+    check_golden("diff-unshared.txt", written("text", OLD, NEW))
+
+
+def test_markdown() -> None:
+    """Totals first, then the sections; names and files are only text."""
+    text = written("markdown", OLD, NEW)
+
+    assert text.splitlines()[0] == "# a.json to b\\_\\*.json"
+    assert "\n### NEWLY BLOCKED OR EXPOSED (2 flows)\n" in text
+    assert "\n### ONLY THE LATER RUN PROBED (2 flows, 2 of them blocked or exposed)\n" in text
+    assert (
+        "\n- etcd (deckhouse-nodes): master-0 (10.0.0.10), gone-0 → master-1 (10.0.0.11)  tcp "
+        in text
+    )
+
+
+def test_json() -> None:
+    """Every change is there with its results, and what one run alone probed by requirement."""
+    document = json.loads(written("json", OLD, NEW))
+
+    assert document["schema"] == "netprobe.diff/1"
+    assert document["counts"] == COUNTS
+    assert document["earlier"]["file"] == "a.json"
+    assert [one["port"] for one in document["worse"]] == [1]
+    assert document["moved"][0]["before"] == "filtered, no-response [destination, path]"
+    assert document["only_earlier"] == [
+        {
+            "matrix": "deckhouse-nodes",
+            "requirement": "etcd",
+            "sources": ["master-0", "gone-0"],
+            "destinations": [{"host": "master-1", "address": "10.0.0.11"}],
+            "ports": "tcp 5, 30-39; icmp",
+            "flows": 12,
+        }
+    ]
+
+
+def baseline(*results: Result, only_new: bool = True) -> Baseline:
+    """A baseline of these results."""
+    earlier = Earlier("base.json", False, INFO, {}, lambda: iter(results))
+    return Baseline(earlier, fates_of(results), only_new)
+
+
+def test_known_failures_do_not_decide() -> None:
+    """Of a failing range the ports that failed in the baseline too are known, moved or not."""
+    found = baseline(*OLD).mark(port(BLOCKED, 5, 45, **ROUTER))
+
+    assert sorted((one.port, one.end_port, one.decides) for one in found) == [
+        (5, 9, True),
+        (10, 39, False),
+        (40, 40, True),
+        (41, 41, True),
+        (42, 42, True),
+        (43, 45, True),
+    ]
+
+
+def test_what_is_not_known_decides() -> None:
+    """A doubt may hide what is new, and without --fail-on new nothing is excused."""
+    doubt = port(PASSED, 10, verdict="inconclusive")
+
+    assert list(baseline(*OLD).mark(doubt)) == [doubt]
+    assert list(baseline(*OLD, only_new=False).mark(port(BLOCKED, 10))) == [port(BLOCKED, 10)]
+
+
+def test_the_sentence() -> None:
+    """One line says what is new since the baseline."""
+    words = baseline(*OLD).word_changes(compare(fates_of(OLD), NEW))
+
+    assert words == (
+        "BASELINE: base.json (begun 2026-11-20T10:00:00Z): 4 newly blocked or exposed, "
+        "15 still (5 moved), 5 fixed, 1 no longer known, 12 not probed by this run, "
+        "2 not probed by the baseline"
+    )
