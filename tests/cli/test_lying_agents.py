@@ -237,9 +237,9 @@ def test_a_lie_is_told_by_its_name(
 
 
 KINDS = (
-    "HelloLine", "Listening", "Closed", "Seen", "Capturing", "Captured", "ProbeOutcomes",
+    "HelloLine", "Listening", "Closed", "Seen", "ProbeOutcomes",
     "EchoOutcomes", "Done", "Walked", "Bye", "Beat", "Resolved", "Routed", "ReturnPath", "Egress",
-    "TxCounted", "StreamOpened", "StreamReceived", "StreamEvent", "StreamInfo", "StreamCredit",
+    "StreamOpened", "StreamReceived", "StreamEvent", "StreamInfo", "StreamCredit",
 )  # fmt: skip
 # Whoever bends these is found out while flows wait for it. (Others are seldom sent, or at the end.)
 EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Resolved")

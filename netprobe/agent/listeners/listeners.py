@@ -61,6 +61,8 @@ class AgentListeners:
         if asked is None:
             self._agent.send(Seen(order.id, [], [], []))
             return
+        self._tcp.catch_up()
+        self._datagrams.catch_up()
         tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
         waiting = half_open(tcp if asked.is_open else set())
         log = asked.log

@@ -68,6 +68,23 @@ def test_a_tcp_nonce_is_answered_and_logged(desk: Desk, address: str) -> None:
     assert desk.seen(7, 8).orders == [OrderArrivals(7, [(first + 1, first + 1)], [address], None)]
 
 
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+def test_what_a_busy_agent_has_not_read_yet_has_come(desk: Desk, proto: str) -> None:
+    """Its listeners catch up before it tells what they saw."""
+    first = free_ports(V4, KINDS[proto], 40)
+    desk.listen(block(proto, V4, (first, first + 39)))
+    clients = []
+    for port in range(first, first + 40):
+        client = socket.socket(socket.AF_INET, KINDS[proto])
+        client.connect((V4, port))
+        client.send(request(7, port))
+        clients.append(client)
+
+    assert desk.seen(7).orders == [OrderArrivals(7, [(first, first + 39)], [V4], None)]
+    for client in clients:
+        client.close()
+
+
 @pytest.mark.parametrize("address", [V4, V6])
 def test_a_udp_nonce_is_answered_from_the_asked_address(desk: Desk, address: str) -> None:
     """A connected socket takes answers from the asked address only, and it gets one."""
