@@ -61,11 +61,12 @@ def _group_alike(failures: Sequence[Result], passing: Passing, zones: Zones) -> 
             groups.setdefault(rule, []).append(result)
         else:
             rest.append(result)
-    for group in _join_equal_ports(groups):
-        parts = sorted(split_by_place(group), key=len)
-        # What is stopped elsewhere is of another rule, which has other flows, too.
-        yield Stopped(parts.pop(), everything=not parts)
-        rest += [one for part in parts for one in part]
+    for joined in _join_equal_ports(groups):
+        for group in _split_by_refusal(joined):
+            parts = sorted(split_by_place(group), key=len)
+            # What is stopped elsewhere is of another rule, which has other flows, too.
+            yield Stopped(parts.pop(), everything=not parts)
+            rest += [one for part in parts for one in part]
     for alike in _split_by_reason(rest):
         for group in _split_by_ports(alike, passing):
             yield from map(Stopped, split_by_place(group))
@@ -78,6 +79,17 @@ def _join_equal_ports(groups: Mapping[object, list[Result]]) -> list[list[Result
         wires = group_by_wire(group)
         joined.setdefault(next(iter(wires)) if len(wires) == 1 else rule, []).extend(group)
     return list(joined.values())
+
+
+def _split_by_refusal(failures: Sequence[Result]) -> list[list[Result]]:
+    """Split the sources that somebody refused from those that heard nothing at all.
+
+    A router rations its errors for each source by itself: one that refuses says so to every source.
+    """
+    refused = {one.source for one in failures if one.rejected_by is not None}
+    heard = [one for one in failures if one.source in refused]
+    silent = [one for one in failures if one.source not in refused]
+    return [some for some in (heard, silent) if some]
 
 
 def _split_by_reason(failures: Sequence[Result]) -> list[list[Result]]:

@@ -263,6 +263,20 @@ def test_two_routers_on_the_way_of_one_host_are_two_findings() -> None:
     assert [one.rejected_by for one in found] == ["10.0.1.254", "10.0.2.254"]
 
 
+def test_a_router_that_refuses_one_host_is_not_blamed_for_the_silence_of_another() -> None:
+    """It would have said so to both: whoever drops without a word is somebody else."""
+    found = findings_of(
+        Rule(both(lambda source, *_: source == "w1", to("m0")), reason="admin-prohibited",
+             router="10.0.1.254"),
+        Rule(both(lambda source, *_: source == "w2", to("m0"))),
+        zones=True,
+    )  # fmt: skip
+
+    told = {(member.source, one.rejected_by) for one in found for member in one.members}
+    assert told == {("w1", "10.0.1.254"), ("w2", None)}
+    assert not [one.title for one in found if "10.0.1.254" in one.title and "w2" in one.title]
+
+
 def test_what_to_do_opens_no_more_than_what_is_required() -> None:
     """A wall is one finding, and its advice names for each port the hosts that need it."""
     (finding,) = findings_of(Rule(between(("m0",), ("m1", "w1"))))

@@ -283,6 +283,20 @@ def test_print_has_the_findings_and_the_roles(open_page: Opener) -> None:
     assert page.pdf().startswith(b"%PDF")
 
 
+def test_print_folds_nothing_away(open_page: Opener) -> None:
+    """Paper cannot be opened: a long advice is printed whole."""
+    page = open_page(make_estate(12, 0.05))
+    folded = (
+        "[...document.querySelectorAll('article details > p')].map(one => one.checkVisibility())"
+    )
+    assert not any(page.evaluate(f"() => {folded}"))
+    page.emulate_media(media="print")
+
+    printed = page.evaluate(f"() => {folded}")
+    assert printed
+    assert all(printed)
+
+
 def test_texts_of_others_stay_texts(open_page: Opener) -> None:
     """Names, banners and evidence that try to be a program: everywhere the page shows them."""
     evil = [
