@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from collections.abc import Iterable
@@ -232,6 +233,21 @@ def test_ci_formats() -> None:
         report, "markdown"
     )
     assert "accepted until 2026-11-27: new firewall (team, b2)" in written(report, "wide")
+
+
+def test_the_page_has_the_section_of_the_text() -> None:
+    """Every line of it; and no flow leads to a finding that the page does not tell."""
+    report = report_of()
+    text, page = written(report), html.unescape(written(report, "html"))
+    section = text.partition("\nACCEPTED (")[2].partition("\n\n")[0].splitlines()[1:]
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+
+    assert "ACCEPTED (not counted against the result): 3 flows" in page
+    assert len(section) == len(ENTRIES)
+    assert [line for line in section if f"<p>{line.strip()}</p>" not in page] == []
+    named = {one["finding"] for one in data["classes"] if "finding" in one}
+    assert named
+    assert named == {number for number in named if f'id="finding-{number}"' in page}
 
 
 def test_another_verdict_counts() -> None:
