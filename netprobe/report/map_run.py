@@ -84,7 +84,7 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
 
 def _word_signs(signs: Signs) -> str:
     words = (f"{signs[one]} {one.replace('-', ' ')}" for one in reversed(WORST))
-    return f"from the left to the top; {'   '.join(words)}   blank: nothing is required"
+    return f"from the left to the top; {'   '.join(words)}   blank: not required"
 
 
 def _choose_style(fate: Fate) -> Style:
