@@ -22,8 +22,9 @@ from netprobe.report.collector import Collector
 from netprobe.report.outputs import OutputTarget, Writer, parse_outputs, write_or_raise
 from netprobe.report.reading import read_run
 from netprobe.report.wording import number, plural
-from netprobe.request.build import RequestWishes, request_of_run
+from netprobe.request.build import request_of_run
 from netprobe.request.from_plan import request_of_plan
+from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
 
 

@@ -103,10 +103,14 @@ class FirewallRule:
         return len(self.enforcers) == 1
 
     @property
+    def candidates(self) -> str:
+        """Name everybody who may have to apply it."""
+        return " or ".join(enforcer.words for enforcer in self.enforcers)
+
+    @property
     def who(self) -> str:
         """Say who applies it."""
-        names = " or ".join(enforcer.words for enforcer in self.enforcers)
-        return names if self.confirmed else f"{names} (to be confirmed)"
+        return self.candidates if self.confirmed else f"{self.candidates} (to be confirmed)"
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -138,7 +142,8 @@ class FirewallRequest:
     """Everything that one request asks for. ``id`` names it on devices: 6 hexadecimal digits.
 
     ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none
-    where the request was made from a plan. ``of`` says what it was made from.
+    where the request was made from a plan. ``of`` says what it was made from, and ``why_none`` why
+    it asks for nothing, where it has no rules.
     """
 
     id: str
@@ -147,6 +152,7 @@ class FirewallRequest:
     matrices: tuple[PlannedMatrix, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rules: tuple[FirewallRule, ...] = ()
+    why_none: str = ""
     unmended: tuple[Unmended, ...] = ()
     asked: tuple[Result, ...] = ()
     # What the customer's forms need beside the rules: names of fields, and their values.

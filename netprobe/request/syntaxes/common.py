@@ -104,7 +104,7 @@ def heading(request: FirewallRequest, sign: str = "#", *, undo: bool = False) ->
     for rule in request.rules:
         yield f"{sign}   {rule.id} {word_ends(rule)}"
     if not request.rules:
-        yield f"{sign}   no rule"
+        yield f"{sign}   no rule: {plain(request.why_none)}"
 
 
 def word_ends(rule: FirewallRule) -> str:
