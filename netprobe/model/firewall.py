@@ -157,13 +157,13 @@ class FirewallRequest:
     asked: tuple[Result, ...] = ()
     # What the customer's forms need beside the rules: names of fields, and their values.
     ticket: Mapping[str, str] = field(default_factory=dict)
-    # Where a syntax puts its rules, as --into says; the empty name stands for all others.
+    # Where a syntax puts its rules, as --into says.
     into: Mapping[str, str] = field(default_factory=dict)
     one_per_row: bool = False
 
     def into_of(self, syntax: str, default: str) -> str:
         """Give the chain, list or zones that the rules of a syntax go into."""
-        return self.into.get(syntax, self.into.get("", default))
+        return self.into.get(syntax, default)
 
     def mark(self, rule: FirewallRule) -> str:
         """Give the text by which a rule is found again on a device."""
