@@ -25,7 +25,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
-from netprobe.plan.asked import keep_asked
+from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -44,7 +44,7 @@ from netprobe.report.plan_report import (
 )
 from netprobe.report.progress import progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import Earlier, RecordWriter, ResultKey, header_of
+from netprobe.report.record import RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
@@ -59,7 +59,7 @@ def run_verb(options: VerbOptions) -> int:
     plan = make_plan(options, probing=True)
     taken = _read_earlier(options)
     if taken is not None and taken.earlier.rules is not None:
-        plan = _keep_asked(plan, taken.earlier)
+        plan = _keep_asked(plan, taken)
     if options["record"]:
         _check_record_path(options["record"], taken)
     part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
@@ -160,13 +160,15 @@ def _read_baseline(options: VerbOptions) -> Baseline | None:
     return Baseline(earlier, fates_of(earlier.read_results()), only_new)
 
 
-def _keep_asked(plan: Plan, request: Earlier) -> Plan:
-    """Keep what a firewall request asks for. Raises RequestError where it names no flows."""
-    if next(request.read_results(), None) is None:
+def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:
+    """Keep what a firewall request asks for. Raises RequestError where that is nothing."""
+    request = taken.earlier
+    if not request.rules:
         raise RequestError(
-            f"--retry {request.path}: this request was made from a plan or asks for nothing, so "
-            "there is no run to compare with; run without --retry"
+            f"--retry {request.path}: this request asks for nothing; run without --retry"
         )
+    if taken.is_of_plan:
+        return keep_ruled(plan, request.rules, request.path)
     return keep_asked(plan, request.read_results(), request.path)
 
 

@@ -59,9 +59,15 @@ class TakeOver:
                 f"without {self.option}"
             )
 
+    @property
+    def is_of_plan(self) -> bool:
+        """Tell whether it is a request from before any run, which has no results to mend."""
+        of_request = self.earlier.rules is not None
+        return of_request and next(self.earlier.read_results(), None) is None
+
     def fates(self) -> Fates | None:
         """Give what became of all flows; None where no failure is asked again."""
-        if self.option == "--resume":
+        if self.option == "--resume" or self.is_of_plan:
             return None
         return fates_of(self.earlier.read_results())
 
@@ -69,6 +75,8 @@ class TakeOver:
         """Say what is kept, in one sentence with the other option where that would help."""
         told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
         begun = self.earlier.info.started_at or "at an unknown time"
+        if self.is_of_plan:
+            return f"RETRIED: what {self.earlier.path} asks for (made from a plan at {begun})"
         if self.earlier.rules is not None:
             return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"

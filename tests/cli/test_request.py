@@ -60,9 +60,9 @@ def stop(server: socket.socket) -> None:
     server.close()
 
 
-def serve(port: int) -> socket.socket:
+def serve(port: int, address: str = "127.0.0.1") -> socket.socket:
     """Accept connections at a port of loopback."""
-    server = socket.create_server(("127.0.0.1", port))
+    server = socket.create_server((address, port))
 
     def accept() -> None:
         try:
@@ -136,7 +136,7 @@ def test_ask_and_retry(before: Path, servers: list[socket.socket]) -> None:
 
 
 def test_request_before_any_packet(tmp_path: Path) -> None:
-    """--from-plan asks for all that is required, by role, and has nothing to retry."""
+    """--from-plan asks for all that is required, by role."""
     (tmp_path / "services.yaml").write_text(MATRIX.replace("local: true\n", ""))
     (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("127.0.0.1", "10.9.9.8"))
     inventory = (tmp_path / "inventory.yaml").read_text().replace("vantage: none", "vantage: local")
@@ -144,7 +144,6 @@ def test_request_before_any_packet(tmp_path: Path) -> None:
     words = ("--from-plan", *FILES, "-o", "csv=fw.csv", "-o", "json=fw.json")
     done = netprobe("request", *words, cwd=tmp_path)
     rules = read(tmp_path / "fw.json")["rules"]
-    retry = netprobe("run", *FILES, "--retry", "fw.json", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith(": 1 rule for 6 flows\n")
@@ -152,8 +151,35 @@ def test_request_before_any_packet(tmp_path: Path) -> None:
         ([[GOOD, BROKEN]], "the firewall on the way")
     ]
     assert "10.9.9.8;10.9.9.9,here;there,10.9.9.8;10.9.9.9" in (tmp_path / "fw.csv").read_text()
-    assert retry.returncode == 2
-    assert retry.stderr.startswith("netprobe: --retry fw.json: this request was made from a plan")
+
+
+def test_retry_of_a_request_from_a_plan(tmp_path: Path, servers: list[socket.socket]) -> None:
+    """Just what was asked for is probed, and rules are told done; there is nothing to compare."""
+    (tmp_path / "services.yaml").write_text(MATRIX.replace("local: true\n", ""))
+    (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("10.9.9.9", "127.0.0.2"))
+    ask = ("--from-plan", *FILES, "--by", "requirement", "-o", "json=fw.json")
+    only = ("--only", "mended", "--only", "broken")
+    asked = netprobe("request", *ask, *only, cwd=tmp_path)
+    nothing = netprobe("request", "--from-plan", *FILES, "--to", "here", "-o", "json=no.json",
+                       cwd=tmp_path)  # fmt: skip
+    servers.append(serve(MENDED, "127.0.0.2"))
+    words = ("--live", "--retry", "fw.json", "-o", "text", "-o", "json=again.json")
+    done = netprobe("run", *FILES, *words, cwd=tmp_path)
+    refused = netprobe("run", *FILES, "--retry", "no.json", cwd=tmp_path)
+
+    assert asked.stderr.endswith(": 2 rules for 2 flows; 1 not to be mended by rules\n")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("RETRIED: what fw.json asks for (made from a plan at 20")
+    assert "done: R1 of the request" in done.stdout
+    assert "not done: R2 of the request: 1 blocked of 1 flow" in done.stdout
+    again = read(tmp_path / "again.json")
+    assert [one["requirement"] for one in again["results"]] == ["mended", "broken"]
+    assert "changes" not in again
+    assert "no rule to ask for: the plan requires nothing" in nothing.stderr
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "netprobe: --retry no.json: this request asks for nothing; run without --retry\n"
+    )
 
 
 def test_the_part_of_one_place(
@@ -192,24 +218,8 @@ def test_the_part_of_one_place(
         (("run.json", "--until", "2020-01-01"), "--until 2020-01-01: that day is over, expected 2"),
         (("run.json", "--only", "mended"), "--only: only for --from-plan; run.json is asked for"),
         (
-            (
-                "run.json",
-                "-m",
-                "x",
-                "-i",
-                "x",
-                "--set",
-                "a=b",
-                "--role",
-                "a=b",
-                "--limit",
-                "x",
-                "--from",
-                "x",
-                "--to",
-                "x",
-                "--protocol",
-                "tcp",
+            tuple(
+                ["run.json", "-m", "x", "-i", "x", "--set", "a=b", "--role", "a=b", "--limit", "x", "--from", "x", "--to", "x", "--protocol", "tcp"]
             ),
             "--matrix, --inventory, --set, --role, --limit, --from, --to, --protocol: only for",
         ),
@@ -232,11 +242,7 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str], words: tuple[str, ...],
     ("formats", "into", "line"),
     [
         ("nftables", "nftabels=inet/filter", "no format nftabels takes a place, expected one of n"),
-        (
-            "csv",
-            "csv=x",
-            "no format csv takes a place, expected one of nftables, iptables, cisco-a",
-        ),
+        ("csv", "csv=x", "no format csv takes a place, expected one of nftables, iptables, cisco"),
         ("nftables", "iptables=FORWARD", "iptables is not among -o and --undo"),
         ("csv ufw", "inet/filter", "of csv, ufw none is left that takes a place, but nftables, ip"),
         ("nftables", "filter", "nftables expects FAMILY/TABLE or FAMILY/TABLE/CHAIN, such as inet"),
