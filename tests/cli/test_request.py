@@ -43,6 +43,10 @@ hosts:
   there: {address: 10.9.9.9, roles: [node], vantage: none}
 """
 FILES = ("-m", "./services.yaml")
+PLAN_WORDS = (
+    *("-m", "x", "-i", "x", "--set", "a=b", "--role", "a=b", "--limit", "x"),
+    *("--from", "x", "--to", "x", "--protocol", "tcp"),
+)
 
 
 @pytest.fixture
@@ -218,9 +222,7 @@ def test_the_part_of_one_place(
         (("run.json", "--until", "2020-01-01"), "--until 2020-01-01: that day is over, expected 2"),
         (("run.json", "--only", "mended"), "--only: only for --from-plan; run.json is asked for"),
         (
-            tuple(
-                ["run.json", "-m", "x", "-i", "x", "--set", "a=b", "--role", "a=b", "--limit", "x", "--from", "x", "--to", "x", "--protocol", "tcp"]
-            ),
+            ("run.json", *PLAN_WORDS),
             "--matrix, --inventory, --set, --role, --limit, --from, --to, --protocol: only for",
         ),
         (("run.json", "--undo", "nftables"), "-o and --undo both write to standard output; name a"),
