@@ -202,8 +202,8 @@ def _refuse_plan_options(file: str | None) -> None:
     ]
     if given and file:
         raise RequestError(
-            f"{', '.join(given)}: only for --from-plan; {file} is asked for as a whole, so leave "
-            "this out, or `netprobe run` with it first"
+            f"{', '.join(given)}: only for --from-plan; {file} is asked for as a "
+            "whole; leave this out, or give it to `netprobe run` and ask for that run"
         )
 
 
