@@ -133,7 +133,7 @@ def _word_first_end(report: Report) -> str:
     ends = {one.until for one in report.info.accepted if one.flows and one.is_in_force}
     dates = sorted(ends - {NEVER})
     if not dates:
-        return ""
+        return " without an end" if ends else ""
     return f" until {dates[0]}" if len(ends) == 1 else f" (the first until {dates[0]})"
 
 

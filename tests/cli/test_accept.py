@@ -250,5 +250,5 @@ def test_what_is_accepted_already(folder: Path) -> None:
 
     assert report.returncode == 0
     assert again.returncode == 2
-    assert "--finding 1: it decides nothing already (accepted until " in again.stderr
+    assert "--finding 1: it does not decide the exit status anyway (accepted until " in again.stderr
     assert netprobe("request", "x.json", cwd=folder).returncode == 0
