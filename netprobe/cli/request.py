@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from netprobe.cli.options import REQUEST_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import fold_failures
 from netprobe.cli.run import make_plan
 from netprobe.cli.streams import tell
@@ -25,7 +26,7 @@ from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Collector
-from netprobe.report.outputs import OutputTarget, Writer, parse_outputs, write_or_raise
+from netprobe.report.outputs import OutputTarget, Writer, write_or_raise
 from netprobe.report.reading import read_run
 from netprobe.report.wording import number, plural
 from netprobe.request.build import request_of_run
@@ -43,8 +44,8 @@ _PLAN_OPTIONS = frozenset(
 
 def request_verb(options: VerbOptions) -> int:
     """Make the request and write it; 0 also where there is nothing to ask for."""
-    outputs = parse_outputs(options["outputs"], REQUEST_FORMATS)
-    undo = parse_outputs(options["undo"], REQUEST_FORMATS, "--undo") if options["undo"] else ()
+    outputs = read_outputs(options, REQUEST_FORMATS)
+    undo = read_outputs(options, REQUEST_FORMATS, "--undo") if options["undo"] else ()
     _check_syntaxes(outputs, undo)
     _check_paths(outputs, undo)
     formats = [output.format for output in (*outputs, *undo)]

@@ -114,6 +114,16 @@ class Baseline:
     fates: Fates
     only_new: bool
 
+    def refuse_other_matrices(self, plan: Plan) -> None:
+        """Raises RequestError where it and the plan share no matrix: all would seem new."""
+        then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
+        now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
+        if not then.keys() & now.keys():
+            raise RequestError(
+                f"--baseline {self.earlier.path}: that run is of {_name_matrices(then)}, this one "
+                f"is of {_name_matrices(now)}; give a run of the same matrix"
+            )
+
     def mark(self, result: Result) -> Iterator[Result]:
         """Give the result, cut where some of its ports fail in the baseline and others do not."""
         if not self.only_new or result.verdict not in ("blocked", "exposed"):

@@ -210,6 +210,10 @@ def test_diff_of_a_part(folder: Path) -> None:
         (("run", *LIVE, "--accepted", "services.yaml"), "services.yaml:1:9: this is a netprobe.ma"),
         (("check", "bad.yaml"), 'bad.yaml:3:5: the key "from" is missing, expected the host'),
         (("check", "--accepted", "bad.yaml"), 'bad.yaml:3:5: the key "from" is missing, expected'),
+        (
+            ("check", *LIVE[:2], "--accepted", "typo.yaml"),
+            'typo.yaml:3:44: unknown requirement "brokn", did you',
+        ),
         (("run", *LIVE, "--baseline", "bad.yaml"), "bad.yaml:1:1: is not JSON, expected a JSON r"),
         (("run", *LIVE, "--fail-on", "new"), "--fail-on new: new since when? Give --baseline RUN"),
         (
@@ -232,6 +236,12 @@ def test_wrong_requests(
         "schema: netprobe.accepted/1\naccepted:\n"
         "  - {id: a, matrix: m, requirement: r, to: a, protocol: icmp, verdict: blocked,\n"
         "     reason: r, owner: o, ticket: t, since: 2026-11-22, until: never}\n"
+    )
+    (before / "typo.yaml").write_text(
+        "schema: netprobe.accepted/1\naccepted:\n"
+        "  - {id: a, matrix: services, requirement: brokn, from: here, to: here, ports: [1],\n"
+        "     reason: r, owner: o, ticket: t, since: 2026-11-22, until: never,\n"
+        "     protocol: tcp, verdict: blocked}\n"
     )
 
     assert status_of(words) == 2
