@@ -215,6 +215,10 @@ def test_diff_of_a_part(folder: Path) -> None:
             'typo.yaml:3:44: unknown requirement "brokn", did you',
         ),
         (("run", *LIVE, "--baseline", "bad.yaml"), "bad.yaml:1:1: is not JSON, expected a JSON r"),
+        (
+            ("run", *LIVE, "--baseline", "other.json"),
+            "--baseline other.json: that run is of others",
+        ),
         (("run", *LIVE, "--fail-on", "new"), "--fail-on new: new since when? Give --baseline RUN"),
         (
             ("run", *LIVE, "--retry", "r", "--baseline", "r"),
@@ -237,6 +241,8 @@ def test_wrong_requests(
         "  - {id: a, matrix: m, requirement: r, to: a, protocol: icmp, verdict: blocked,\n"
         "     reason: r, owner: o, ticket: t, since: 2026-11-22, until: never}\n"
     )
+    text = (before / "run.json").read_text().replace('"services"', '"others"')
+    (before / "other.json").write_text(text)
     (before / "typo.yaml").write_text(
         "schema: netprobe.accepted/1\naccepted:\n"
         "  - {id: a, matrix: services, requirement: brokn, from: here, to: here, ports: [1],\n"
