@@ -70,8 +70,18 @@ def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
 
 
 def _word_accepted(given: str, entries: Sequence[Acceptance]) -> str:
-    ended = (one for one in entries if one.has_ended(date.today()))
-    notes = "".join(f"\n  note: {one.id} ended on {one.until}: it holds no more" for one in ended)
+    today = date.today()
+    told = [
+        f"{one.id} ended on {one.until}: it holds no more"
+        for one in entries
+        if one.has_ended(today)
+    ]
+    told += [
+        f"{one.id} begins on {one.since}: it does not hold yet"
+        for one in entries
+        if not one.has_begun(today)
+    ]
+    notes = "".join(f"\n  note: {words}" for words in told)
     noun = "entry" if len(entries) == 1 else "entries"
     return f"{given}: accepted flows, {len(entries)} {noun}, no problems{notes}"
 

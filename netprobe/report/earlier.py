@@ -116,12 +116,12 @@ class Baseline:
 
     def refuse_other_matrices(self, plan: Plan) -> None:
         """Raises RequestError where it and the plan share no matrix: all would seem new."""
-        then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
-        now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
-        if not then.keys() & now.keys():
+        then = [matrix.name for matrix in self.earlier.info.matrices]
+        now = [matrix.name for matrix in plan.matrices]
+        if not set(then) & set(now):
             raise RequestError(
-                f"--baseline {self.earlier.path}: that run is of {_name_matrices(then)}, this one "
-                f"is of {_name_matrices(now)}; give a run of the same matrix"
+                f"--baseline {self.earlier.path}: that run is of {clean(', '.join(then))}, this "
+                f"one is of {clean(', '.join(now))}; give a run of the same matrix"
             )
 
     def mark(self, result: Result) -> Iterator[Result]:
