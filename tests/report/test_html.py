@@ -130,6 +130,7 @@ def test_the_page_has_every_flow_as_the_run_has_it(report: Report) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(results(), max_size=12))
 def test_any_run_is_a_page_with_all_its_flows(some: list[Result]) -> None:
