@@ -56,7 +56,7 @@ endif
 
 .PHONY: lab
 lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out of them
-	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m lab $(PYTEST_ARGS)
+	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "lab or full" $(PYTEST_ARGS)
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
 
 .PHONY: lab-packages

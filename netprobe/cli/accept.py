@@ -93,7 +93,9 @@ def _choose_members(finding: Finding) -> Sequence[Result]:
     members = finding.members
     if not any(one.decides for one in members):
         why = excuse_text(members[0])
-        raise RequestError(f"--finding {finding.number}: it decides nothing already ({why})")
+        raise RequestError(
+            f"--finding {finding.number}: it does not decide the exit status anyway ({why})"
+        )
     if finding.verdict == "not-tested":
         raise RequestError(
             f"--finding {finding.number}: it is not-tested, and nobody knows what would be "

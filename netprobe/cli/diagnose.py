@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from netprobe.cli.options import PAGE_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
 from netprobe.errors import RequestError
 from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
@@ -14,7 +15,7 @@ from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
 from netprobe.report.konnectivity_report import write_konnectivity_json, write_konnectivity_text
-from netprobe.report.outputs import parse_outputs, write_or_raise
+from netprobe.report.outputs import write_or_raise
 from netprobe.report.progress import progress
 from netprobe.vantage.launch import Launcher
 
@@ -33,7 +34,7 @@ _NAMES = (
 
 def konnectivity_verb(options: VerbOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    outputs = read_outputs(options, PAGE_FORMATS)
     tunnel = make_tunnel(
         TunnelOptions(**{name: options[name] for name in _NAMES}, hold_s=options["hold"] or 0.0)
     )

@@ -7,20 +7,21 @@ from datetime import date
 from functools import partial
 
 from netprobe.cli.options import PAGE_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import make_launcher, rules_of, settings_of
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.report.explain_report import write_explain_json, write_explain_text
-from netprobe.report.outputs import parse_outputs, write_or_raise
+from netprobe.report.outputs import write_or_raise
 from netprobe.report.progress import progress
 from netprobe.signals import run_to_end
 
 
 def explain_verb(options: VerbOptions) -> int:
     """Probe one flow and print its page; the exit status is that of a run of this flow."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    outputs = read_outputs(options, PAGE_FORMATS)
     request = FlowRequest(
         options["source"],
         options["destination"],

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from netprobe.cli.options import MATRIX_FORMATS, require_matrix
+from netprobe.cli.options import MATRIX_FORMATS, VerbOptions, require_matrix
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
@@ -25,7 +26,7 @@ def matrix_list_verb() -> int:
     return 0
 
 
-def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> int:
+def matrix_show_verb(options: VerbOptions) -> int:
     """Print one matrix with these settings."""
     from netprobe.load.matrix.chosen_settings import choose
     from netprobe.load.matrix.file import load_matrices
@@ -36,10 +37,10 @@ def matrix_show_verb(name: str, sets: Sequence[str], outputs: Sequence[str]) -> 
         write_matrix_text,
         write_matrix_yaml,
     )
-    from netprobe.report.outputs import parse_outputs, write_outputs
+    from netprobe.report.outputs import write_outputs
 
-    wanted = parse_outputs(outputs, MATRIX_FORMATS)
-    (chosen,), notes = choose(load_matrices([name]), Inventory(()), sets)
+    wanted = read_outputs(options, MATRIX_FORMATS)
+    (chosen,), notes = choose(load_matrices([options["name"]]), Inventory(()), options["sets"])
     writers = {
         "text": partial(write_matrix_text, chosen, lambda item: why_not(item, chosen)),
         "json": partial(write_matrix_json, chosen),
@@ -79,7 +80,7 @@ def schema_verb(kind: str) -> int:
 
 def check_files_verb(options: Mapping[str, Any]) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
-    from netprobe.load.check import check_files
+    from netprobe.load.check import check_accepted_names, check_files
     from netprobe.load.inventory.discover import NO_INVENTORY, find_inventories
     from netprobe.load.request import load_request
 
@@ -90,11 +91,11 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     if not paths:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
     lines = check_files(paths, read_days(options["max_acceptance"])).splitlines()
+    if matrices and inventories:
+        request = load_request(matrices, inventories, options["sets"], options["roles"])
+        chosen, inventory, notes = request
+        check_accepted_names((*options["files"], *options["accepted"]), chosen, inventory)
+        lines += [f"note: {note}" for note in notes if f"  note: {note}" not in lines]
     for line in lines:
         click.echo(clean(line))
-    if matrices and inventories:
-        _, _, notes = load_request(matrices, inventories, options["sets"], options["roles"])
-        for note in notes:
-            if f"  note: {note}" not in lines:
-                click.echo(clean(f"note: {note}"))
     return 0

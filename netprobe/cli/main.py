@@ -151,11 +151,11 @@ def matrix_list() -> int:
 @click.argument("name", shell_complete=complete_matrix)
 @set_option
 @output_option(MATRIX_FORMATS)
-def matrix_show(name: str, sets: tuple[str, ...], outputs: tuple[str, ...]) -> int:
+def matrix_show(**options: Any) -> int:
     """Show a matrix: a bundled NAME, or a file."""
     from netprobe.cli.files import matrix_show_verb
 
-    return matrix_show_verb(name, sets, outputs)
+    return matrix_show_verb(options)
 
 
 @cli.command(epilog=EPILOG)
@@ -198,12 +198,12 @@ def request(**options: Any) -> int:
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
 @output_option(DIFF_FORMATS)
-def diff(old: str, new: str, outputs: tuple[str, ...]) -> int:
+def diff(**options: Any) -> int:
     """Tell what changed between two runs, of what both have probed: newly blocked, fixed, moved,
     unchanged; and what only one of them has probed. Exit status 1: something is newly blocked."""
     from netprobe.cli.report import diff_verb
 
-    return diff_verb(old, new, outputs)
+    return diff_verb(options)
 
 
 @cli.command()

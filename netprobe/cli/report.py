@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 
 from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
 from netprobe.errors import FAILED
@@ -23,13 +24,13 @@ from netprobe.report.collector import Collector, Report, collect
 from netprobe.report.diff import DIFF_WRITERS, RunDiff
 from netprobe.report.evidence import EvidenceFolder
 from netprobe.report.headline import totals
-from netprobe.report.outputs import OutputTarget, parse_outputs, write_or_raise, write_outputs
+from netprobe.report.outputs import OutputTarget, write_or_raise, write_outputs
 from netprobe.report.reading import read_earlier, read_run
 
 
 def report_verb(options: VerbOptions) -> int:
     """Print an earlier run again; the exit status is that of the run, as it is accepted now."""
-    wanted = parse_outputs(options["outputs"], RUN_FORMATS)
+    wanted = read_outputs(options, RUN_FORMATS)
     accepted = read_acceptances(options)
     info, collector = _read_marked(options["file"], accepted)
     with closing(collector):
@@ -101,9 +102,10 @@ def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
     return fold(collector.failures(), collector.passes(), zones)
 
 
-def diff_verb(old: str, new: str, outputs: Sequence[str] = ()) -> int:
+def diff_verb(options: VerbOptions) -> int:
     """Print what changed; 1 where something that both runs probed is newly blocked or exposed."""
-    wanted = parse_outputs(outputs, DIFF_FORMATS)
+    wanted = read_outputs(options, DIFF_FORMATS)
+    old, new = options["old"], options["new"]
     old_info, old_results = read_run(old)
     new_info, new_results = read_run(new)
     with closing(old_results), closing(new_results):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -9,7 +11,11 @@ from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 
+import click
+from click.core import ParameterSource
+
 from netprobe.cli.options import REQUEST_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import fold_failures
 from netprobe.cli.run import make_plan
 from netprobe.cli.streams import tell
@@ -17,22 +23,33 @@ from netprobe.errors import RequestError
 from netprobe.judge.advice import TELLING_REASONS
 from netprobe.model.exit import PASS
 from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
+from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Collector
-from netprobe.report.outputs import OutputTarget, Writer, parse_outputs, write_or_raise
+from netprobe.report.outputs import OutputTarget, Writer, write_or_raise
 from netprobe.report.reading import read_run
 from netprobe.report.wording import number, plural
-from netprobe.request.build import RequestWishes, request_of_run
+from netprobe.request.build import request_of_run
 from netprobe.request.from_plan import request_of_plan
+from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
+from netprobe.request.table import COLUMNS
+
+# `FORMAT=WHERE`; a selector of Calico compares with two signs.
+_NAMED_INTO = re.compile(r"[A-Za-z][\w-]*=(?!=)")
+_PLAN_OPTIONS = frozenset(
+    ("matrices", "inventories", "sets", "roles", "limit", "from_", "to", "only", "protocol")
+)
 
 
 def request_verb(options: VerbOptions) -> int:
     """Make the request and write it; 0 also where there is nothing to ask for."""
-    outputs = parse_outputs(options["outputs"], REQUEST_FORMATS)
-    undo = parse_outputs(options["undo"], REQUEST_FORMATS, "--undo") if options["undo"] else ()
+    outputs = read_outputs(options, REQUEST_FORMATS)
+    undo = read_outputs(options, REQUEST_FORMATS, "--undo") if options["undo"] else ()
     _check_syntaxes(outputs, undo)
-    request = _make_request(options, _read_wishes(options))
+    _check_paths(outputs, undo)
+    formats = [output.format for output in (*outputs, *undo)]
+    request = _make_request(options, _read_wishes(options, formats))
     write_or_raise(outputs, {name: partial(one.write, request) for name, one in SYNTAXES.items()})
     undoing: Mapping[str, Writer] = {
         name: partial(one.undo, request) for name, one in SYNTAXES.items() if one.undo
@@ -58,11 +75,22 @@ def _check_syntaxes(outputs: Sequence[OutputTarget], undo: Sequence[OutputTarget
             raise RequestError(f"--undo {output.format}: expected one of {known}")
 
 
-def _read_wishes(options: VerbOptions) -> RequestWishes:
-    into = {}
-    for text in options["into"]:
-        name, _, where = text.partition("=")
-        into.update({name: where} if name in REQUEST_FORMATS else {"": text})
+def _check_paths(outputs: Sequence[OutputTarget], undo: Sequence[OutputTarget]) -> None:
+    """Raise RequestError where rules and what takes them away would be one stream."""
+    used = {_real_path(output) for output in outputs}
+    for output in undo:
+        if _real_path(output) in used:
+            where = output.path or "standard output"
+            raise RequestError(
+                f"-o and --undo both write to {where}; name a file: --undo {output.format}=FILE"
+            )
+
+
+def _real_path(output: OutputTarget) -> str | None:
+    return None if output.path is None else os.path.realpath(output.path)
+
+
+def _read_wishes(options: VerbOptions, formats: Sequence[str]) -> RequestWishes:
     return RequestWishes(
         by=options["by"],
         include=frozenset(options["include"]),
@@ -70,9 +98,39 @@ def _read_wishes(options: VerbOptions) -> RequestWishes:
         stateless=options["stateless"],
         one_per_row=options["one_per_row"],
         until=_read_until(options["until"]),
-        ticket=dict(_split_ticket(text) for text in options["ticket"]),
-        into=into,
+        ticket=_read_ticket(options["ticket"], formats),
+        into=_read_into(options["into"], formats),
     )
+
+
+def _read_into(texts: Sequence[str], formats: Sequence[str]) -> dict[str, str]:
+    """Give where the rules of each format go: what names no format is for all that are left.
+
+    Raises RequestError for a place that none of these formats takes.
+    """
+    places = {name: one.into for name, one in SYNTAXES.items() if one.into is not None}
+    found: dict[str, str] = {}
+    for text in sorted(texts, key=lambda text: _NAMED_INTO.match(text) is None):
+        names, where = [name for name in formats if name in places and name not in found], text
+        if _NAMED_INTO.match(text):
+            name, _, where = text.partition("=")
+            if name not in places:
+                known = ", ".join(places)
+                raise RequestError(
+                    f"--into {text}: no format {name} takes a place, expected one of {known}"
+                )
+            if name in found or name not in formats:
+                why = "is given twice" if name in found else "is not among -o and --undo"
+                raise RequestError(f"--into {text}: {name} {why}")
+            names = [name]
+        if not names:
+            words = f"of {', '.join(dict.fromkeys(formats))} none is left that takes a place"
+            raise RequestError(f"--into {text}: {words}, but {', '.join(places)} do")
+        for name in dict.fromkeys(names):
+            if re.fullmatch(places[name].pattern, where) is None:
+                raise RequestError(f"--into {text}: {name} expects {places[name].words}")
+            found[name] = where
+    return found
 
 
 def _read_place(text: str | None) -> str | None:
@@ -90,16 +148,30 @@ def _read_until(text: str) -> str:
     if text == PERMANENT:
         return text
     try:
-        return date.fromisoformat(text).isoformat()
+        until = date.fromisoformat(text)
     except ValueError:
         raise RequestError(f"--until {text}: expected YYYY-MM-DD or {PERMANENT}") from None
+    today = date.today()
+    if until < today:
+        raise RequestError(f"--until {text}: that day is over, expected {today} or later")
+    return until.isoformat()
 
 
-def _split_ticket(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise RequestError(f"--ticket {text}: expected KEY=VALUE")
-    return key, value
+def _read_ticket(texts: Sequence[str], formats: Sequence[str]) -> dict[str, str]:
+    """Read the fields. Raises RequestError for a table in which two columns have one name."""
+    is_table = not {"csv", "xlsx"}.isdisjoint(formats)
+    taken = {name.casefold() for name in COLUMNS} if is_table else set()
+    ticket: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        name = clean(key).strip().casefold()
+        if not name or not equals:
+            raise RequestError(f"--ticket {text}: expected KEY=VALUE")
+        if name in taken:
+            raise RequestError(f"--ticket {text}: there is a field {key} already, choose another")
+        taken.add(name)
+        ticket[key] = value
+    return ticket
 
 
 def _make_request(options: VerbOptions, wishes: RequestWishes) -> FirewallRequest:
@@ -108,12 +180,32 @@ def _make_request(options: VerbOptions, wishes: RequestWishes) -> FirewallReques
             raise RequestError("--from-plan takes no FILE: give --matrix and --inventory")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return request_of_plan(make_plan(options), now, wishes)
+    _refuse_plan_options(options["file"])
     if not options["file"]:
         raise RequestError("no FILE: give the record or JSON report of a run, or --from-plan")
     info, collector = read_run(options["file"])
     with closing(collector):
         findings = fold_failures(info, collector)
         return request_of_run(info, findings, _find_doubtful(collector), options["file"], wishes)
+
+
+def _refuse_plan_options(file: str | None) -> None:
+    """Raise RequestError for options that only a plan knows: they would choose nothing.
+
+    What the environment says for all verbs is no mistake.
+    """
+    context = click.get_current_context()
+    given = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name in _PLAN_OPTIONS
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given and file:
+        raise RequestError(
+            f"{', '.join(given)}: only for --from-plan; {file} is asked for as a "
+            "whole; leave this out, or give it to `netprobe run` and ask for that run"
+        )
 
 
 def _find_doubtful(collector: Collector) -> Iterator[Result]:
@@ -132,6 +224,6 @@ def _word_totals(request: FirewallRequest) -> str:
         f"request {request.id}: {plural(len(request.rules), 'rule')} for {plural(flows, 'flow')}"
     )
     if not request.rules:
-        words = "no rule to ask for"
+        words = f"no rule to ask for: {request.why_none}"
     rest = len(request.unmended)
     return f"{words}; {number(rest)} not to be mended by rules" if rest else words

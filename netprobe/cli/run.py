@@ -14,6 +14,7 @@ from itertools import chain
 
 from netprobe import pipeline
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
+from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish, read_acceptances
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
@@ -25,7 +26,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
-from netprobe.plan.asked import keep_asked
+from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -36,7 +37,7 @@ from netprobe.report.earlier import KEEPS, Baseline, TakeOver, done_ports, word_
 from netprobe.report.evidence import EvidenceFolder, open_folder
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
-from netprobe.report.outputs import check_file, parse_outputs, write_or_raise
+from netprobe.report.outputs import check_file, write_or_raise
 from netprobe.report.plan_report import (
     word_warnings,
     write_plan_count,
@@ -45,22 +46,22 @@ from netprobe.report.plan_report import (
 )
 from netprobe.report.progress import phases_text, progress
 from netprobe.report.reading import read_earlier
-from netprobe.report.record import Earlier, RecordWriter, ResultKey, header_of
+from netprobe.report.record import RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 
 
 def run_verb(options: VerbOptions) -> int:
     """Plan, probe, report."""
-    outputs = parse_outputs(options["outputs"], RUN_FORMATS)
+    outputs = read_outputs(options, RUN_FORMATS)
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    accepted, baseline = read_acceptances(options), _read_baseline(options)
-    mark = Marks(accepted, baseline)
     plan = make_plan(options, probing=True)
+    accepted, baseline = read_acceptances(options), _read_baseline(options, plan)
+    mark = Marks(accepted, baseline)
     taken = _read_earlier(options)
     if taken is not None and taken.earlier.rules is not None:
-        plan = _keep_asked(plan, taken.earlier)
+        plan = _keep_asked(plan, taken)
     if options["record"]:
         _check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
@@ -168,24 +169,28 @@ def _read_earlier(options: VerbOptions) -> TakeOver | None:
     return None
 
 
-def _read_baseline(options: VerbOptions) -> Baseline | None:
-    """Read the run that ``--baseline`` names. Raises RequestError where it is missing."""
+def _read_baseline(options: VerbOptions, plan: Plan) -> Baseline | None:
+    """Read the run that ``--baseline`` names. Raises RequestError, also for other matrices."""
     only_new = options["fail_on"] == "new"
     if not options["baseline"]:
         if only_new:
             raise RequestError("--fail-on new: new since when? Give --baseline RUN")
         return None
     earlier = read_earlier(options["baseline"])
-    return Baseline(earlier, fates_of(earlier.read_results()), only_new)
+    baseline = Baseline(earlier, fates_of(earlier.read_results()), only_new)
+    baseline.refuse_other_matrices(plan)
+    return baseline
 
 
-def _keep_asked(plan: Plan, request: Earlier) -> Plan:
-    """Keep what a firewall request asks for. Raises RequestError where it names no flows."""
-    if next(request.read_results(), None) is None:
+def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:
+    """Keep what a firewall request asks for. Raises RequestError where that is nothing."""
+    request = taken.earlier
+    if not request.rules:
         raise RequestError(
-            f"--retry {request.path}: this request was made from a plan or asks for nothing, so "
-            "there is no run to compare with; run without --retry"
+            f"--retry {request.path}: this request asks for nothing; run without --retry"
         )
+    if taken.is_of_plan:
+        return keep_ruled(plan, request.rules, request.path)
     return keep_asked(plan, request.read_results(), request.path)
 
 
@@ -252,7 +257,7 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
 
 def plan_verb(options: VerbOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    outputs = read_outputs(options, PAGE_FORMATS)
     plan = make_plan(options)
     cost = estimate(plan)
     if options["count"]:
@@ -283,7 +288,7 @@ def check_hosts_verb(options: VerbOptions) -> int:
     1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
     for, or where another run of netprobe is in the way, or a holder that nobody has asked.
     """
-    outputs = parse_outputs(options["outputs"], PAGE_FORMATS)
+    outputs = read_outputs(options, PAGE_FORMATS)
     plan = make_plan(options)
     _tell_notes(plan)
     launcher = make_launcher(options)

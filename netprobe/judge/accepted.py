@@ -40,7 +40,7 @@ class Acceptances:
         rest = result if result.accepted is None else replace(result, accepted=None)
         left = result.ports or PORTLESS
         for scope in self._scopes_of(result):
-            if scope.fits(result) and not scope.entry.has_ended(self._today):
+            if scope.fits(result) and self._is_in_force(scope.entry):
                 marked = replace(rest, accepted=scope.entry.signature)
                 ports = scope.entry.ports or PORTLESS
                 yield from map(marked.cut, intersect(left, ports))
@@ -52,9 +52,14 @@ class Acceptances:
         counts: dict[str, Counter[str]] = {entry.id: Counter() for entry in self._entries}
         for result in results:
             for scope in self._scopes_of(result):
-                kind = "flows" if scope.fits(result) else result.verdict
-                counts[scope.entry.id][kind] += scope.count_flows(result)
+                flows, of_entry = scope.count_flows(result), counts[scope.entry.id]
+                fits = scope.fits(result)
+                of_entry["flows" if fits else result.verdict] += flows
+                of_entry["counting"] += flows if fits and result.decides else 0
         return tuple(self._check_entry(entry, counts[entry.id], info) for entry in self._entries)
+
+    def _is_in_force(self, entry: Acceptance) -> bool:
+        return entry.has_begun(self._today) and not entry.has_ended(self._today)
 
     def _scopes_of(self, result: Result) -> Iterator[_Scope]:
         key = (result.matrix, result.requirement, result.protocol, result.destination)
@@ -68,11 +73,24 @@ class Acceptances:
             days = (date.fromisoformat(entry.until) - self._today).days
         return CheckedAcceptance(
             **{one.name: getattr(entry, one.name) for one in fields(Acceptance)},
-            state=_choose_state(entry, counts, info, days),
+            state=self._choose_state(entry, counts, info, days),
             flows=counts["flows"],
+            counting=counts["counting"],
+            elsewhere=counts[entry.verdict],
             passing=counts["pass"],
             days_left=days,
         )
+
+    def _choose_state(
+        self, entry: Acceptance, counts: Counter[str], info: RunInfo, days: int | None
+    ) -> AcceptanceState:
+        if not self._is_in_force(entry):
+            return "expired" if entry.has_ended(self._today) else "not-yet"
+        if not counts["flows"]:
+            return _choose_needless(entry, counts, info)
+        if counts["pass"]:
+            return "too-wide"
+        return "expiring" if days is not None and days <= EXPIRING_DAYS else "active"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +123,13 @@ class _Scope:
         return result.verdict == self.entry.verdict and at_place
 
 
-def _choose_state(
-    entry: Acceptance, counts: Counter[str], info: RunInfo, days: int | None
-) -> AcceptanceState:
-    if days is not None and days < 0:
-        return "expired"
-    if not counts["flows"]:
-        return "stale" if _has_seen_all(entry, counts, info) else "unseen"
-    if counts["pass"]:
-        return "too-wide"
-    return "expiring" if days is not None and days <= EXPIRING_DAYS else "active"
+def _choose_needless(entry: Acceptance, counts: Counter[str], info: RunInfo) -> AcceptanceState:
+    """Choose the state of an entry that no flow of the run fails as."""
+    if counts[entry.verdict]:
+        return "elsewhere"
+    if not _has_seen_all(entry, counts, info):
+        return "unseen"
+    return "stale" if counts.total() else "unmatched"
 
 
 def _has_seen_all(entry: Acceptance, counts: Counter[str], info: RunInfo) -> bool:

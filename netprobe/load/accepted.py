@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -10,17 +11,21 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.errors import FileErrors, Problem
+from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, Words, check_date, plain_port
-from netprobe.load.yaml.document import Document, check_header
+from netprobe.load.yaml.document import Document, Path, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import FileModel, NameField, list_one, validate
-from netprobe.load.yaml.wording import quoted
+from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.accepted import (
     MAX_ACCEPTANCE_DAYS,
     NEVER,
     Acceptance,
     AcceptedVerdict,
 )
+from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import normalise
 from netprobe.model.result import Place
 
@@ -143,6 +148,43 @@ def read_accepted(
         if file is not None and len(problems) == before:
             entries += map(_make_acceptance, file.accepted)
     return tuple(entries)
+
+
+def check_names(
+    path: str, chosen: Sequence[ChosenMatrix], inventory: Inventory, problems: list[Problem]
+) -> None:
+    """Add a problem for every matrix, requirement and host of a file that a run does not know.
+
+    Entries of a bundled matrix that is not among the chosen ones are for other runs.
+    """
+    document = read_document(path, [])
+    if document is None:
+        return
+    requirements = {
+        one.matrix.name: [*(item.id for item in one.matrix.requirements), PATH_MTU]
+        for one in chosen
+    }
+    hosts = [host.name for host in inventory.hosts]
+    for index, entry in enumerate(read_accepted([path], [], sys.maxsize)):
+        at = ("accepted", index)
+        known: list[str] = [*requirements, *bundled_names()]
+        checks: list[tuple[Path, str, str, list[str]]] = [
+            (("matrix",), "matrix", entry.matrix, known)
+        ]
+        if entry.matrix in requirements:
+            known = requirements[entry.matrix]
+            checks += [(("requirement",), "requirement", entry.requirement, known)]
+            ends = (("from", entry.from_), ("to", entry.to))
+            checks += [
+                ((key, place), "host", name, hosts)
+                for key, names in ends
+                for place, name in enumerate(names)
+            ]
+        problems += [
+            Problem(document.file, *document.mark_of((*at, *where)), unknown(kind, name, names))
+            for where, kind, name, names in checks
+            if name not in names
+        ]
 
 
 def _check_entries(document: Document, places: dict[str, str], max_days: int) -> None:

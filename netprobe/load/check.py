@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.accepted import read_accepted
+from netprobe.load.accepted import check_names, read_accepted
 from netprobe.load.inventory.discover import is_ansible, read_inventories
 from netprobe.load.inventory.placeholders import placeholder_notes
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
@@ -15,6 +15,8 @@ from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
 from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, Acceptance
+from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix
 
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
 
@@ -29,6 +31,18 @@ def check_files(paths: Sequence[str], max_days: int = MAX_ACCEPTANCE_DAYS) -> st
     if problems:
         raise FileErrors(problems)
     return "\n".join(lines)
+
+
+def check_accepted_names(
+    paths: Sequence[str], chosen: Sequence[ChosenMatrix], inventory: Inventory
+) -> None:
+    """Hold the accepted flows among these files against a run. Raises FileErrors."""
+    problems: list[Problem] = []
+    for path in map(_path_of, dict.fromkeys(paths)):
+        if not Path(path).is_dir() and _guess_kind(path, read_bytes(path, []) or b"") == "accepted":
+            check_names(path, chosen, inventory, problems)
+    if problems:
+        raise FileErrors(problems)
 
 
 def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
@@ -56,8 +70,18 @@ def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
 
 
 def _word_accepted(given: str, entries: Sequence[Acceptance]) -> str:
-    ended = (one for one in entries if one.has_ended(date.today()))
-    notes = "".join(f"\n  note: {one.id} ended on {one.until}: it holds no more" for one in ended)
+    today = date.today()
+    told = [
+        f"{one.id} ended on {one.until}: it holds no more"
+        for one in entries
+        if one.has_ended(today)
+    ]
+    told += [
+        f"{one.id} begins on {one.since}: it does not hold yet"
+        for one in entries
+        if not one.has_begun(today)
+    ]
+    notes = "".join(f"\n  note: {words}" for words in told)
     noun = "entry" if len(entries) == 1 else "entries"
     return f"{given}: accepted flows, {len(entries)} {noun}, no problems{notes}"
 

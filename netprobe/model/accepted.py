@@ -18,7 +18,10 @@ EXPIRING_DAYS: Final = 14
 MAX_ACCEPTANCE_DAYS: Final = 365
 
 AcceptedVerdict = Literal["blocked", "exposed", "inconclusive"]
-AcceptanceState = Literal["expired", "stale", "too-wide", "expiring", "active", "unseen"]
+AcceptanceState = Literal[
+    "expired", "not-yet", "stale", "unmatched", "elsewhere", "too-wide", "expiring", "active",
+    "unseen",
+]  # fmt: skip
 # First those that somebody has to look at.
 STATES: Final[tuple[AcceptanceState, ...]] = get_args(AcceptanceState)
 
@@ -49,6 +52,10 @@ class Acceptance:
     since: str
     until: str
 
+    def has_begun(self, today: date) -> bool:
+        """Tell whether the first day has come."""
+        return self.since <= today.isoformat()
+
     def has_ended(self, today: date) -> bool:
         """Tell whether the last day is over."""
         return self.until != NEVER and self.until < today.isoformat()
@@ -63,17 +70,24 @@ class Acceptance:
 class CheckedAcceptance(Acceptance):
     """An entry held against a run: ``flows`` of the run fail as it says, ``passing`` ones pass.
 
-    ``state``: ``expired`` (its flows count again), ``stale`` (none of its flows fails so any more),
-    ``unseen`` (the run cannot tell), ``too-wide`` (some of its flows pass), ``expiring`` (ends
-    within 14 days), else ``active``. ``days_left`` is 0 on the last day; None without one.
+    ``counting`` of ``flows`` decide the exit status: nothing else excuses them. ``elsewhere`` flows
+    have its verdict, but not, or not for certain, at its places.
+
+    ``state``: ``expired`` (its last day is over), ``not-yet`` (its first day has not come),
+    ``stale`` (none of its flows fails so any more), ``unmatched`` (the run has no flow of it),
+    ``elsewhere`` (all that fail are at other places), ``unseen`` (the run cannot tell),
+    ``too-wide`` (some of its flows pass), ``expiring`` (ends within 14 days), else ``active``.
+    ``days_left`` is 0 on the last day; None without one.
     """
 
     state: AcceptanceState
     flows: int = 0
+    counting: int = 0
+    elsewhere: int = 0
     passing: int = 0
     days_left: int | None = None
 
     @property
     def is_in_force(self) -> bool:
         """Whether its flows do not count."""
-        return self.state != "expired"
+        return self.state not in ("expired", "not-yet")

@@ -103,10 +103,14 @@ class FirewallRule:
         return len(self.enforcers) == 1
 
     @property
+    def candidates(self) -> str:
+        """Name everybody who may have to apply it."""
+        return " or ".join(enforcer.words for enforcer in self.enforcers)
+
+    @property
     def who(self) -> str:
         """Say who applies it."""
-        names = " or ".join(enforcer.words for enforcer in self.enforcers)
-        return names if self.confirmed else f"{names} (to be confirmed)"
+        return self.candidates if self.confirmed else f"{self.candidates} (to be confirmed)"
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -138,7 +142,8 @@ class FirewallRequest:
     """Everything that one request asks for. ``id`` names it on devices: 6 hexadecimal digits.
 
     ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none
-    where the request was made from a plan. ``of`` says what it was made from.
+    where the request was made from a plan. ``of`` says what it was made from, and ``why_none`` why
+    it asks for nothing, where it has no rules.
     """
 
     id: str
@@ -147,17 +152,18 @@ class FirewallRequest:
     matrices: tuple[PlannedMatrix, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rules: tuple[FirewallRule, ...] = ()
+    why_none: str = ""
     unmended: tuple[Unmended, ...] = ()
     asked: tuple[Result, ...] = ()
     # What the customer's forms need beside the rules: names of fields, and their values.
     ticket: Mapping[str, str] = field(default_factory=dict)
-    # Where a syntax puts its rules, as --into says; the empty name stands for all others.
+    # Where a syntax puts its rules, as --into says.
     into: Mapping[str, str] = field(default_factory=dict)
     one_per_row: bool = False
 
     def into_of(self, syntax: str, default: str) -> str:
         """Give the chain, list or zones that the rules of a syntax go into."""
-        return self.into.get(syntax, self.into.get("", default))
+        return self.into.get(syntax, default)
 
     def mark(self, rule: FirewallRule) -> str:
         """Give the text by which a rule is found again on a device."""

@@ -38,14 +38,29 @@ def _word_state(entry: CheckedAcceptance) -> str:
         else ""
     )
     passing = f"{number(entry.passing)} of its flows {'passes' if entry.passing == 1 else 'pass'}"
-    verb = "counts" if entry.flows == 1 else "count"
+    away = f"not, or not for certain, at {' or '.join(entry.where)}"
+    misplaced = f"{plural(entry.elsewhere, 'flow')} {entry.verdict}, but {away}: not accepted by it"
     words = {
         "active": f"active {until}, {flows}",
         "expiring": f"expiring {until}{near}, {flows}",
-        "expired": f"EXPIRED on {entry.until}, {flows} {verb} again",
+        "expired": f"EXPIRED on {entry.until}, {_word_counting(entry, 'again')}",
+        "not-yet": f"NOT YET, begins on {entry.since}, {_word_counting(entry, 'until then')}",
+        "elsewhere": f"ELSEWHERE {until}{near}",
+        "unmatched": "UNMATCHED, it matches no flow of this run, correct or delete it",
         "too-wide": f"TOO WIDE {until}{near}, {passing}, {flows}",
         "stale": f"STALE, no flow of it is {entry.verdict} any more, delete it",
         "unseen": f"not seen {until}{near}, this run cannot tell whether its flows fail",
     }
-    gone = f"EXPIRED on {entry.until}, no flow of it is {entry.verdict} any more, delete it"
-    return gone if entry.state == "expired" and not entry.flows else words[entry.state]
+    return ", ".join([words[entry.state], *([misplaced] if entry.elsewhere else [])])
+
+
+def _word_counting(entry: CheckedAcceptance, when: str) -> str:
+    """Word how many flows of an entry that is not in force decide the exit status."""
+    flows = f"{plural(entry.flows, 'flow')} {entry.verdict}"
+    if not entry.flows:
+        return f"it matches no flow {entry.verdict} in this run"
+    if not entry.counting:
+        return f"{flows}, accepted or excused otherwise"
+    verb = "counts" if entry.counting == 1 else "count"
+    some = "" if entry.counting == entry.flows else f", {number(entry.counting)} of them"
+    return f"{flows}{some} {verb} {when}"

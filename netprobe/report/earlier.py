@@ -59,9 +59,15 @@ class TakeOver:
                 f"without {self.option}"
             )
 
+    @property
+    def is_of_plan(self) -> bool:
+        """Tell whether it is a request from before any run, which has no results to mend."""
+        of_request = self.earlier.rules is not None
+        return of_request and next(self.earlier.read_results(), None) is None
+
     def fates(self) -> Fates | None:
         """Give what became of all flows; None where no failure is asked again."""
-        if self.option == "--resume":
+        if self.option == "--resume" or self.is_of_plan:
             return None
         return fates_of(self.earlier.read_results())
 
@@ -69,6 +75,8 @@ class TakeOver:
         """Say what is kept, in one sentence with the other option where that would help."""
         told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
         begun = self.earlier.info.started_at or "at an unknown time"
+        if self.is_of_plan:
+            return f"RETRIED: what {self.earlier.path} asks for (made from a plan at {begun})"
         if self.earlier.rules is not None:
             return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
@@ -105,6 +113,16 @@ class Baseline:
     earlier: Earlier
     fates: Fates
     only_new: bool
+
+    def refuse_other_matrices(self, plan: Plan) -> None:
+        """Raises RequestError where it and the plan share no matrix: all would seem new."""
+        then = [matrix.name for matrix in self.earlier.info.matrices]
+        now = [matrix.name for matrix in plan.matrices]
+        if not set(then) & set(now):
+            raise RequestError(
+                f"--baseline {self.earlier.path}: that run is of {clean(', '.join(then))}, this "
+                f"one is of {clean(', '.join(now))}; give a run of the same matrix"
+            )
 
     def mark(self, result: Result) -> Iterator[Result]:
         """Give the result, cut where some of its ports fail in the baseline and others do not."""

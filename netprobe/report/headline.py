@@ -18,16 +18,29 @@ def headline(report: Report, causes: int) -> Iterator[Line]:
     summary = report.summary
     if report.info.earlier:
         yield Line(report.info.earlier, "doubt")
-    if not tested(summary):
-        yield Line(_nothing_tested(report, summary), "doubt")
-        return
-    if not report.info.complete:
-        yield Line(_word_partial_run(report, summary), "doubt")
-    yield from scope(report)
-    worst = _word_worst_verdict(summary, causes, _count_missing(report))
-    yield Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
-    if report.info.baseline:
+    if tested(summary):
+        if not report.info.complete:
+            yield Line(_word_partial_run(report, summary), "doubt")
+        yield from scope(report)
+    yield _word_verdict(report, causes)
+    if tested(summary) and report.info.baseline:
         yield Line(report.info.baseline, "plain")
+
+
+def split_headline(report: Report) -> tuple[Line, list[Line]]:
+    """Give the line with the verdict, which is a heading, and the lines beside it."""
+    failed = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
+    verdict = _word_verdict(report, len(failed))
+    return verdict, [line for line in headline(report, len(failed)) if line != verdict]
+
+
+def _word_verdict(report: Report, causes: int) -> Line:
+    """Word the worst that was seen, or that there was nothing to see."""
+    summary = report.summary
+    if not tested(summary):
+        return Line(_nothing_tested(report, summary), "doubt")
+    worst = _word_worst_verdict(summary, causes, _count_missing(report))
+    return Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
 
 
 def scope(report: Report) -> Iterator[Line]:
@@ -120,7 +133,7 @@ def _word_first_end(report: Report) -> str:
     ends = {one.until for one in report.info.accepted if one.flows and one.is_in_force}
     dates = sorted(ends - {NEVER})
     if not dates:
-        return ""
+        return " without an end" if ends else ""
     return f" until {dates[0]}" if len(ends) == 1 else f" (the first until {dates[0]})"
 
 

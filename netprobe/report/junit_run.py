@@ -15,18 +15,20 @@ from xml.sax.saxutils import XMLGenerator
 from xml.sax.xmlreader import AttributesImpl
 
 import netprobe
+from netprobe.model.exit import PASS, exit_status
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.model.run import RunIndex
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import wire_text
 from netprobe.report.headline import headline, scope, word_value
+from netprobe.report.progress import host_text
 from netprobe.report.spool import place
 from netprobe.report.wording import excuse_text, number, plural, port_text
 
 # A destination role of so many hosts has a case for each of them.
 FEW_HOSTS = 8
-# Of each case, in the text.
+# Of each case, in the text; and so many failed agents.
 MOST_FLOWS = 20
 MOST_TITLES = 5
 
@@ -73,7 +75,7 @@ RUN = "netprobe run"
 
 
 def write_junit(report: Report, stream: TextIO) -> None:
-    """Write a suite for each matrix, and one that says whether the run came to its end."""
+    """Write a suite for each matrix, and one about the run: its end, and its agents."""
     suites = {RUN: _list_run_cases(report), **_list_suites(report)}
     # Everything is ASCII, so that no locale, pipe or editor can damage it.
     whole = io.BytesIO()
@@ -99,13 +101,23 @@ def write_junit(report: Report, stream: TextIO) -> None:
 
 
 def _list_run_cases(report: Report) -> Suite:
-    """Give the case that fails where the run did not come to its end."""
+    """Give the cases that fail where the run did not come to its end, or where agents did not.
+
+    Agents that failed without harm to the exit status are told, and fail nothing.
+    """
     case = _Case("the run came to its end", flows=1)
     if not report.info.complete:
         case.failed["error"] = 1
         first = next(headline(report, len(report.findings)), None)
         case.why = first.text if first else "the run did not come to its end"
-    return {(RUN, case.name): case}
+    agents = _Case("every agent worked", flows=1)
+    failed = [host_text(host) for host in report.info.hosts if host.state in ("failed", "lost")]
+    if failed:
+        status = exit_status(report.summary, report.info.interrupted)
+        agents.failed["skipped" if status == PASS else "error"] = 1
+        more = len(failed) - MOST_FLOWS
+        agents.why = "; ".join([*failed[:MOST_FLOWS], *([f"and {more} more"] if more > 0 else [])])
+    return {(RUN, one.name): one for one in (case, agents)}
 
 
 def _list_suites(report: Report) -> dict[str, Suite]:

@@ -12,7 +12,6 @@ from string import ascii_uppercase
 from typing import TextIO
 
 from netprobe.model.names import names_text
-from netprobe.model.result import Verdict
 from netprobe.report.collector import Report
 from netprobe.report.headline import headline, totals
 from netprobe.report.page import Line, PagePart, Style
@@ -20,6 +19,7 @@ from netprobe.report.pair_map import (
     WORST,
     Alike,
     Cell,
+    Fate,
     PairMap,
     columns_of,
     group_alike,
@@ -31,13 +31,15 @@ from netprobe.report.pair_map import (
 from netprobe.report.text_run import write_parts
 from netprobe.report.wording import number, plural
 
-Signs = Mapping[Verdict, str]
+Signs = Mapping[Fate, str]
 
 ASCII_SIGNS: Signs = {
     "pass": ".", "blocked": "X", "exposed": "E", "inconclusive": "?", "not-tested": "-",
+    "excused": "~",
 }  # fmt: skip
 SIGNS: Signs = {
     "pass": "✓", "blocked": "✗", "exposed": "!", "inconclusive": "?", "not-tested": "·",
+    "excused": "~",
 }  # fmt: skip
 # A pipe has no width; its reader does not wrap what is no wider than this.
 PIPE_WIDTH = 120
@@ -71,7 +73,7 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
     hosts = sort_hosts(report)
     for (source, destination), cell in bad[:MOST_MAPS]:
         yield Line()
-        yield Line(f"{source} → {destination}: {_word_counts(cell)}", _choose_style(cell.worst))
+        yield Line(f"{source} → {destination}: {cell.words}", _choose_style(cell.worst))
         yield from _write_hosts(cell, hosts, width, signs)
     if len(bad) > MOST_MAPS:
         yield Line()
@@ -82,18 +84,14 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
 
 def _word_signs(signs: Signs) -> str:
     words = (f"{signs[one]} {one.replace('-', ' ')}" for one in reversed(WORST))
-    return f"from the left to the top; {'   '.join(words)}   blank: nothing is required"
+    return f"from the left to the top; {'   '.join(words)}   blank: not required"
 
 
-def _word_counts(cell: Cell) -> str:
-    parts = [f"{number(cell.counts[one])} {one}" for one in WORST if one in cell.counts]
-    more = f"; {number(cell.excused)} that do not count" if cell.excused else ""
-    return f"{', '.join(parts)} of {plural(cell.flows, 'flow')}{more}"
-
-
-def _choose_style(verdict: Verdict) -> Style:
-    styles: dict[Verdict, Style] = {"pass": "plain", "blocked": "bad", "exposed": "bad"}
-    return styles.get(verdict, "doubt")
+def _choose_style(fate: Fate) -> Style:
+    styles: dict[Fate, Style] = {
+        "pass": "plain", "excused": "plain", "blocked": "bad", "exposed": "bad",
+    }  # fmt: skip
+    return styles.get(fate, "doubt")
 
 
 def _write_roles(pairs: PairMap, width: int, signs: Signs) -> Iterator[PagePart]:
@@ -116,7 +114,7 @@ def _write_roles(pairs: PairMap, width: int, signs: Signs) -> Iterator[PagePart]
 
 
 def _cell_text(cell: Cell, signs: Signs) -> str:
-    """``. 340``, or ``X 40/340``: so many of the worst verdict."""
+    """``. 340``, or ``X 40/340``: so many of the worst fate."""
     worst = cell.worst
     few = "" if worst == "pass" else f"{number(cell.counts[worst])}/"
     return f"{signs[worst]} {few}{number(cell.flows)}"
@@ -178,12 +176,12 @@ def _sign_at(row: Alike, column: Alike, signs: Signs) -> str:
 
 def _list_pairs(cell: Cell, signs: Signs) -> Iterator[PagePart]:
     """List sources with the hosts that they do not reach: a grid of them would show nothing."""
-    missed: dict[tuple[str, Verdict], list[str]] = {}
-    for (source, destination), verdict in cell.pairs.items():
-        if verdict != "pass":
-            missed.setdefault((source, verdict), []).append(destination)
-    for (source, verdict), ends in list(missed.items())[:MOST_PAIRS]:
+    missed: dict[tuple[str, Fate], list[str]] = {}
+    for (source, destination), fate in cell.pairs.items():
+        if fate != "pass":
+            missed.setdefault((source, fate), []).append(destination)
+    for (source, fate), ends in list(missed.items())[:MOST_PAIRS]:
         words = _word_names(ends, MOST_NAMES)
-        yield Line(f"{INDENT}{signs[verdict]} {source} → {words}", _choose_style(verdict))
+        yield Line(f"{INDENT}{signs[fate]} {source} → {words}", _choose_style(fate))
     if len(missed) > MOST_PAIRS:
         yield Line(f"{INDENT}and {plural(len(missed) - MOST_PAIRS, 'more source')}", "quiet")

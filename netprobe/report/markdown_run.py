@@ -13,7 +13,7 @@ from netprobe.model.result import Finding
 from netprobe.report import sections
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
-from netprobe.report.headline import headline, origin, totals
+from netprobe.report.headline import origin, split_headline, totals
 from netprobe.report.page import Field, Line, PagePart
 from netprobe.report.wording import number, plural, where_text
 
@@ -26,9 +26,9 @@ def write_markdown(report: Report, stream: TextIO) -> None:
     """Write headline, findings and the rest, in at most ``MOST_BYTES``."""
     room = MarkdownRoom(stream, round(MOST_BYTES * SHARE_OF_FINDINGS))
     told = report.deciding_findings
-    failed = [one for one in told if one.verdict in ("blocked", "exposed")]
-    first, *more = [line.text for line in headline(report, len(failed))]
-    room.write_block([f"# {escape_markdown(first)}", "", *_make_list(more)])
+    verdict, beside = split_headline(report)
+    more = _make_list(line.text for line in beside)
+    room.write_block([f"# {escape_markdown(verdict.text)}", "", *more])
     room.write_block(_make_list(line.text for line in origin(report)))
     if len(told) > 1:
         room.write_block(_table_lines(told))

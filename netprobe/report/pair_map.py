@@ -1,7 +1,7 @@
 """Who reaches whom, as a map: role to role, and host to host within a cell of it.
 
-A cell shows its worst verdict. What is excused and did not pass decides nothing, so
-that it makes no cell bad: it is counted apart.
+A cell shows the worst fate of its flows. What is excused and did not pass decides nothing: it
+makes no cell bad, and is no pass either.
 """
 
 from __future__ import annotations
@@ -9,51 +9,73 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunIndex
 from netprobe.report.collector import Report
+from netprobe.report.wording import EXCUSES, excuse_of, number, plural
+
+Fate = Verdict | Literal["excused"]
 
 # From the worst: a cell is what the first of these is that occurs in it.
-WORST: tuple[Verdict, ...] = ("blocked", "exposed", "inconclusive", "not-tested", "pass")
+WORST: tuple[Fate, ...] = (
+    "blocked", "exposed", "inconclusive", "not-tested", "excused", "pass",
+)  # fmt: skip
 # The role of a host of which the file tells none.
 ANY_ROLE = "any host"
 
 Pair = tuple[str, str]  # source and destination: roles or hosts
-Row = dict[str, Verdict]  # of one source or several alike, by destination
+Row = dict[str, Fate]  # of one source or several alike, by destination
 
 
 @dataclass(slots=True)
 class Cell:
-    """All flows from one role to another; ``pairs`` has the worst verdict of every pair of hosts.
+    """All flows from one role to another; ``pairs`` has the worst fate of every pair of hosts.
 
-    ``excused`` counts flows that did not pass and do not decide. Memory grows with the pairs.
+    ``excuses`` counts the excused flows by why they do not decide. Memory grows with the pairs.
     """
 
-    counts: dict[Verdict, int] = field(default_factory=dict)
-    excused: int = 0
-    pairs: dict[Pair, Verdict] = field(default_factory=dict)
+    counts: dict[Fate, int] = field(default_factory=dict)
+    excuses: dict[str, int] = field(default_factory=dict)
+    pairs: dict[Pair, Fate] = field(default_factory=dict)
 
     @property
     def flows(self) -> int:
         """How many flows there are."""
-        return sum(self.counts.values()) + self.excused
+        return sum(self.counts.values())
 
     @property
-    def worst(self) -> Verdict:
-        """The worst verdict that occurs."""
+    def worst(self) -> Fate:
+        """The worst fate that occurs."""
         return min(self.counts, key=WORST.index, default="pass")
+
+    @property
+    def words(self) -> str:
+        """``2 blocked, 1 accepted, 41 pass of 44 flows``."""
+        parts: list[tuple[int, str]] = []
+        for one in WORST:
+            if one == "excused":
+                parts += [(self.excuses.get(word, 0), word) for word in EXCUSES]
+            else:
+                parts.append((self.counts.get(one, 0), one))
+        told = ", ".join(f"{number(flows)} {word}" for flows, word in parts if flows)
+        return f"{told} of {plural(self.flows, 'flow')}"
 
     def add(self, result: Result) -> None:
         """Take one more result in."""
+        flows, fate = result.port_count, fate_of(result)
+        if fate == "excused":
+            excuse = str(excuse_of(result))
+            self.excuses[excuse] = self.excuses.get(excuse, 0) + flows
+        self.counts[fate] = self.counts.get(fate, 0) + flows
         pair = (result.source, result.destination)
-        before = self.pairs.get(pair, "pass")
-        if result.verdict != "pass" and not result.decides:
-            self.excused += result.port_count
-            self.pairs[pair] = before
-            return
-        self.counts[result.verdict] = self.counts.get(result.verdict, 0) + result.port_count
-        self.pairs[pair] = min(before, result.verdict, key=WORST.index)
+        self.pairs[pair] = min(self.pairs.get(pair, "pass"), fate, key=WORST.index)
+
+
+def fate_of(result: Result) -> Fate:
+    """Give the verdict of a result that decides or passes; the others are excused."""
+    return result.verdict if result.decides or result.verdict == "pass" else "excused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +134,7 @@ def _role_of(index: RunIndex, host: str, wanted: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class Alike:
-    """Hosts whose flows have one fate, and the verdict for each host at the other end."""
+    """Hosts whose flows have one fate, and the fate towards each host at the other end."""
 
     names: list[str]
     row: Row

@@ -29,7 +29,7 @@ _OF_RESULT = (
     "source", "destination", "address", "purpose", "row", "waived", "rejected_by", "last_hop",
     "next_hop", "holder", "known",
 )  # fmt: skip
-_OF_ACCEPTANCE = ("from_", "to", "addresses", "reason", "ticket")
+_OF_ACCEPTANCE = ("id", "from_", "to", "addresses", "reason", "ticket")
 
 # What no list of names has: addresses of routers, names that a certificate tells, logins, what
 # ssh says of its own names, and names folded to worker-[1-40].
@@ -109,7 +109,7 @@ class Redactor:
         warnings = tuple(map(hide, result.warnings))
         if accepted := hidden.accepted:
             owner = self._hide_owner(accepted.owner)
-            accepted = replace(accepted, reason=self.text(accepted.reason), owner=owner)
+            accepted = replace(self._with_texts(accepted, ("id", "reason")), owner=owner)
             hidden = replace(hidden, accepted=accepted)
         story = result.story and self._hide_story(result.story)
         return replace(hidden, because=hide(result.because), warnings=warnings, story=story)

@@ -2,97 +2,38 @@
 
 from __future__ import annotations
 
-import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Literal, NamedTuple
+from dataclasses import replace
 
+from netprobe.errors import RequestError
 from netprobe.model.firewall import (
-    PERMANENT,
+    RULE_PLACES,
     Action,
     Enforcer,
     FirewallRequest,
     FirewallRule,
-    RuleEnd,
     RuleNeed,
     Unmended,
 )
-from netprobe.model.inventory import Family
-from netprobe.model.ports import Ports, intersect, normalise
-from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
-from netprobe.request.boxes import Box, Pair, cover
 from netprobe.request.mends import (
     enforcers_of,
     is_of_answers,
     may_mend,
+    routers_of,
     speaker_of,
-    word_doubts,
-    word_evidence,
 )
+from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import digest_of
 
-By = Literal["device", "finding", "requirement"]
-BY: tuple[By, ...] = ("device", "finding", "requirement")
-INCLUDE = ("exposed", "inconclusive")
-
-# Stands for the one flow of a protocol that has no ports.
-PORTLESS: Ports = ((0, 0),)
-# Between host and address of a destination; no name holds it.
-_AT = "\0"
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
 _LEFT_OUT = {
     "inconclusive": "The evidence allows both. Run again with agents at both ends, or ask all the "
     "same: --include inconclusive.",
     "not-tested": "Nobody could look: see what the run says of these flows.",
 }
-_UNKNOWN_ADDRESS = "{host} has no address of this family in the run: which one does it send from?"
-_UNRESOLVED = "{host} is known by name only ({address}), and rules need addresses"
-_SEVERAL = "{host} has several addresses, and its kernel chooses: all of them are asked for"
-
-
-@dataclass(frozen=True, slots=True)
-class RequestWishes:
-    """What the user wants; ``at`` keeps the rules of one place, or of one router by its address."""
-
-    by: By = "device"
-    include: frozenset[str] = frozenset()
-    at: str | None = None
-    stateless: bool = False
-    one_per_row: bool = False
-    until: str = PERMANENT
-    ticket: Mapping[str, str] = field(default_factory=dict)
-    into: Mapping[str, str] = field(default_factory=dict)
-
-
-class AskedFlow(NamedTuple):
-    """One flow that somebody must open (or close), with all that decides which rule it joins."""
-
-    source: str
-    destination: str
-    address: str
-    protocol: str
-    ports: Ports
-    enforcers: tuple[Enforcer, ...]
-    need: RuleNeed
-    action: Action = "allow"
-    answers: bool = False
-    finding: int = 0
-    # What a run saw of it; None before any run.
-    result: Result | None = None
-
-
-class _RuleKey(NamedTuple):
-    """What flows of one rule have in common; ``part`` is what ``--by`` keeps apart."""
-
-    action: Action
-    enforcers: tuple[Enforcer, ...]
-    answers: bool
-    family: Family
-    protocol: str
-    part: tuple[object, ...]
 
 
 def request_of_run(
@@ -107,7 +48,6 @@ def request_of_run(
     ``doubtful`` are its results without a finding, which are asked for only where it is wished.
     """
     asked: list[AskedFlow] = []
-    results: list[Result] = []
     unmended: list[Unmended] = []
     documents = documents_of(info)
     for finding in findings:
@@ -115,17 +55,35 @@ def request_of_run(
         members = [one for one in finding.members if not one.is_excused]
         if found:
             asked += found
-            results += members if _is_wished(found[0].enforcers, wishes) else []
         elif members and (finding.verdict != "exposed" or "exposed" in wishes.include):
             flows = sum(one.port_count for one in members)
             unmended.append(Unmended(finding.title, finding.advice, flows))
-    for one in _choose_doubtful(doubtful, unmended, wishes):
-        asking = _ask_for_result(one, 0, enforcers_of(one))
-        asked.append(asking)
-        if _is_wished(asking.enforcers, wishes):
-            results.append(one)
+    asked += (
+        _ask_for_result(one, 0, enforcers_of(one))
+        for one in _choose_doubtful(doubtful, unmended, wishes)
+    )
     asked = [one._replace(need=_add_document(one.need, documents)) for one in asked]
-    return finish_request(info, asked, unmended, path, wishes, tuple(results))
+    why_none = _why_none(findings, wishes)
+    return finish_request(info, asked, unmended, path, wishes, why_none)
+
+
+def _why_none(findings: Iterable[Finding], wishes: RequestWishes) -> str:
+    """Say why there may be nothing to ask for, beside what no rule will mend."""
+    flows: Counter[str] = Counter()
+    for one in (member for finding in findings for member in finding.members):
+        flows[""] += one.port_count
+        if one.is_excused:
+            flows["accepted" if one.accepted is not None else "waived"] += one.port_count
+        elif one.verdict == "exposed" and "exposed" not in wishes.include:
+            flows["exposed (--include exposed asks to close them)"] += one.port_count
+    if not flows:
+        return "no flow is known to be blocked"
+    told = [
+        f"{count:,} {'flow is' if count == 1 else 'flows are'} {what}"
+        for what, count in flows.items()
+        if what
+    ]
+    return ", ".join(told) or "no rule will help"
 
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
@@ -160,31 +118,53 @@ def _choose_doubtful(
 
 def finish_request(
     info: RunInfo,
-    asked: Iterable[AskedFlow],
+    asked: Sequence[AskedFlow],
     unmended: Iterable[Unmended],
     of: str,
     wishes: RequestWishes,
-    results: tuple[Result, ...] = (),
+    why_none: str,
 ) -> FirewallRequest:
     """Make the rules, and name the request by them: on a device two requests never mix theirs.
 
     Rules that are left out keep their numbers, so that tickets and devices name the same ones.
+    ``why_none`` is said where there is no rule at all. Raises RequestError where rules are wished
+    of a router that none is for.
     """
     addresses = {host.name: host.addresses for host in info.hosts}
-    rules, unknown = _make_rules(asked, addresses, wishes)
+    rules, unknown = make_rules(asked, addresses, wishes)
+    kept = tuple(rule for rule in rules if _is_wished(rule.enforcers, wishes))
+    if rules and not kept:
+        why_none = _word_elsewhere(rules, wishes.at)
     return FirewallRequest(
         id=digest_of(map(_word_match, rules)),
         of=of,
         started_at=info.started_at,
         matrices=info.matrices,
         roles={host.name: host.roles for host in info.hosts},
-        rules=tuple(rule for rule in rules if _is_wished(rule.enforcers, wishes)),
+        rules=kept,
+        why_none=why_none,
         unmended=(*unmended, *unknown),
-        asked=results,
+        asked=tuple(
+            one.result
+            for one in asked
+            if one.result is not None and _is_wished(one.enforcers, wishes)
+        ),
         ticket=wishes.ticket,
         into=wishes.into,
         one_per_row=wishes.one_per_row,
     )
+
+
+def _word_elsewhere(rules: Iterable[FirewallRule], at: str | None) -> str:
+    """Say where the rules are if none is at this place. Raises RequestError for a router.
+
+    A mistyped address would give an empty request, which reads as if nothing were blocked.
+    """
+    places = dict.fromkeys(who.router or who.place for rule in rules for who in rule.enforcers)
+    words = f"the rules are for {', '.join(places)}"
+    if at in RULE_PLACES:
+        return f"none is for {at}, {words}"
+    raise RequestError(f"--at {at}: no rule is for this router, {words}")
 
 
 def _word_match(rule: FirewallRule) -> str:
@@ -207,13 +187,12 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
     if not may_mend(speaker):
         return
     answers = is_of_answers(speaker)
-    enforcers = enforcers_of(speaker)
-    if not enforcers and not (answers and wishes.stateless):
+    if not enforcers_of(speaker) and not (answers and wishes.stateless):
         return
-    for one in _skip_excused(finding.members):
-        yield _ask_for_result(
-            one, finding.number, enforcers or (Enforcer("path"),), answers=answers
-        )
+    for one, router in zip(finding.members, routers_of(finding.members), strict=True):
+        if not one.is_excused:
+            enforcers = enforcers_of(replace(speaker, rejected_by=router)) or (Enforcer("path"),)
+            yield _ask_for_result(one, finding.number, enforcers, answers=answers)
 
 
 def _skip_excused(members: Iterable[Result]) -> Iterator[Result]:
@@ -241,150 +220,3 @@ def _ask_for_result(
         finding=number,
         result=result,
     )
-
-
-def _make_rules(
-    asked: Iterable[AskedFlow], addresses: Mapping[str, Sequence[str]], wishes: RequestWishes
-) -> tuple[tuple[FirewallRule, ...], tuple[Unmended, ...]]:
-    """Give the rules for these flows, and those that no rule can be written for.
-
-    ``addresses`` are those that the probes of each host start from.
-    """
-    groups: dict[_RuleKey, list[AskedFlow]] = {}
-    unknown: dict[str, int] = {}
-    for one in asked:
-        family = _family_of(one.address)
-        why = _why_unwritable(one, family, addresses)
-        if why is not None:
-            unknown[why] = unknown.get(why, 0) + count_ports(one.ports)
-        elif family is not None:
-            groups.setdefault(_key_of(one, family, wishes.by), []).append(one)
-    rules = [
-        rule
-        for key, some in groups.items()
-        for rule in _rules_of_group(key, some, addresses, wishes)
-    ]
-    numbered = tuple(replace(rule, id=f"R{place}") for place, rule in enumerate(rules, 1))
-    words = "Give the inventory its addresses, or run netprobe, which resolves names."
-    return numbered, tuple(
-        Unmended(title, words, flows) for title, flows in sorted(unknown.items())
-    )
-
-
-def _key_of(one: AskedFlow, family: Family, by: By) -> _RuleKey:
-    parts: dict[By, tuple[object, ...]] = {
-        "device": (),
-        "finding": (one.finding,),
-        "requirement": (one.need.matrix, one.need.requirement),
-    }
-    return _RuleKey(one.action, one.enforcers, one.answers, family, one.protocol, parts[by])
-
-
-def _family_of(address: str) -> Family | None:
-    """Give the family; None for a name, and with a scope, which may hold any text."""
-    try:
-        if "%" in address:
-            return None
-        return 6 if ipaddress.ip_address(address).version == 6 else 4
-    except ValueError:
-        return None
-
-
-def _why_unwritable(
-    one: AskedFlow, family: Family | None, addresses: Mapping[str, Sequence[str]]
-) -> str | None:
-    if family is None:
-        return _UNRESOLVED.format(host=one.destination, address=one.address)
-    if not any(_family_of(text) == family for text in addresses.get(one.source, ())):
-        return _UNKNOWN_ADDRESS.format(host=one.source)
-    return None
-
-
-def _rules_of_group(
-    key: _RuleKey,
-    asked: Sequence[AskedFlow],
-    addresses: Mapping[str, Sequence[str]],
-    wishes: RequestWishes,
-) -> Iterator[FirewallRule]:
-    by_pair: dict[Pair, list[AskedFlow]] = {}
-    for one in asked:
-        pair = (one.source, f"{one.destination}{_AT}{one.address}")
-        by_pair.setdefault(pair, []).append(one)
-    flows = {
-        pair: normalise(part for one in some for part in one.ports)
-        for pair, some in by_pair.items()
-    }
-    # A rule that closes must not close a host to itself as well.
-    free = _host_of_end if key.action == "allow" else str
-    for box in cover(flows, free):
-        pairs = [pair for pair in product(box.sources, box.destinations) if pair in flows]
-        held = [
-            one
-            for pair in sorted(pairs)
-            for one in by_pair[pair]
-            if _has_common_ports(one, box.ports)
-        ]
-        count = sum(count_ports(intersect(flows[pair], box.ports)) for pair in pairs)
-        yield from _rules_of_box(key, box, held, addresses, wishes, count)
-
-
-def _host_of_end(end: str) -> str:
-    return end.partition(_AT)[0]
-
-
-def _has_common_ports(one: AskedFlow, ports: Ports) -> bool:
-    return bool(intersect(one.ports, ports))
-
-
-def _rules_of_box(
-    key: _RuleKey,
-    box: Box,
-    held: Sequence[AskedFlow],
-    addresses: Mapping[str, Sequence[str]],
-    wishes: RequestWishes,
-    flows: int,
-) -> Iterator[FirewallRule]:
-    """Give the rule, and where the device keeps no state the one for the answers."""
-    results = [one.result for one in held if one.result is not None]
-    notes = word_doubts(results) if key.action == "allow" else []
-    sources = _source_ends(box.sources, key.family, addresses)
-    names = [end.host for end in sources]
-    notes += [_SEVERAL.format(host=host) for host in names if names.count(host) > 1]
-    rule = FirewallRule(
-        id="",
-        action=key.action,
-        family=key.family,
-        protocol=key.protocol,
-        ports=() if box.ports == PORTLESS else box.ports,
-        sources=sources,
-        destinations=_sort_ends(RuleEnd(*end.split(_AT)) for end in box.destinations),
-        enforcers=key.enforcers,
-        needs=tuple(dict.fromkeys(one.need for one in held)),
-        findings=tuple(sorted({one.finding for one in held if one.finding})),
-        evidence=word_evidence(results),
-        notes=tuple(dict.fromkeys(notes)),
-        until=wishes.until,
-        flows=flows,
-    )
-    back = replace(rule, answers=True, sources=rule.destinations, destinations=rule.sources)
-    if key.answers:
-        yield back
-        return
-    yield rule
-    if wishes.stateless and key.action == "allow" and not key.protocol.startswith("ipproto"):
-        yield replace(back, flows=0, notes=("the answers, for a device that keeps no state",))
-
-
-def _source_ends(
-    hosts: Iterable[str], family: Family, addresses: Mapping[str, Sequence[str]]
-) -> tuple[RuleEnd, ...]:
-    return _sort_ends(
-        RuleEnd(host, text)
-        for host in hosts
-        for text in addresses.get(host, ())
-        if _family_of(text) == family
-    )
-
-
-def _sort_ends(ends: Iterable[RuleEnd]) -> tuple[RuleEnd, ...]:
-    return tuple(sorted(ends, key=lambda end: end.order))

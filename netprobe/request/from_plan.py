@@ -14,7 +14,8 @@ from netprobe.model.firewall import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.run import info_before
-from netprobe.request.build import PORTLESS, AskedFlow, RequestWishes, documents_of, finish_request
+from netprobe.request.build import documents_of, finish_request
+from netprobe.request.rules import PORTLESS, AskedFlow, RequestWishes
 
 
 def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> FirewallRequest:
@@ -34,7 +35,8 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
     skipped = [item for item in plan.skipped if item.source != item.destination]
     words = f"not asked for: what the plan skips ({len(skipped):,})"
     unmended = [Unmended(words, _SKIPPED, 0)] if skipped else []
-    return finish_request(info, asked, unmended, "the plan", wishes)
+    why_none = "the plan requires nothing that a firewall stands between"
+    return finish_request(info, asked, unmended, "the plan", wishes, why_none)
 
 
 _SKIPPED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -42,6 +42,27 @@ def speaker_of(finding: Finding) -> Result:
     """
     first = next((one for one in finding.members if one.rejected_by), finding.members[0])
     return replace(first, where=finding.where, rejected_by=finding.rejected_by)
+
+
+def routers_of(members: Sequence[Result]) -> Iterator[str | None]:
+    """Give for each member who refused it; None where nobody did, or it may be several.
+
+    Routers refuse seldom (docs/network-facts.md, section 4): silence beside a refusal is from the
+    one router that refuses the pair, or the source, or all members.
+    """
+    known: dict[tuple[str, ...], set[str]] = {}
+    for one in members:
+        if one.rejected_by is not None:
+            for part in _ways_of(one):
+                known.setdefault(part, set()).add(one.rejected_by)
+    for one in members:
+        routers = next((known[part] for part in _ways_of(one) if part in known), set())
+        only = next(iter(routers)) if len(routers) == 1 else None
+        yield one.rejected_by or only
+
+
+def _ways_of(result: Result) -> tuple[tuple[str, ...], ...]:
+    return ((result.source, result.destination), (result.source,), ())
 
 
 def may_mend(result: Result) -> bool:

@@ -210,7 +210,15 @@ def test_diff_of_a_part(folder: Path) -> None:
         (("run", *LIVE, "--accepted", "services.yaml"), "services.yaml:1:9: this is a netprobe.ma"),
         (("check", "bad.yaml"), 'bad.yaml:3:5: the key "from" is missing, expected the host'),
         (("check", "--accepted", "bad.yaml"), 'bad.yaml:3:5: the key "from" is missing, expected'),
+        (
+            ("check", *LIVE[:2], "--accepted", "typo.yaml"),
+            'typo.yaml:3:44: unknown requirement "brokn", did you',
+        ),
         (("run", *LIVE, "--baseline", "bad.yaml"), "bad.yaml:1:1: is not JSON, expected a JSON r"),
+        (
+            ("run", *LIVE, "--baseline", "other.json"),
+            "--baseline other.json: that run is of others",
+        ),
         (("run", *LIVE, "--fail-on", "new"), "--fail-on new: new since when? Give --baseline RUN"),
         (
             ("run", *LIVE, "--retry", "r", "--baseline", "r"),
@@ -233,6 +241,14 @@ def test_wrong_requests(
         "  - {id: a, matrix: m, requirement: r, to: a, protocol: icmp, verdict: blocked,\n"
         "     reason: r, owner: o, ticket: t, since: 2026-11-22, until: never}\n"
     )
+    text = (before / "run.json").read_text().replace('"services"', '"others"')
+    (before / "other.json").write_text(text)
+    (before / "typo.yaml").write_text(
+        "schema: netprobe.accepted/1\naccepted:\n"
+        "  - {id: a, matrix: services, requirement: brokn, from: here, to: here, ports: [1],\n"
+        "     reason: r, owner: o, ticket: t, since: 2026-11-22, until: never,\n"
+        "     protocol: tcp, verdict: blocked}\n"
+    )
 
     assert status_of(words) == 2
     told = capfd.readouterr()
@@ -250,5 +266,5 @@ def test_what_is_accepted_already(folder: Path) -> None:
 
     assert report.returncode == 0
     assert again.returncode == 2
-    assert "--finding 1: it decides nothing already (accepted until " in again.stderr
+    assert "--finding 1: it does not decide the exit status anyway (accepted until " in again.stderr
     assert netprobe("request", "x.json", cwd=folder).returncode == 0

@@ -41,10 +41,14 @@ def test_a_report_is_written_where_agents_fail(tmp_path: Path) -> None:
     fates = {case.attrib["name"]: [child.tag for child in case] for case in cases}
     assert fates == {
         "the run came to its end": [],
+        "every agent worked": ["error"],
         "not tested on purpose": ["skipped"],
         "node -> here tcp 4711": ["error"],
         "node -> there tcp 4711": ["error"],
     }
+    (agents,) = ElementTree.parse(tmp_path / "run.xml").findall("*/testcase/error[1]")[:1]
+    assert agents.attrib["message"].startswith("here: no agent: ")
+    assert "; there: no agent: " in agents.attrib["message"]
     assert (tmp_path / "run.md").read_text().startswith("# NOTHING WAS TESTED")
     assert done.stdout.startswith("::warning title=netprobe::NOTHING WAS TESTED")
 

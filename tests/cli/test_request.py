@@ -43,6 +43,10 @@ hosts:
   there: {address: 10.9.9.9, roles: [node], vantage: none}
 """
 FILES = ("-m", "./services.yaml")
+PLAN_WORDS = (
+    *("-m", "x", "-i", "x", "--set", "a=b", "--role", "a=b", "--limit", "x"),
+    *("--from", "x", "--to", "x", "--protocol", "tcp"),
+)
 
 
 @pytest.fixture
@@ -60,9 +64,9 @@ def stop(server: socket.socket) -> None:
     server.close()
 
 
-def serve(port: int) -> socket.socket:
+def serve(port: int, address: str = "127.0.0.1") -> socket.socket:
     """Accept connections at a port of loopback."""
-    server = socket.create_server(("127.0.0.1", port))
+    server = socket.create_server((address, port))
 
     def accept() -> None:
         try:
@@ -136,7 +140,7 @@ def test_ask_and_retry(before: Path, servers: list[socket.socket]) -> None:
 
 
 def test_request_before_any_packet(tmp_path: Path) -> None:
-    """--from-plan asks for all that is required, by role, and has nothing to retry."""
+    """--from-plan asks for all that is required, by role."""
     (tmp_path / "services.yaml").write_text(MATRIX.replace("local: true\n", ""))
     (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("127.0.0.1", "10.9.9.8"))
     inventory = (tmp_path / "inventory.yaml").read_text().replace("vantage: none", "vantage: local")
@@ -144,7 +148,6 @@ def test_request_before_any_packet(tmp_path: Path) -> None:
     words = ("--from-plan", *FILES, "-o", "csv=fw.csv", "-o", "json=fw.json")
     done = netprobe("request", *words, cwd=tmp_path)
     rules = read(tmp_path / "fw.json")["rules"]
-    retry = netprobe("run", *FILES, "--retry", "fw.json", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith(": 1 rule for 6 flows\n")
@@ -152,11 +155,40 @@ def test_request_before_any_packet(tmp_path: Path) -> None:
         ([[GOOD, BROKEN]], "the firewall on the way")
     ]
     assert "10.9.9.8;10.9.9.9,here;there,10.9.9.8;10.9.9.9" in (tmp_path / "fw.csv").read_text()
-    assert retry.returncode == 2
-    assert retry.stderr.startswith("netprobe: --retry fw.json: this request was made from a plan")
 
 
-def test_the_part_of_one_place(before: Path) -> None:
+def test_retry_of_a_request_from_a_plan(tmp_path: Path, servers: list[socket.socket]) -> None:
+    """Just what was asked for is probed, and rules are told done; there is nothing to compare."""
+    (tmp_path / "services.yaml").write_text(MATRIX.replace("local: true\n", ""))
+    (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("10.9.9.9", "127.0.0.2"))
+    ask = ("--from-plan", *FILES, "--by", "requirement", "-o", "json=fw.json")
+    only = ("--only", "mended", "--only", "broken")
+    asked = netprobe("request", *ask, *only, cwd=tmp_path)
+    nothing = netprobe("request", "--from-plan", *FILES, "--to", "here", "-o", "json=no.json",
+                       cwd=tmp_path)  # fmt: skip
+    servers.append(serve(MENDED, "127.0.0.2"))
+    words = ("--live", "--retry", "fw.json", "-o", "text", "-o", "json=again.json")
+    done = netprobe("run", *FILES, *words, cwd=tmp_path)
+    refused = netprobe("run", *FILES, "--retry", "no.json", cwd=tmp_path)
+
+    assert asked.stderr.endswith(": 2 rules for 2 flows; 1 not to be mended by rules\n")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("RETRIED: what fw.json asks for (made from a plan at 20")
+    assert "done: R1 of the request" in done.stdout
+    assert "not done: R2 of the request: 1 blocked of 1 flow" in done.stdout
+    again = read(tmp_path / "again.json")
+    assert [one["requirement"] for one in again["results"]] == ["mended", "broken"]
+    assert "changes" not in again
+    assert "no rule to ask for: the plan requires nothing" in nothing.stderr
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "netprobe: --retry no.json: this request asks for nothing; run without --retry\n"
+    )
+
+
+def test_the_part_of_one_place(
+    before: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """--at keeps the rules of a place or a router; --by keeps requirements apart."""
     made = before / "part.json"
     command = ["request", f"{before}/run.json", "-o", f"json={made}"]
@@ -164,6 +196,15 @@ def test_the_part_of_one_place(before: Path) -> None:
         assert status_of([*command, "--at", at]) == 0
         request = read(made)
         assert (len(request["rules"]), len(request["results"])) == (count, 2 * count)
+    assert capsys.readouterr().err.endswith(
+        "no rule to ask for: none is for destination, the rules are for 192.0.2.1\n"
+    )
+    assert status_of([*command, "--at", "192.0.2.9"]) == 2
+    assert capsys.readouterr().err == (
+        "netprobe: --at 192.0.2.9: no rule is for this router, the rules are for 192.0.2.1\n"
+    )
+    # What the environment says is meant for other verbs.
+    monkeypatch.setenv("NETPROBE_ONLY", "good")
     assert status_of([*command, "--by", "requirement"]) == 0
     assert len(read(made)["rules"]) == 2
 
@@ -178,12 +219,71 @@ def test_the_part_of_one_place(before: Path) -> None:
         (("run.json", "--at", "paht"), "--at paht: expected path, destination, source or a router"),
         (("run.json", "-o", "cisco"), "-o cisco: no such format, expected one of markdown, json"),
         (("run.json", "--undo", "csv"), "--undo csv: expected one of nftables, iptables"),
+        (("run.json", "--until", "2020-01-01"), "--until 2020-01-01: that day is over, expected 2"),
+        (("run.json", "--only", "mended"), "--only: only for --from-plan; run.json is asked for"),
+        (
+            ("run.json", *PLAN_WORDS),
+            "--matrix, --inventory, --set, --role, --limit, --from, --to, --protocol: only for",
+        ),
+        (("run.json", "--undo", "nftables"), "-o and --undo both write to standard output; name a"),
+        (("run.json", "-o", "csv=a", "--undo", "ufw=./a"), "-o and --undo both write to ./a; name"),
+        (("run.json", "-o", "csv", "--ticket", "id=5"), "--ticket id=5: there is a field id alre"),
+        (
+            ("run.json", "--ticket", "Owner=a", "--ticket", "Owner=b"),
+            "--ticket Owner=b: there is a field Owner already, choose another",
+        ),
     ],
 )
 def test_wrong_words(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
     """One line says what is wrong and what to do; exit 2."""
     assert status_of(["request", *words]) == 2
     assert capsys.readouterr().err.startswith(f"netprobe: {line}")
+
+
+@pytest.mark.parametrize(
+    ("formats", "into", "line"),
+    [
+        ("nftables", "nftabels=inet/filter", "no format nftabels takes a place, expected one of n"),
+        ("csv", "csv=x", "no format csv takes a place, expected one of nftables, iptables, cisco"),
+        ("nftables", "iptables=FORWARD", "iptables is not among -o and --undo"),
+        ("csv ufw", "inet/filter", "of csv, ufw none is left that takes a place, but nftables, ip"),
+        ("nftables", "filter", "nftables expects FAMILY/TABLE or FAMILY/TABLE/CHAIN, such as inet"),
+        ("nftables", "inet/9", "nftables expects FAMILY/TABLE or FAMILY/TABLE/CHAIN, such as inet"),
+        ("nftables", "foo/a/b", "nftables expects FAMILY/TABLE or FAMILY/TABLE/CHAIN, such as in"),
+        ("nftables", "inet/a/b;flush ruleset", "nftables expects FAMILY/TABLE or FAMILY/TABLE/CH"),
+        ("iptables", "X; reboot", "iptables expects the name of a chain, such as FORWARD"),
+        ("iptables", "iptables=-F", "iptables expects the name of a chain, such as FORWARD"),
+        ("cisco-asa", "two words", "cisco-asa expects the name of an access list, such as OUTSID"),
+        ("paloalto", "inside", "paloalto expects FROM/TO, two zones, such as inside/dmz"),
+        ("fortios", "a/b/c", "fortios expects FROM/TO, two zones, such as inside/dmz"),
+        ("calico", "calico=", "calico expects a selector, such as role == 'node'"),
+        ("nftables paloalto", "inet/filter/forward", "paloalto expects FROM/TO, two zones, such"),
+    ],
+)
+def test_wrong_places(
+    capsys: pytest.CaptureFixture[str], formats: str, into: str, line: str
+) -> None:
+    """--into is read before anything is written into a firewall's language."""
+    words = [word for name in formats.split() for word in ("-o", f"{name}=./{name}.txt")]
+
+    assert status_of(["request", "run.json", *words, "--into", into]) == 2
+    assert capsys.readouterr().err.startswith(f"netprobe: --into {into}: {line}")
+
+
+def test_places(before: Path) -> None:
+    """Each format gets its own, and what names none is for the others; selectors hold signs."""
+    names = ("nftables", "iptables", "calico", "paloalto")
+    words = [word for name in names for word in ("-o", f"{name}={before}/{name}.into")]
+    places = ("calico=role=='x'", "IN-9", "paloalto=a/b", "nftables=inet/filter/eth0/in")
+    into = [word for place in places for word in ("--into", place)]
+    assert status_of(["request", f"{before}/run.json", *words, *into]) == 0
+
+    for name, text in zip(
+        names,
+        ("insert rule inet filter eth0/in ", " -I IN-9 ", "\"role=='x'\"", " from a to b "),
+        strict=True,
+    ):
+        assert text in (before / f"{name}.into").read_text()
 
 
 def test_a_request_is_no_run(before: Path, capsys: pytest.CaptureFixture[str]) -> None:

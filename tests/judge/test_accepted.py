@@ -87,6 +87,40 @@ def test_last_day(days: int, holds: bool) -> None:
     assert found.decides != holds
 
 
+@pytest.mark.parametrize(("since", "holds"), [("2026-11-22", True), ("2026-11-23", False)])
+def test_first_day(since: str, holds: bool) -> None:
+    """The first day is inside; until then the failure counts, and the entry is not in force."""
+    entry = replace(ENTRY, since=since)
+    (found,) = mark(BLOCKED, entry)
+    checked = check(entry, found)
+
+    assert (found.accepted is not None, found.decides) == (holds, not holds)
+    assert (checked.state, checked.is_in_force) == ("active" if holds else "not-yet", holds)
+    assert (checked.flows, checked.counting) == (1, 0 if holds else 1)
+
+
+@pytest.mark.parametrize(
+    ("until", "state"), [("2027-01-31", "elsewhere"), ("2026-11-01", "expired")]
+)
+def test_elsewhere(until: str, state: str) -> None:
+    """A flow that fails at another place, or perhaps there, is no reason to call it gone."""
+    entry = replace(ENTRY, where=("path",), until=until)
+    doubtful = replace(BLOCKED, where=("destination", "path"))
+    found = check(entry, doubtful, port(PASSED, 2380))
+
+    assert (found.state, found.flows, found.elsewhere) == (state, 0, 1)
+    assert check(entry, replace(doubtful, where=("path",))).elsewhere == 0
+
+
+def test_extended() -> None:
+    """What a second entry accepts does not count again when the first one ends."""
+    old = replace(ENTRY, id="old", until="2026-11-21")
+    for entries, counting in (((old,), 1), ((old, ENTRY), 0)):
+        accepted = Acceptances(entries, TODAY)
+        first, *_ = accepted.check(list(accepted.mark(BLOCKED)), INFO)
+        assert (first.state, first.flows, first.counting) == ("expired", 1, counting)
+
+
 def test_never_ends() -> None:
     """Who writes never means it."""
     (found,) = mark(BLOCKED, replace(ENTRY, until="never"), today=date(2999, 1, 1))
@@ -157,7 +191,8 @@ def test_a_host_to_itself() -> None:
         ("2026-11-21", [PASSED], "expired", 0, 1),
         ("never", [BLOCKED], "active", 1, 0),
         ("2027-01-31", [PASSED, port(PASSED, 2380)], "stale", 0, 2),
-        ("2027-01-31", [], "stale", 0, 0),
+        ("2027-01-31", [], "unmatched", 0, 0),
+        ("2027-01-31", [replace(BLOCKED, destination="master-9")], "unmatched", 0, 0),
         ("2027-01-31", [replace(BLOCKED, verdict="exposed")], "stale", 0, 0),
         ("2027-01-31", [BLOCKED, port(PASSED, 2380)], "too-wide", 1, 1),
         ("2027-01-31", [replace(BLOCKED, verdict="not-tested")], "unseen", 0, 0),

@@ -313,6 +313,7 @@ def test_families_are_named_where_one_of_them_is_ipv6() -> None:
     assert "tcp 2379 (IPv6) from" in only.title
 
 
+@pytest.mark.slow
 @given(st.lists(results(5), max_size=30), st.booleans())
 def test_every_failure_is_in_one_finding(some: list[Result], zoned: bool) -> None:
     """Nothing is lost or told twice, whatever the evidence; numbers begin with 1."""

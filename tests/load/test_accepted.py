@@ -83,3 +83,13 @@ def test_check(tmp_path: Path) -> None:
         f"{path}: accepted flows, 2 entries, no problems",
         "  note: a1 ended on 2021-01-31: it holds no more",
     ]
+    path.write_text(
+        GOOD.read_text()
+        .replace("since: 2026-11-22", "since: 2999-11-22")
+        .replace("2027-", "2999-")
+        .replace("-01-31", "-12-31")
+    )
+    assert check_files([str(path)]).splitlines()[1:] == [
+        "  note: a1 begins on 2999-11-22: it does not hold yet",
+        "  note: a2 begins on 2999-11-22: it does not hold yet",
+    ]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors
-from netprobe.load.check import check_files
+from netprobe.load.check import check_accepted_names, check_files
 from netprobe.load.matrix.file import load_matrices
+from netprobe.load.request import load_request
 from netprobe.load.starter import starter_inventory
 
 GOOD = Path(__file__).parent / "good"
@@ -49,6 +50,39 @@ def test_addresses_of_init_are_a_note(tmp_path: Path) -> None:
     assert first.endswith("no problems")
     assert [note[:16] for note in notes] == ["  note: worker-0"]
     assert notes[0].endswith("that `netprobe init` wrote: `netprobe run` refuses them")
+
+
+def test_names_of_accepted_flows(tmp_path: Path) -> None:
+    """Each that the run does not know is a problem at its place; other runs' matrices are not."""
+    path = tmp_path / "a.yaml"
+    text = (GOOD / "accepted.yaml").read_text().replace("requirement: icmp", "requirement: api")
+    chosen, inventory, _ = load_request(
+        [str(GOOD / "base.yaml")], [str(GOOD / "inventory.yaml")], []
+    )
+    names = [host.name for host in inventory.hosts][:2]
+    requirement = chosen[0].matrix.requirements[0].id
+    text = text.replace("master-0", names[0]).replace("master-1", names[1])
+    for old in ("requirement: etcd", "requirement: api"):
+        text = text.replace(old, f"requirement: {requirement}")
+    path.write_text(text)
+    check_accepted_names([str(path), str(GOOD / "base.yaml")], chosen, inventory)
+
+    path.write_text(text.replace("matrix: base", "matrix: okd-hcp", 1))
+    check_accepted_names([str(path)], chosen, inventory)
+
+    first, _, second = text.partition("  - id: a2")
+    first = first.replace(f"requirement: {requirement}", f"requirement: {requirement}x")
+    first = first.replace(f"to: [{names[0]}, {names[1]}]", f"to: [{names[0]}, {names[1]}x]")
+    path.write_text(f"{first}  - id: a2{second.replace('matrix: base', 'matrix: bas')}")
+    with pytest.raises(FileErrors) as caught:
+        check_accepted_names([str(path)], chosen, inventory)
+    told = str(caught.value).splitlines()
+    assert len(told) == 3
+    assert told[0].startswith(
+        f'{path}:5:18: unknown requirement "{requirement}x", did you mean "{requirement}"'
+    )
+    assert told[1].startswith(f'{path}:7:{12 + len(names[0])}: unknown host "{names[1]}x", did you')
+    assert told[2].startswith(f'{path}:19:13: unknown matrix "bas", did you mean "base"')
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from netprobe.model.firewall import Enforcer, FirewallRule, RuleEnd, RuleNeed
 from netprobe.model.inventory import Inventory
-from netprobe.plan.asked import keep_asked
+from netprobe.model.plan import Plan
+from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.expand import make_plan
 from tests.report.samples import BLOCKED
 
@@ -48,6 +50,11 @@ def flows_of(*asked: tuple[str, str, int | None, int | None]) -> set[tuple[str, 
     assert kept.flow_count() == sum(
         (last or 0) - (first or 0) + 1 for _, _, first, last in set(asked)
     )
+    return single_flows(kept)
+
+
+def single_flows(kept: Plan) -> set[tuple[str, str, str, int]]:
+    """Give source, destination, protocol and port of every flow; port 0 where it has none."""
     return {
         (flow.source.name, flow.destination.name, block.protocol, port)
         for block in kept.blocks
@@ -82,3 +89,22 @@ def test_what_the_plan_has_no_more() -> None:
 
     assert kept.blocks == ()
     assert kept.selection == "--only mesh; what fw.json asks for: 0 of 12,024 flows"
+
+
+def test_what_rules_are_for() -> None:
+    """Each requirement is probed at its own ports, of those that its rules open."""
+    ends = [RuleEnd(name, f"10.0.1.{name[1:]}") for name in ("n1", "n2", "n3")]
+    rule = FirewallRule(
+        id="R1", family=4, protocol="tcp", ports=((22, 23), (7000, 7001)), sources=(ends[0],),
+        destinations=(ends[1], ends[2]), enforcers=(Enforcer("path"),),
+        needs=(RuleNeed(MATRIX, "mesh"), RuleNeed(MATRIX, "old")),
+    )  # fmt: skip
+    more = replace(rule, ports=((7001, 7002),), destinations=(ends[1], RuleEnd("n3", "10.9.9.9")))
+    echo = replace(rule, protocol="icmp", ports=(), needs=(RuleNeed(MATRIX, "ping"),))
+    back = replace(rule, answers=True, sources=(ends[1],), destinations=(ends[0],))
+
+    assert single_flows(keep_ruled(PLAN, [rule, more, echo, back], "fw.json")) == {
+        *(("n1", "n2", "tcp", port) for port in (22, 7000, 7001, 7002)),
+        *(("n1", "n3", "tcp", port) for port in (22, 7000, 7001)),
+        *(("n1", name, "icmp", 0) for name in ("n2", "n3")),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from collections.abc import Iterable
@@ -122,6 +123,11 @@ def test_text() -> None:
             "PASS: all 2 other required flows are as they should be; "
             "1 accepted until 2027-01-31 did not pass",
         ),
+        (
+            [PASSED, port(BLOCKED, 2384)],
+            "PASS: the other required flow is as it should be; "
+            "1 accepted without an end did not pass",
+        ),
     ],
 )
 def test_all_that_fails_is_accepted(results: list[Result], line: str) -> None:
@@ -173,7 +179,62 @@ def test_an_end_that_matches_nothing() -> None:
     """An entry that is over and has nothing to hold can go."""
     (checked,) = report_of([PASSED], (replace(ENTRY, until="2026-11-01"),)).info.accepted
 
-    assert entry_text(checked).startswith("EXPIRED on 2026-11-01, no flow of it is blocked any")
+    words = "EXPIRED on 2026-11-01, it matches no flow blocked in this run: etcd"
+    assert entry_text(checked).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"since": "2026-12-01"},
+            "NOT YET, begins on 2026-12-01, 2 flows blocked count until then:",
+        ),
+        ({"until": "2026-11-21"}, "EXPIRED on 2026-11-21, 2 flows blocked count again:"),
+        (
+            {"where": ("path",)},
+            "ELSEWHERE until 2027-01-31, 2 flows blocked, but not, or not for certain, at path: "
+            "not accepted by it: etcd",
+        ),
+        ({"to": ("master-9",)}, "UNMATCHED, it matches no flow of this run, correct or delete it:"),
+    ],
+)
+def test_why_it_does_not_hold(changes: dict[str, Any], words: str) -> None:
+    """Failures that the same report lists are never called gone, nor what it never had."""
+    results = [replace(port(BLOCKED, 2379, 2380), where=("destination", "path"))]
+    report = report_of(results, (replace(ENTRY, **changes),))
+
+    assert entry_text(report.info.accepted[0]).startswith(words)
+    assert status_of(report) == 1
+
+
+def test_some_of_it_is_elsewhere() -> None:
+    """Its other flows are told beside those that it accepts."""
+    results = [
+        replace(port(BLOCKED, 2379), where=("path",)),
+        replace(port(BLOCKED, 2380), where=()),
+    ]
+    (checked,) = report_of(results, (replace(ENTRY, where=("path",)),)).info.accepted
+
+    assert entry_text(checked).startswith(
+        "active until 2027-01-31, 1 flow blocked, 1 flow blocked, but not, or not for certain, at "
+        "path: not accepted by it: etcd"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ports", "words"),
+    [
+        (((2379, 2380),), "2 flows blocked, accepted or excused otherwise: etcd"),
+        (((2380, 2380),), "2 flows blocked, 1 of them counts again: etcd"),
+    ],
+)
+def test_an_extension(ports: Any, words: str) -> None:
+    """What another entry accepts does not count again."""
+    entries = (replace(ENTRY, until="2026-11-21"), replace(ENTRY, id="b2", ports=ports))
+    old, _ = report_of([port(BLOCKED, 2379, 2380)], entries).info.accepted
+
+    assert entry_text(old).startswith(f"EXPIRED on 2026-11-21, {words}")
 
 
 def test_json(tmp_path: Path) -> None:
@@ -224,14 +285,27 @@ def test_ci_formats() -> None:
         in junit
     )
     assert "::error" not in github
-    assert (
-        "::warning title=netprobe::accepted flows: 1 expired, 3 stale, 1 expiring; see the report"
-        in github
-    )
+    due = "accepted flows: 1 expired, 3 unmatched, 1 expiring; see the report"
+    assert f"::warning title=netprobe::{due}" in github
     assert "\n### ACCEPTED (not counted against the result): 1 flow\n" in written(
         report, "markdown"
     )
     assert "accepted until 2026-11-27: new firewall (team, b2)" in written(report, "wide")
+
+
+def test_the_page_has_the_section_of_the_text() -> None:
+    """Every line of it; and no flow leads to a finding that the page does not tell."""
+    report = report_of()
+    text, page = written(report), html.unescape(written(report, "html"))
+    section = text.partition("\nACCEPTED (")[2].partition("\n\n")[0].splitlines()[1:]
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+
+    assert "ACCEPTED (not counted against the result): 3 flows" in page
+    assert len(section) == len(ENTRIES)
+    assert [line for line in section if f"<p>{line.strip()}</p>" not in page] == []
+    named = {one["finding"] for one in data["classes"] if "finding" in one}
+    assert named
+    assert named == {number for number in named if f'id="finding-{number}"' in page}
 
 
 def test_another_verdict_counts() -> None:

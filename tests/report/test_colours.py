@@ -52,7 +52,7 @@ def lab_of(colour: str, kind: str) -> Vector:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_verdicts_are_told_apart(kind: str) -> None:
-    """Any two of the five, by the distance of CIE 1976."""
+    """Any two of the six, by the distance of CIE 1976."""
     found = dict(
         re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", read_asset("page.css").split("@media")[0])
     )

@@ -7,12 +7,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.model.plan import PlannedMatrix
 from netprobe.model.result import Result
 from netprobe.report.changes import compare, fates_of
 from netprobe.report.diff import DIFF_WRITERS, RunDiff
 from netprobe.report.earlier import Baseline
 from netprobe.report.record import Earlier
 from tests.report.golden import check_golden
+from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, port
 
 ROUTER: dict[str, Any] = {"reason": "admin-prohibited", "rejected_by": "10.0.0.1"}
@@ -125,6 +130,19 @@ def baseline(*results: Result, only_new: bool = True) -> Baseline:
     """A baseline of these results."""
     earlier = Earlier("base.json", False, INFO, {}, lambda: iter(results))
     return Baseline(earlier, fates_of(results), only_new)
+
+
+def test_baseline_of_other_matrices() -> None:
+    """All would seem new; other settings of the same matrix can be compared."""
+    other = replace(PLAN, matrices=(PlannedMatrix("okd-hcp", {"cni": "ovn"}),))
+    both = replace(PLAN, matrices=(*other.matrices, replace(PLAN.matrices[0], settings={})))
+    baseline().refuse_other_matrices(both)
+
+    with pytest.raises(RequestError) as caught:
+        baseline().refuse_other_matrices(other)
+    told = str(caught.value)
+    assert told.startswith("--baseline base.json: that run is of deckhouse-nodes, this")
+    assert told.endswith("one is of okd-hcp; give a run of the same matrix")
 
 
 def test_known_failures_do_not_decide() -> None:

@@ -26,7 +26,7 @@ from netprobe.report.html.island import LEFT_OUT, Island
 from netprobe.report.late_runs import write_html
 from netprobe.report.sentences import fill_holes, make_holes
 from tests.report.estate import make_estate
-from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, port, report_of
+from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
 from tests.report.strategies import results
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;\u202e\x1b[31m"
@@ -130,6 +130,7 @@ def test_the_page_has_every_flow_as_the_run_has_it(report: Report) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(results(), max_size=12))
 def test_any_run_is_a_page_with_all_its_flows(some: list[Result]) -> None:
@@ -232,7 +233,31 @@ def test_a_reader_without_javascript_gets_what_matters() -> None:
         assert words in page.text
     cells = [one for _, one in page.elements if "data-from" in one]
     assert ("master", "master") in [(one["data-from"], one["data-to"]) for one in cells]
-    assert "1 blocked, 1 exposed, 1,002 pass of 1,005 flows" in page.text
+    assert "1 blocked, 1 exposed, 1 optional, 1,002 pass of 1,005 flows" in page.text
+
+
+def test_the_verdict_is_the_title_and_the_heading() -> None:
+    """Whatever else the first lines say: only what casts a doubt is an alert."""
+    told = "BASELINE: base.json: 1 newly blocked"
+    info = replace(INFO, earlier="RETRIED: what run.jsonl asks for", baseline=told)
+    text = text_of(report_of([PASSED, flow(BLOCKED, 1)], info=info))
+
+    verdict = "BLOCKED: 1 blocked of 2 required flows"
+    assert f"<h1>{verdict}</h1>" in text
+    assert f"<title>netprobe: {verdict}</title>" in text
+    assert '<p class="alert">RETRIED: what run.jsonl asks for</p>' in text
+    assert f"<p>{told}</p>" in text
+
+
+def test_a_cell_of_excused_flows_says_so() -> None:
+    """For readers of screens too: no word of it counts them as pass."""
+    text = text_of(report_of([PASSED, flow(BLOCKED, 1, optional=True)]))
+
+    assert 'title="1 optional, 1 pass of 2 flows"' in text
+    assert '<span class="unseen">1 optional, 1 pass of 2 flows: </span>' in text
+    assert '<span class="sign excused" aria-hidden="true">~</span>' in text
+    assert "excused (accepted, waived, optional, known)</li>" in text
+    assert "2 pass" not in text
 
 
 def test_texts_of_others_stay_texts() -> None:

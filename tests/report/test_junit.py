@@ -156,6 +156,24 @@ def test_a_run_that_was_stopped_is_an_error() -> None:
     assert fates["netprobe run", "the run came to its end"] == "error"
 
 
+@pytest.mark.parametrize(
+    ("result", "fate"),
+    [(replace(PASSED, verdict="not-tested"), "error"), (BLOCKED, "error"), (PASSED, "skipped")],
+)
+def test_agents_that_failed(result: Result, fate: str) -> None:
+    """They are named; the case is an error unless all that is required is as it should be."""
+    hosts = tuple(HostReport(f"h{n}", "failed", words=f"h{n}: no route") for n in range(30))
+    lost = HostReport("l", "lost", words="it went silent")
+    report = report_of([result], info=replace(INFO, hosts=(lost, *hosts, *INFO.hosts)))
+    key = ("netprobe run", "every agent worked")
+
+    assert cases(report)[key] == fate
+    message = 'message="l: agent lost: it went silent; h0: no agent: no route; h1: no agent: '
+    assert message in text_of(report)
+    assert "; h18: no agent: no route; and 11 more" in text_of(report)
+    assert cases(report_of([result]))[key] is None
+
+
 def test_titles_of_findings_are_the_message() -> None:
     """Several in one case are counted."""
     first, second = flow(BLOCKED, 1), flow(BLOCKED, 2, source="master-2", port=2380, end_port=2380)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from netprobe.model.result import AcceptedBy
 from netprobe.report import map_run
 from netprobe.report.collector import Report
 from netprobe.report.late_runs import write_map
@@ -53,15 +55,28 @@ def test_all_pass_is_a_table_and_no_map() -> None:
     assert not [line for line in lines if "→" in line]
 
 
-def test_what_is_waived_or_optional_makes_no_cell_bad() -> None:
-    """It is counted apart, as in the exit status."""
-    waived = port(BLOCKED, 2380, waived="until Monday")
-    report = report_of([PASSED, flow(waived, 1), flow(BLOCKED, 2, optional=True)])
-
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"waived": "until Monday"}, "waived"),
+        ({"optional": True}, "optional"),
+        ({"known": "base.json"}, "known"),
+        ({"accepted": AcceptedBy("a1", "new firewall", "team", "2027-01-31")}, "accepted"),
+    ],
+)
+def test_what_is_excused_is_neither_bad_nor_a_pass(change: dict[str, Any], word: str) -> None:
+    """It has a sign of its own between them, and is counted by why it decides nothing."""
+    report = report_of([PASSED, flow(replace(BLOCKED, **change), 1)])
+    bad = report_of([PASSED, flow(replace(BLOCKED, **change), 1), flow(BLOCKED, 2)])
     (cell,) = map_pairs(report, report.collector.results()).cells.values()
+    lines = lines_of(report, 80)
 
-    assert (cell.worst, cell.flows, cell.excused) == ("pass", 3, 2)
-    assert "master  . 3" in lines_of(report, 80)
+    assert (cell.worst, cell.flows, cell.counts["pass"]) == ("excused", 2, 1)
+    assert "master  ~ 1/2" in lines
+    assert f"master → master: 1 {word}, 1 pass of 2 flows" in lines
+    assert "   master-0  ~" in lines
+    assert any("; . pass   ~ excused   - not tested" in line for line in lines)
+    assert f"master → master: 1 blocked, 1 {word}, 1 pass of 3 flows" in lines_of(bad, 80)
 
 
 def test_a_cell_is_its_worst_verdict() -> None:

@@ -45,6 +45,21 @@ def test_headline_findings_and_totals_are_there() -> None:
     assert places == sorted(places)
 
 
+def test_the_verdict_is_the_first_heading() -> None:
+    """Whatever else the first lines say stands below it."""
+    lines = {
+        "earlier": "RETRIED: what run.jsonl asks for", "selection": "--only etcd",
+        "baseline": "BASELINE: base.json: 0 newly blocked",
+    }  # fmt: skip
+    partial = replace(INFO, complete=False, interrupted=True, **lines)  # type: ignore[arg-type]
+    text = text_of(report_of([PASSED, flow(BLOCKED, 1)], info=partial))
+
+    assert text.startswith("# BLOCKED: 1 blocked of 2 required flows\n\n- RETRIED: what run")
+    assert "\n- PARTIAL RUN: it was interrupted" in text
+    assert "\n- SELECTION: " in text
+    assert "\n- BASELINE: " in text
+
+
 def test_any_run_stays_below_what_github_takes() -> None:
     """Whole findings are cut, and how many is said; the totals stay."""
     report = make_findings(600, " and so on" * 100)

@@ -85,8 +85,8 @@ def outcome_of(verb: Callable[[], object]) -> str:
 REPORT = {"file": "f", "accepted": (), "max_acceptance": "365d", "redact": False}
 WAYS: tuple[Callable[[], object], ...] = (
     lambda: report_verb({**REPORT, "outputs": ("text", "wide=wide", "json=json")}),
-    lambda: diff_verb("f", "good"),
-    lambda: diff_verb("good.json", "f"),
+    lambda: diff_verb({"old": "f", "new": "good", "outputs": ()}),
+    lambda: diff_verb({"old": "good.json", "new": "f", "outputs": ()}),
     lambda: done_ports(TakeOver("--resume", read_earlier("f")).kept(PLAN)),
     lambda: TakeOver("--retry", read_earlier("f")).fates(),
 )

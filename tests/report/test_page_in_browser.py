@@ -19,7 +19,7 @@ from netprobe.report.collector import Collector, Report
 from netprobe.report.late_runs import write_html
 from netprobe.report.pair_map import map_pairs
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
-from tests.report.samples import BLOCKED, everything, finding, report_of
+from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, report_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -156,6 +156,7 @@ QUERIES: dict[str, Callable[[Result], bool]] = {
     "capture": lambda one: "capture" in one.because,
     "to:10.0.1.2": lambda one: one.address == "10.0.1.2",
     "is:optional": lambda one: False,
+    "*": lambda one: True,
 }
 
 
@@ -168,9 +169,13 @@ def test_a_search_finds_exactly_what_the_run_has(open_page: Opener) -> None:
     for query, fits in QUERIES.items():
         wanted = sum(map(fits, results))
         noun = "flow" if wanted == 1 else "flows"
-        assert found_of(page, query).startswith(f"{wanted} {noun} found"), query
+        assert found_of(page, query).startswith(f"{wanted:,} {noun} found"), query
     assert found_of(page, "colour:red").startswith("there is no colour: to search by")
     assert found_of(page, "port:http").startswith("port:http is no port")
+    for query in ("port:", "-port:", 'from:""', "req:,"):
+        assert "says nothing to search for" in found_of(page, query), query
+    assert found_of(page, "node-*").startswith(found_of(page, "node-").split(";")[0])
+    assert not found_of(page, "n*de-8 captur*").startswith("0 flows")
 
     first = "verdict:blocked from:node-8 -req:vxlan"
     assert found_of(page, first)
@@ -201,6 +206,33 @@ def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
 
     page.click("#finding-1 >> xpath=.. >> text=Copy")
     assert page.wait_for_selector("text=Copied")
+
+
+def test_a_pair_of_excused_flows_is_not_all_pass(open_page: Opener) -> None:
+    """It has the sign of its own, and says why its failures decide nothing."""
+    page = open_page(report_of([PASSED, flow(BLOCKED, 1, optional=True)]), "#from=master&to=master")
+    button = page.locator("#map td button")
+
+    assert button.get_attribute("aria-label") == "master-0 → master-1: 1 optional, of 2 flows"
+    assert button.inner_text() == "~"
+    assert page.locator("#map-list .excused.sign").count() == 1
+    assert "1 pair of 1 did not all pass" in page.inner_text("#map-words")
+
+
+def test_a_narrow_window_scrolls_tables_sideways(open_page: Opener) -> None:
+    """No word is broken, no line is high, and the evidence is read without scrolling."""
+    page = open_page(everything(), viewport={"width": 390, "height": 800})
+    page.click("#rows .opener >> nth=1")
+
+    def sizes(selector: str, size: str) -> list[int]:
+        script = f"all => all.map(one => one.{size})"
+        return list(page.eval_on_selector_all(selector, script))
+
+    assert sizes("html", "scrollWidth") == [390]
+    assert max(sizes("#rows tr:not(.evidence), #hosts tr", "offsetHeight")) < 140
+    assert min(sizes("#flows td:nth-child(3)", "offsetWidth")) > 80
+    assert sizes("#flows .wide", "scrollWidth") > sizes("#flows .wide", "clientWidth")
+    assert sizes("#rows .evidence dl", "offsetWidth")[0] < 390
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

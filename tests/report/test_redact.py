@@ -13,7 +13,7 @@ from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.result import HostReport
 from netprobe.report import REPORTS
 from netprobe.report.changes import compare, fates_of
-from netprobe.report.collector import Report
+from netprobe.report.collector import Report, collect
 from netprobe.report.redact import redact_run
 from tests.report.estate import make_estate
 from tests.report.samples import BLOCKED, PASSED, everything, flow, report_of
@@ -26,7 +26,7 @@ NAMES = (
 
 def accepted_entry() -> CheckedAcceptance:
     return CheckedAcceptance(
-        id="41613e", matrix="deckhouse-nodes", requirement="etcd", from_=("master-0",),
+        id="master-0-fix", matrix="deckhouse-nodes", requirement="etcd", from_=("master-0",),
         to=("master-1",), addresses=("10.0.0.11",), protocol="tcp", ports=((2380, 2380),),
         verdict="blocked", reason="until master-1 has moved", owner="jane@corp", ticket="CHG-1",
         since="2026-11-01", until="2027-01-31", state="active", flows=2,
@@ -46,7 +46,10 @@ def test_no_report_names_anybody(name: str) -> None:
     before = fates_of([replace(BLOCKED, rejected_by="10.7.7.7"), flow(PASSED, 1)])
     report = everything()
     told = replace(report, changes=compare(before, report.collector.results()))
-    told = replace(told, info=replace(told.info, accepted=(accepted_entry(),)))
+    entry = accepted_entry()
+    accepted = [*report.collector.results(), flow(BLOCKED, 9, accepted=entry.signature)]
+    told = replace(told, collector=collect(accepted))
+    told = replace(told, info=replace(told.info, accepted=(entry,)))
     stream = io.StringIO()
     REPORTS[name](hide(told), stream)
 

@@ -14,7 +14,8 @@ from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.model.ports import each
 from netprobe.model.result import HostReport, Place, Result
 from netprobe.model.run import RunInfo
-from netprobe.request.build import RequestWishes, request_of_run
+from netprobe.request.build import request_of_run
+from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
 from tests.report.samples import BLOCKED, INFO
 

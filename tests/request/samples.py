@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from netprobe.model.firewall import FirewallRequest
 from netprobe.model.result import HostReport, Result
-from netprobe.request.build import RequestWishes
+from netprobe.request.rules import RequestWishes
 from tests.report.samples import BLOCKED, INFO
 from tests.request.flows import ask
 

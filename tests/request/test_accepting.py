@@ -48,6 +48,7 @@ def written(*entries: Acceptance, comment: str = "finding 1") -> str:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from(SINGLE), min_size=1))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_exactly_these_flows(tmp_path: Path, failed: set[tuple[str, str, str, int]]) -> None:

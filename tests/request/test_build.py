@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
 from netprobe.model.inventory import Inventory
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.plan.expand import make_plan
-from netprobe.request.build import RequestWishes, request_of_run
+from netprobe.request.build import request_of_run
 from netprobe.request.from_plan import request_of_plan
+from netprobe.request.rules import RequestWishes
 from tests.plan.conftest import chosen_matrix, host, requirement
 from tests.report.samples import BLOCKED, INFO
-from tests.request.flows import ask, opened_flows
+from tests.request.flows import ask, opened_flows, written
 
 PATH = replace(BLOCKED, where=("path",))
 
@@ -148,6 +150,66 @@ def test_ends_without_an_address() -> None:
         "api is known by name only (api.example.com), and rules need addresses",
         "stranger has no address of this family in the run: which one does it send from?",
     ]
+
+
+def test_each_router_has_its_own_rules() -> None:
+    """Flows of one finding go to the router that refused each of them, silent ones to its own."""
+    refused = replace(PATH, reason="admin-prohibited", rejected_by="192.0.2.1")
+    silent = replace(PATH, port=2381, end_port=2381)
+    back = replace(refused, source="master-1", destination="master-0", address="10.0.0.10",
+                   rejected_by="192.0.2.2", order=(0, 1, 0))  # fmt: skip
+    quiet = replace(back, port=2381, end_port=2381, rejected_by=None, reason="no-response")
+    flows = (refused, silent, back, quiet)
+    (finding,) = fold(flows)
+    assert finding.rejected_by is None
+
+    lines = ["R1 allow 10.0.0.10 -> 10.0.0.11 on 192.0.2.1, which refuses it",
+             "R2 allow 10.0.0.11 -> 10.0.0.10 on 192.0.2.2, which refuses it"]  # fmt: skip
+    assert rules_text(*flows) == lines
+    assert rules_text(*flows, at="192.0.2.2") == lines[1:]
+    part = ask(flows, RequestWishes(at="192.0.2.1"), INFO)
+    assert part.asked == (refused, silent)
+
+
+def test_a_router_that_no_rule_is_for() -> None:
+    """It is refused with the places that there are, unless nobody needs a rule at all."""
+    refused = replace(PATH, reason="admin-prohibited", rejected_by="192.0.2.1")
+    own = replace(BLOCKED, where=("destination",), order=(1, 0, 0))
+    with pytest.raises(RequestError) as error:
+        ask([refused, own], RequestWishes(at="192.0.2.9"), INFO)
+
+    places = "the rules are for 192.0.2.1, destination"
+    assert str(error.value) == f"--at 192.0.2.9: no rule is for this router, {places}"
+    assert ask([], RequestWishes(at="192.0.2.9"), INFO).rules == ()
+    elsewhere = ask([refused, own], RequestWishes(at="source"), INFO)
+    assert elsewhere.why_none == f"none is for source, {places}"
+
+
+def test_why_there_is_no_rule() -> None:
+    """Markdown and scripts say it: nothing failed, accepted, waived, or not asked for."""
+    accepted = replace(PATH, accepted=AcceptedBy("a1", "later", "team", "2027-01-31"))
+    waived = replace(PATH, waived="later", port=2380, end_port=2382, order=(1, 0, 0))
+    exposed = replace(PATH, verdict="exposed", state="open", expect="denied")
+    dead = replace(PATH, where=("host",), state="unreachable", reason="host-down")
+    for results, why in (
+        ((), "no flow is known to be blocked"),
+        ((accepted,), "1 flow is accepted"),
+        ((accepted, waived), "1 flow is accepted, 3 flows are waived"),
+        ((exposed,), "1 flow is exposed (--include exposed asks to close them)"),
+        ((dead,), "no rule will help"),
+    ):
+        request = ask(results, None, INFO)
+        assert request.why_none == why
+        assert f": no rule to ask for: {why}." in written(request, "markdown").replace("\\", "")
+        assert "#   no rule: " in written(request, "nftables")
+
+
+def test_what_is_to_be_confirmed_is_said_once() -> None:
+    """The line that names the candidates does not end with what it begins with."""
+    page = written(ask([replace(BLOCKED, where=("destination", "path"))], None, INFO), "markdown")
+
+    assert "\n- to be confirmed: the firewall on the way or the firewall of the" in page
+    assert "(to be confirmed)" not in page
 
 
 def test_two_requests_have_two_names() -> None:

@@ -21,7 +21,7 @@ from openpyxl import load_workbook
 
 from netprobe.model.firewall import FirewallRequest
 from netprobe.model.result import Result
-from netprobe.request.build import RequestWishes
+from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
 from tests.request import readers
 from tests.request.flows import ADDRESSES, Flow, ask, asked_flows, failures, written

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.model.result import Result
-from netprobe.request.build import RequestWishes
+from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
 from tests.request import readers
 from tests.request.flows import ask, asked_flows, failures, opened_flows, placed, written

@@ -96,6 +96,7 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
         assert not is_running(link.pid)
 
 
+@pytest.mark.slow
 async def test_who_beats_no_more_is_not_called_alive() -> None:
     """A frozen host owes its order before its silence counts; nobody knows that it lives."""
     async with Launcher(silence_s=2.4, grace_s=1.2) as launcher:

@@ -75,10 +75,22 @@ class Opening:
         elif block.proto == "udp":
             self._open_socket(block, number, bind_udp)
         else:
-            # SO_REUSEADDR only where TIME_WAIT alone is in the way: it would also let us take a
-            # port that a service has bound and not yet put into listening.
-            reuse = self._read_holders(block.proto).is_closing(number)
-            self._open_socket(block, number, lambda address, port: bind_tcp(address, port, reuse))
+            self._open_socket(block, number, self._bind_tcp)
+
+    def _bind_tcp(self, address: str, number: int) -> socket.socket:
+        """Bind a TCP port. Raises OSError.
+
+        SO_REUSEADDR only where TIME_WAIT alone is in the way: it would also let us take a port that
+        a service has bound and not yet put into listening.
+        """
+        try:
+            return bind_tcp(address, number, self._read_holders("tcp").is_closing(number))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        # A connection from that port may have ended after we looked.
+        self._holders.pop("tcp", None)
+        return bind_tcp(address, number, self._read_holders("tcp").is_closing(number))
 
     def _open_socket(
         self, block: ListenerBlock, number: int, bind: Callable[[str, int], socket.socket]

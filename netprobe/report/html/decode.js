@@ -2,8 +2,11 @@
 // The data of the run, as netprobe/report/html/island.py wrote it: unpacked into one array a column,
 // because an object for each of a million flows would take seconds.
 
-const VERDICTS = ["blocked", "exposed", "inconclusive", "not-tested", "pass"]; // from the worst
-const SIGNS = { blocked: "\u2717", exposed: "!", inconclusive: "?", "not-tested": "\u00b7", pass: "\u2713" };
+const FATES = ["blocked", "exposed", "inconclusive", "not-tested", "excused", "pass"]; // from the worst
+const PASS = FATES.indexOf("pass");
+const SIGNS = { blocked: "\u2717", exposed: "!", inconclusive: "?", "not-tested": "\u00b7", excused: "~", pass: "\u2713" };
+// What is counted of a pair that did not all pass.
+const FAILED = ["blocked", "exposed", "inconclusive", "not-tested", "accepted", "waived", "optional", "known"];
 const ANY_ROLE = "any host";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -82,9 +85,6 @@ function sourceOf(row) { return data.hosts[flows.source[row]]; }
 function endOf(row) { return blockOf(row).ends[flows.end[row]]; }
 function destinationOf(row) { return data.hosts[endOf(row)[0]]; }
 
-/** A failure that is optional, waived, accepted or known decides nothing. */
-function isExcused(row) { return Boolean(classOf(row).excuse); }
-
 function portText(row) {
   const [first, last] = [flows.first[row], flows.last[row]];
   if (!first) return "";
@@ -103,7 +103,7 @@ function roleOf(host, wanted) {
   return roles.find((role) => wanted.includes(role)) ?? roles[0] ?? ANY_ROLE;
 }
 
-/** The worst verdicts and counts of each pair of hosts between two roles; hosts in their order. */
+/** The worst fates and counts of each pair of hosts between two roles; hosts in their order. */
 function mapHosts(from, to) {
   const isSource = data.blocks.map((block) => markHosts(block.sources, block.from, from));
   const isEnd = data.blocks.map((block) => markHosts(block.ends.map((end) => end[0]), block.to, to));
@@ -117,18 +117,16 @@ function mapHosts(from, to) {
     const key = flows.source[row] * data.hosts.length + destination;
     let pair = pairs.get(key);
     if (!pair) {
-      pair = { source: flows.source[row], destination, worst: 4, flows: 0, failed: [0, 0, 0, 0], excused: 0 };
+      pair = { source: flows.source[row], destination, worst: PASS, flows: 0, counts: {} };
       pairs.set(key, pair);
       sources.add(pair.source);
       destinations.add(destination);
     }
-    const rank = VERDICTS.indexOf(classOf(row).verdict);
+    const { verdict, excuse } = classOf(row); // what is accepted, waived, optional or known decides nothing
+    const word = excuse ?? verdict;
     pair.flows += countOf(row);
-    if (isExcused(row)) pair.excused += countOf(row);
-    else if (rank < 4) {
-      pair.failed[rank] += countOf(row);
-      pair.worst = Math.min(pair.worst, rank);
-    }
+    pair.counts[word] = (pair.counts[word] ?? 0) + countOf(row);
+    pair.worst = Math.min(pair.worst, FATES.indexOf(excuse ? "excused" : verdict));
   }
   const sorted = (numbers) => [...numbers].sort((left, right) => left - right);
   return {

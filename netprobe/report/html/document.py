@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TextIO
 
-from netprobe.model.result import Verdict
 from netprobe.report.collector import Report
-from netprobe.report.headline import headline, origin, totals
+from netprobe.report.headline import origin, split_headline, totals
 from netprobe.report.html.elements import Markup, element, raw_element, source_hash
 from netprobe.report.html.island import Island
 from netprobe.report.html.parts import (
@@ -22,7 +21,7 @@ from netprobe.report.html.parts import (
     roles_section,
     skipped_section,
 )
-from netprobe.report.pair_map import WORST, map_pairs
+from netprobe.report.pair_map import WORST, Fate, map_pairs
 from netprobe.report.wording import number
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
@@ -61,14 +60,9 @@ def _write_head(report: Report, style: str, script: str) -> Markup:
         element("meta", name="generator", content="netprobe"),
         # A browser would ask a server for one.
         element("link", rel="icon", href="data:,"),
-        element("title", f"netprobe: {_read_headline(report)[-1]}"),
+        element("title", f"netprobe: {split_headline(report)[0].text}"),
         raw_element("style", style),
     )
-
-
-def _read_headline(report: Report) -> list[str]:
-    told = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
-    return [line.text for line in headline(report, len(told))]
 
 
 def _write_body(report: Report, script: str) -> Markup:
@@ -95,12 +89,15 @@ def _write_body(report: Report, script: str) -> Markup:
 
 
 def _write_header(report: Report) -> Markup:
-    *alerts, first = _read_headline(report)
+    verdict, beside = split_headline(report)
     return element(
         "header",
         element("p", "netprobe", class_="brand"),
-        element("h1", first),
-        *(element("p", text, class_="alert") for text in alerts),
+        element("h1", verdict.text),
+        *(
+            element("p", line.text, class_="alert" if line.style == "doubt" else None)
+            for line in beside
+        ),
         element("ul", _count_items(report), class_="counts"),
         *(element("p", line.text, class_="quiet") for line in origin(report)),
         element("nav", element("ul", _list_links(report)), aria_label="Parts of this page"),
@@ -114,7 +111,7 @@ def _count_items(report: Report) -> Iterator[Markup]:
             yield element("li", make_sign(verdict), *_word_count(counts.get(verdict, 0), verdict))
 
 
-def _word_count(count: int, verdict: Verdict) -> tuple[Markup, str]:
+def _word_count(count: int, verdict: Fate) -> tuple[Markup, str]:
     return element("b", number(count)), f" {verdict.replace('-', ' ')}"
 
 

@@ -30,8 +30,8 @@ const KEYS = [...Object.keys(HOST_KEYS), "port", ...Object.keys(CLASS_KEYS), ...
 function readQuery(query) {
   const tests = [];
   let problem = "";
-  for (const [, not, key, quoted, plain] of query.matchAll(/(-?)(?:([a-z]+):)?(?:"([^"]*)"?|(\S+))/gi)) {
-    const made = makeTest(key?.toLowerCase(), quoted ?? plain);
+  for (const [, not, key, quoted, plain, phrase, word] of query.matchAll(/(-?)(?:([a-z]+):(?:"([^"]*)"?|(\S*))|"([^"]*)"?|(\S+))/gi)) {
+    const made = makeTest(key?.toLowerCase(), quoted ?? plain ?? phrase ?? word);
     if (typeof made === "string") problem ||= made;
     else tests.push(not ? (row) => !made(row) : made);
   }
@@ -41,6 +41,7 @@ function readQuery(query) {
 function makeTest(given, text) {
   const key = SHORT[given] ?? given;
   const wanted = text.toLowerCase();
+  if (key && !/[^,]/.test(wanted)) return `${given}: says nothing to search for, as ${given}:VALUE does`;
   if (!key) return testWord(wanted);
   const matches = matchAny(wanted);
   if (key in HOST_KEYS) return testHost(key, matches);
@@ -51,11 +52,14 @@ function makeTest(given, text) {
   return `there is no ${given}: to search by; there is ${KEYS.join(", ")}`;
 }
 
-/** Whole names, several with commas; `*` stands for anything. */
+/** The pattern of a text in which `*` stands for anything. */
+function writePattern(text) {
+  return text.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*");
+}
+
+/** Whole names, several with commas. */
 function matchAny(wanted) {
-  const escaped = wanted.split(",").filter(Boolean).map((one) =>
-    one.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*"));
-  const pattern = new RegExp(`^(?:${escaped.join("|")})$`, "i");
+  const pattern = new RegExp(`^(?:${wanted.split(",").filter(Boolean).map(writePattern).join("|")})$`, "i");
   return (values) => values.some((value) => pattern.test(value));
 }
 
@@ -88,7 +92,8 @@ function testPort(wanted) {
 
 /** A bare word, anywhere in what is known of a flow. */
 function testWord(word) {
-  const has = (texts) => texts.some((text) => text && String(text).toLowerCase().includes(word));
+  const [anywhere, whole] = [new RegExp(writePattern(word), "i"), new RegExp(`^${writePattern(word)}$`, "i")];
+  const has = (texts) => texts.some((text) => text && anywhere.test(text));
   const hosts = data.hosts.map((host) => has([host.name, host.zone]));
   const blocks = data.blocks.map((one) =>
     has([one.matrix, one.requirement, one.protocol, one.purpose, one.row]));
@@ -97,5 +102,5 @@ function testWord(word) {
     has([...Object.values(one).filter((value) => typeof value === "string"), data.sentences[one.because]]));
   return (row) => classes[flows.kind[row]] || blocks[flows.block[row]] ||
     hosts[flows.source[row]] || ends[flows.block[row]][flows.end[row]] ||
-    (flows.first[row] > 0 && portText(row) === word);
+    (flows.first[row] > 0 && whole.test(portText(row)));
 }

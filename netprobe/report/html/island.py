@@ -79,7 +79,7 @@ class Island:
         self._characters = 0
         self._findings = {
             place(member): finding.number
-            for finding in report.findings
+            for finding in report.deciding_findings  # the page tells no other
             for member in finding.members
         }
 

@@ -51,7 +51,7 @@ function showMap(from, to) {
   shownMap = map.all.length ? map : null;
   mapSection.hidden = !shownMap;
   if (!shownMap) return;
-  const failed = map.all.filter((pair) => pair.worst < 4);
+  const failed = map.all.filter((pair) => pair.worst < PASS);
   document.getElementById("map-title").textContent = `${from} \u2192 ${to}, host by host`;
   document.getElementById("map-words").textContent = failed.length
     ? `${wordCount(failed.length, "pair")} of ${map.all.length.toLocaleString("en")} did not all pass. Sources are lines, destinations columns; Enter or a click shows the flows of a pair.`
@@ -65,9 +65,9 @@ function showMap(from, to) {
 
 function wordPair(pair) {
   const names = `${data.hosts[pair.source].name} \u2192 ${data.hosts[pair.destination].name}`;
-  const parts = pair.failed.map((count, rank) => count && `${count.toLocaleString("en")} ${VERDICTS[rank]}`);
-  if (pair.excused) parts.push(`${pair.excused.toLocaleString("en")} that do not count`);
-  return `${names}: ${parts.filter(Boolean).join(", ") || "all pass"}, of ${wordCount(pair.flows, "flow")}`;
+  const parts = FAILED.filter((word) => pair.counts[word])
+    .map((word) => `${pair.counts[word].toLocaleString("en")} ${word}`);
+  return `${names}: ${parts.join(", ") || "all pass"}, of ${wordCount(pair.flows, "flow")}`;
 }
 
 function openPair(pair) {
@@ -92,12 +92,12 @@ function makeHostTable(map) {
 
 function makeHostCell(pair) {
   if (!pair) return make("td", {});
-  const verdict = VERDICTS[pair.worst];
+  const fate = FATES[pair.worst];
   const words = wordPair(pair);
   const tell = () => { document.getElementById("map-place").textContent = words; };
-  return make("td", { class: `cell ${verdict}` },
+  return make("td", { class: `cell ${fate}` },
     make("button", { type: "button", "aria-label": words, title: words, focus: tell, click: () => openPair(pair) },
-      SIGNS[verdict]));
+      SIGNS[fate]));
 }
 
 /** A picture of many hosts, a square a pair; arrows move a frame over it. */
@@ -145,8 +145,8 @@ function makePicture(map) {
 
 function drawPicture(canvas, map, size, edge, at) {
   const style = getComputedStyle(document.documentElement);
-  const colours = VERDICTS.map((verdict) => style.getPropertyValue(`--${verdict}`));
-  const inks = VERDICTS.map((verdict) => style.getPropertyValue(`--${verdict}-ink`));
+  const colours = FATES.map((fate) => style.getPropertyValue(`--${fate}`));
+  const inks = FATES.map((fate) => style.getPropertyValue(`--${fate}-ink`));
   const context = canvas.getContext("2d");
   const gap = size > 6 ? 1 : 0;
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -161,13 +161,13 @@ function drawPicture(canvas, map, size, edge, at) {
     const [x, y] = [columnOf.get(pair.destination) * size, rowOf.get(pair.source) * size];
     context.fillStyle = colours[pair.worst];
     context.fillRect(x, y, size - gap, size - gap);
-    if (pair.worst === 1) { // its colour is as dark as a dark page
+    if (["exposed", "excused"].includes(FATES[pair.worst])) { // as dark or as light as a page
       context.strokeStyle = style.getPropertyValue("--edge");
       context.strokeRect(x + .5, y + .5, size - gap - 1, size - gap - 1);
     }
-    if (size >= 10 && pair.worst < 4) {
+    if (size >= 10 && pair.worst < PASS) {
       context.fillStyle = inks[pair.worst];
-      context.fillText(SIGNS[VERDICTS[pair.worst]], x + size / 2, y + size / 2);
+      context.fillText(SIGNS[FATES[pair.worst]], x + size / 2, y + size / 2);
     }
   }
   if (edge) {
@@ -206,7 +206,7 @@ function drawZones(context, style, hosts, size, length, mirrored = false) {
 /** The same as a list: for readers of screens, and for copying. */
 function makeList(failed) {
   const lines = failed.slice(0, LIST_PAIRS).map((pair) => make("li", {},
-    makeSign(VERDICTS[pair.worst]),
+    makeSign(FATES[pair.worst]),
     make("button", { type: "button", class: "link", click: () => openPair(pair) }, wordPair(pair))));
   const more = failed.length - LIST_PAIRS;
   if (more > 0) lines.push(make("li", {}, `and ${more.toLocaleString("en")} more: search the flows below`));

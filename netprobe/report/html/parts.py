@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from netprobe.model.result import Finding, HostReport, Verdict
+from netprobe.model.result import Finding, HostReport
 from netprobe.report import sections
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import Addresses, addresses_of
 from netprobe.report.html.elements import Child, Markup, element
 from netprobe.report.map_run import SIGNS
 from netprobe.report.page import Field, Line, PagePart
-from netprobe.report.pair_map import WORST, Cell, PairMap
+from netprobe.report.pair_map import WORST, Cell, Fate, PairMap
 from netprobe.report.progress import host_words
 from netprobe.report.text_run import finding_fields
-from netprobe.report.wording import number, plural
+from netprobe.report.wording import EXCUSES, number, plural
 
 # Of a finding's groups of flows; the search of the page finds all of them.
 MOST_FLOW_LINES = 40
@@ -32,9 +32,9 @@ _STATES = {
 }  # fmt: skip
 
 
-def make_sign(verdict: Verdict) -> Markup:
-    """Give the sign of a verdict; its word must stand beside it."""
-    return element("span", SIGNS[verdict], class_=f"sign {verdict}", aria_hidden="true")
+def make_sign(fate: Fate) -> Markup:
+    """Give the sign of a verdict or fate; its word must stand beside it."""
+    return element("span", SIGNS[fate], class_=f"sign {fate}", aria_hidden="true")
 
 
 def _make_section(name: str, title: str, *children: Markup) -> Markup:
@@ -139,7 +139,7 @@ def roles_section(pairs: PairMap) -> Markup:
         element("tbody", *rows),
         class_="roles",
     )
-    hint = "A cell counts flows; the worst verdict in it gives its sign. Open one for its hosts."
+    hint = "A cell counts flows; the worst of them gives its sign. Open one for its hosts."
     return _make_section(
         "roles",
         "Who reaches whom",
@@ -149,8 +149,9 @@ def roles_section(pairs: PairMap) -> Markup:
     )
 
 
-def _explain_sign(verdict: Verdict) -> Markup:
-    return element("li", make_sign(verdict), verdict.replace("-", " "))
+def _explain_sign(fate: Fate) -> Markup:
+    more = f" ({', '.join(EXCUSES)})" if fate == "excused" else ""
+    return element("li", make_sign(fate), f"{fate.replace('-', ' ')}{more}")
 
 
 def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
@@ -158,7 +159,7 @@ def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
         return element("td")
     worst = cell.worst
     failed = "" if worst == "pass" else f"{number(cell.counts[worst])}/"
-    words = f"{number(cell.flows)} pass" if worst == "pass" else _word_cell(cell)
+    words = f"{number(cell.flows)} pass" if worst == "pass" else cell.words
     return element(
         "td",
         element(
@@ -168,26 +169,21 @@ def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
             _hide_word(words),
             class_="figures",
         ),
-        class_="bad" if worst != "pass" else None,
+        class_="bad" if worst not in ("excused", "pass") else None,
         data_from=source,
         data_to=destination,
         title=words,
     )
 
 
-def _word_cell(cell: Cell) -> str:
-    parts = [f"{number(cell.counts[one])} {one}" for one in WORST if one in cell.counts]
-    return f"{', '.join(parts)} of {plural(cell.flows, 'flow')}"
-
-
 def rest_section(report: Report) -> Markup:
-    """Show what is beside the findings: changes, warnings, what is open, limits, notes."""
+    """Show what is beside the findings: changes, what is open, what is excused, limits, notes."""
     rest = sections.survey_rest(report)
     parts = [
         *sections.changed_parts(report), *sections.warning_parts(report),
         *sections.open_parts(rest), *sections.refusal_parts(report),
-        *sections.excused_parts(rest), *sections.limit_parts(report, rest),
-        *sections.note_parts(report),
+        *sections.accepted_parts(report), *sections.excused_parts(rest),
+        *sections.limit_parts(report, rest), *sections.note_parts(report),
     ]  # fmt: skip
     if not parts:
         parts = [Line("   There is nothing else to say.")]

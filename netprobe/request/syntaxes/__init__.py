@@ -24,27 +24,39 @@ from netprobe.request.syntaxes import (
     windows,
     xlsx,
 )
-from netprobe.request.syntaxes.common import Syntax, of_lines
+from netprobe.request.syntaxes.common import IntoPlace, Syntax, of_lines
+
+# Names stand in commands without quotes, so they hold nothing that means something there.
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_LIST = IntoPlace(_NAME, "the name of an access list, such as OUTSIDE_IN")
+_ZONES = IntoPlace(f"{_NAME}/{_NAME}", "FROM/TO, two zones, such as inside/dmz")
+_TABLE = IntoPlace(
+    r"(inet|ip|ip6|bridge|netdev)/[A-Za-z_][A-Za-z0-9_.-]*(/[A-Za-z_][A-Za-z0-9_/.-]*)?",
+    "FAMILY/TABLE or FAMILY/TABLE/CHAIN, such as inet/filter/forward",
+)
+_CHAIN = IntoPlace(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,27}", "the name of a chain, such as FORWARD")
+_SELECTOR = IntoPlace(r".*\S.*", "a selector, such as role == 'node'")
+_TARGET = IntoPlace(r".*\S.*", "a target with its options, such as cisco OUTSIDE_IN extended")
 
 SYNTAXES: Final[Mapping[str, Syntax]] = {
     "markdown": Syntax(of_lines(markdown.lines)),
     "json": Syntax(of_lines(document.lines)),
     "csv": Syntax(csv_table.write),
     "xlsx": Syntax(xlsx.write, library="xlsxwriter"),
-    "nftables": Syntax(of_lines(nftables.lines), of_lines(nftables.undo)),
-    "iptables": Syntax(of_lines(iptables.lines), of_lines(iptables.undo)),
+    "nftables": Syntax(of_lines(nftables.lines), of_lines(nftables.undo), into=_TABLE),
+    "iptables": Syntax(of_lines(iptables.lines), of_lines(iptables.undo), into=_CHAIN),
     "firewalld": Syntax(of_lines(firewalld.lines), of_lines(firewalld.undo)),
     "tufin": Syntax(of_lines(tickets.tufin)),
     "algosec": Syntax(of_lines(tickets.algosec)),
-    "cisco-asa": Syntax(of_lines(cisco.asa), of_lines(cisco.asa_undo)),
-    "cisco-ios": Syntax(of_lines(cisco.ios), of_lines(cisco.ios_undo)),
-    "paloalto": Syntax(of_lines(paloalto.lines), of_lines(paloalto.undo)),
-    "fortios": Syntax(of_lines(fortios.lines)),
-    "junos": Syntax(of_lines(junos.lines), of_lines(junos.undo)),
+    "cisco-asa": Syntax(of_lines(cisco.asa), of_lines(cisco.asa_undo), into=_LIST),
+    "cisco-ios": Syntax(of_lines(cisco.ios), of_lines(cisco.ios_undo), into=_LIST),
+    "paloalto": Syntax(of_lines(paloalto.lines), of_lines(paloalto.undo), into=_ZONES),
+    "fortios": Syntax(of_lines(fortios.lines), into=_ZONES),
+    "junos": Syntax(of_lines(junos.lines), of_lines(junos.undo), into=_ZONES),
     "terraform-aws": Syntax(of_lines(terraform.aws), of_lines(terraform.undo)),
     "terraform-openstack": Syntax(of_lines(terraform.openstack), of_lines(terraform.undo)),
-    "calico": Syntax(of_lines(calico.lines), of_lines(calico.undo)),
+    "calico": Syntax(of_lines(calico.lines), of_lines(calico.undo), into=_SELECTOR),
     "windows": Syntax(of_lines(windows.lines), of_lines(windows.undo)),
     "ufw": Syntax(of_lines(ufw.lines), of_lines(ufw.undo)),
-    "aerleon": Syntax(of_lines(aerleon.lines)),
+    "aerleon": Syntax(of_lines(aerleon.lines), into=_TARGET),
 }

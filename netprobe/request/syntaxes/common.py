@@ -30,16 +30,25 @@ _DIRECTIONS: dict[tuple[RulePlace, bool], Direction] = {
 }
 
 
+class IntoPlace(NamedTuple):
+    """What ``--into`` may say of a syntax: a pattern for all of it, and its words for people."""
+
+    pattern: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Syntax:
     """How one kind of firewall or ticket is written; ``undo`` takes the same rules away again.
 
-    ``library`` is what must be installed for it, with the extra of that name.
+    ``library`` is what must be installed for it, with the extra of that name. ``into`` is None
+    where the rules have no place to choose.
     """
 
     write: RuleWriter
     undo: RuleWriter | None = None
     library: str | None = None
+    into: IntoPlace | None = None
 
 
 def of_lines(make_lines: LineMaker) -> RuleWriter:
@@ -104,7 +113,7 @@ def heading(request: FirewallRequest, sign: str = "#", *, undo: bool = False) ->
     for rule in request.rules:
         yield f"{sign}   {rule.id} {word_ends(rule)}"
     if not request.rules:
-        yield f"{sign}   no rule"
+        yield f"{sign}   no rule: {plain(request.why_none)}"
 
 
 def word_ends(rule: FirewallRule) -> str:

@@ -83,7 +83,7 @@ def _service_lines(rule: FirewallRule) -> Iterator[str]:
 
 
 def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
-    zones = [*request.into_of("fortios", "any/any").split("/"), "any"]
+    zones = request.into_of("fortios", "any/any").split("/")
     six = "6" if rule.family == 6 else ""
     sides = [
         address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)

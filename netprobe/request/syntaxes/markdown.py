@@ -18,10 +18,8 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the page."""
     yield f"# Firewall request {request.id}"
     yield ""
-    flows = _count_nouns(sum(rule.flows for rule in request.rules), "flow")
     made = f" ({escape_markdown(request.started_at)})" if request.started_at else ""
-    rules = _count_nouns(len(request.rules), "rule")
-    yield f"From {escape_markdown(request.of)}{made}: {rules} for {flows}."
+    yield f"From {escape_markdown(request.of)}{made}: {escape_markdown(_word_size(request))}."
     for key, value in request.ticket.items():
         yield f"- **{escape_markdown(key)}**: {escape_markdown(value)}"
     for section in sections(request):
@@ -36,6 +34,13 @@ def lines(request: FirewallRequest) -> Iterator[str]:
         for one in request.unmended:
             count = f" ({_count_nouns(one.flows, 'flow')})" if one.flows else ""
             yield f"- {escape_markdown(one.title)}{count}. {escape_markdown(one.help)}"
+
+
+def _word_size(request: FirewallRequest) -> str:
+    if not request.rules:
+        return f"no rule to ask for: {request.why_none}"
+    flows = _count_nouns(sum(rule.flows for rule in request.rules), "flow")
+    return f"{_count_nouns(len(request.rules), 'rule')} for {flows}"
 
 
 def _count_nouns(number: int, noun: str) -> str:
@@ -55,7 +60,7 @@ def _rule_lines(rule: FirewallRule) -> Iterator[str]:
     for words in rule.evidence:
         yield f"- seen: {escape_markdown(words)}"
     if not rule.confirmed:
-        yield f"- to be confirmed: {escape_markdown(rule.who)}"
+        yield f"- to be confirmed: {escape_markdown(rule.candidates)}"
     for words in rule.notes:
         yield f"- note: {escape_markdown(words)}"
     yield f"- until: {escape_markdown(rule.until)}"

@@ -47,7 +47,7 @@ def undo(request: FirewallRequest) -> Iterator[str]:
 
 def _chain_of(request: FirewallRequest, rule: FirewallRule, place: RulePlace) -> str:
     """``inet filter forward``; --into may leave the chain to the place of the rule."""
-    words = request.into_of("nftables", _DEFAULT).split("/")
+    words = request.into_of("nftables", _DEFAULT).split("/", 2)
     return " ".join(words if len(words) == 3 else [*words, direction(rule, place)])
 
 

@@ -67,7 +67,7 @@ def _why_not(rule: FirewallRule) -> str | None:
 
 def _rule_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     name = _name_of(request, rule)
-    zones = [*request.into_of("paloalto", "any/any").split("/"), "any"]
+    zones = request.into_of("paloalto", "any/any").split("/")
     sides = [
         address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
     ]

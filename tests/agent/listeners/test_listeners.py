@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from netprobe.agent.host.port_owners import PortHolders
 from netprobe.agent.listeners import opening
 from netprobe.agent.listeners import tcp_server as accepting
 from netprobe.agent.wire.answers import Closed, Listening
@@ -199,6 +200,30 @@ def test_time_wait_does_not_keep_a_port_from_us(desk: Desk) -> None:
             assert client.recv(1) == b""
     (item,) = desk.listen(block("tcp", V4, (port, port)))
     assert item.up == [(port, port)]
+
+
+def test_a_connection_that_ends_while_listeners_open_keeps_no_port(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look at the table is from before; the port is looked at again."""
+    looks: list[PortHolders] = []
+
+    class EarlyLook(PortHolders):
+        def __init__(self, proto: str) -> None:
+            super().__init__(proto)
+            if not looks:
+                self._closing.clear()
+            looks.append(self)
+
+    monkeypatch.setattr(opening, "PortHolders", EarlyLook)
+    with socket.create_server((V4, 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((V4, port)) as client:
+            accepted, _ = server.accept()
+            accepted.close()
+            assert client.recv(1) == b""
+    (item,) = desk.listen(block("tcp", V4, (port, port)))
+    assert (item.up, len(looks)) == ([(port, port)], 2)
 
 
 def test_a_bound_port_that_does_not_listen_yet_is_left_alone(desk: Desk) -> None:

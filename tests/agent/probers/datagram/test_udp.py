@@ -104,6 +104,7 @@ def test_an_answer_to_a_repetition_counts(agent: Agent, engine: UdpEngine) -> No
     assert len(set(responder.seen)) == 3, "each attempt has a nonce of its own"
 
 
+@pytest.mark.slow
 def test_silence_is_asked_in_every_look(agent: Agent, engine: UdpEngine) -> None:
     """A mute listener gets three packets a look, all with other nonces."""
     responder = UdpResponder(agent, "127.0.0.1", "mute")
