@@ -22,6 +22,7 @@ FILE_PARAMETERS: Final = {
     "retry": "--retry",
     "baseline": "--baseline",
     "accepted": "--accepted",
+    "evidence": "--evidence",
     "inventories": "the inventory",
     "matrices": "--matrix",
     "name": "the matrix",
