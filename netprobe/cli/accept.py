@@ -11,7 +11,7 @@ from datetime import date
 
 from netprobe.cli.options import VerbOptions
 from netprobe.cli.report import fold_failures
-from netprobe.cli.result_options import read_days
+from netprobe.cli.result_options import read_days, read_last_day
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.accepted import NEVER
@@ -62,15 +62,10 @@ def _read_consent(options: VerbOptions, today: date) -> Consent:
 
 
 def _read_until(text: str, today: date, max_days: int) -> str:
-    if text == NEVER:
-        return text
-    try:
-        until = date.fromisoformat(text)
-    except ValueError:
-        raise RequestError(f"--until {text}: expected YYYY-MM-DD or {NEVER}") from None
+    until = read_last_day(text, NEVER)
+    if until is None:
+        return NEVER
     days = (until - today).days
-    if days < 0:
-        raise RequestError(f"--until {text}: that day is over, expected {today} or later")
     if days > max_days:
         raise RequestError(
             f"--until {text}: that is in {days:,} days, expected {max_days:,} at most "

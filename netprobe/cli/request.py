@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from netprobe.cli.options import REQUEST_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import fold_failures
+from netprobe.cli.result_options import read_last_day
 from netprobe.cli.run import make_plan
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
@@ -91,13 +92,14 @@ def _real_path(output: OutputTarget) -> str | None:
 
 
 def _read_wishes(options: VerbOptions, formats: Sequence[str]) -> RequestWishes:
+    until = read_last_day(options["until"], PERMANENT)
     return RequestWishes(
         by=options["by"],
         include=frozenset(options["include"]),
         at=_read_place(options["at"]),
         stateless=options["stateless"],
         one_per_row=options["one_per_row"],
-        until=_read_until(options["until"]),
+        until=until.isoformat() if until else PERMANENT,
         ticket=_read_ticket(options["ticket"], formats),
         into=_read_into(options["into"], formats),
     )
@@ -142,19 +144,6 @@ def _read_place(text: str | None) -> str | None:
     except ValueError:
         known = ", ".join(RULE_PLACES)
         raise RequestError(f"--at {text}: expected {known} or a router's address") from None
-
-
-def _read_until(text: str) -> str:
-    if text == PERMANENT:
-        return text
-    try:
-        until = date.fromisoformat(text)
-    except ValueError:
-        raise RequestError(f"--until {text}: expected YYYY-MM-DD or {PERMANENT}") from None
-    today = date.today()
-    if until < today:
-        raise RequestError(f"--until {text}: that day is over, expected {today} or later")
-    return until.isoformat()
 
 
 def _read_ticket(texts: Sequence[str], formats: Sequence[str]) -> dict[str, str]:

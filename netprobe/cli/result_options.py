@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any, Final
 
 import click
@@ -20,6 +21,20 @@ def read_days(text: str) -> int:
     if match is None:
         raise RequestError(f"--max-acceptance {text}: expected days, such as 365d")
     return int(match[1])
+
+
+def read_last_day(text: str, endless: str) -> date | None:
+    """Read a day that is not over yet; None for the word of no end. Raises RequestError."""
+    if text == endless:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise RequestError(f"--until {text}: expected YYYY-MM-DD or {endless}") from None
+    today = date.today()
+    if day < today:
+        raise RequestError(f"--until {text}: that day is over, expected {today} or later")
+    return day
 
 
 _max_acceptance = option(

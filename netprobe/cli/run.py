@@ -124,7 +124,7 @@ class Marks:
         return results
 
     def into(self, sink: Sink) -> Sink:
-        """Give a sink that marks results for this one; it itself where there is nothing to say."""
+        """Give a sink that marks results for ``sink``; without marks, give ``sink`` itself."""
         if self.accepted is None and self.baseline is None:
             return sink
         return Marking(sink, self)

@@ -106,7 +106,7 @@ class _Scope:
         return cls(entry, frozenset(entry.from_), frozenset(entry.to))
 
     def count_flows(self, result: Result) -> int:
-        """Count the flows that the entry is about of a result to one of its destinations."""
+        """Count the flows of a result, to a destination of the entry, that the entry names."""
         if result.source not in self.sources:
             return 0
         alone = len(self.sources) == len(self.destinations) == 1
@@ -124,7 +124,7 @@ class _Scope:
 
 
 def _choose_needless(entry: Acceptance, counts: Counter[str], info: RunInfo) -> AcceptanceState:
-    """Choose the state of an entry that no flow of the run fails as."""
+    """Choose the state of an entry where no flow of the run fails as it says."""
     if counts[entry.verdict]:
         return "elsewhere"
     if not _has_seen_all(entry, counts, info):
@@ -133,7 +133,7 @@ def _choose_needless(entry: Acceptance, counts: Counter[str], info: RunInfo) -> 
 
 
 def _has_seen_all(entry: Acceptance, counts: Counter[str], info: RunInfo) -> bool:
-    """Tell whether a run in which no flow fails as the entry says is one that proves it needless.
+    """Tell whether the run has probed and judged all flows of the entry: then nobody needs it.
 
     What was not tested or could not be judged may fail as before. So may what a part of a plan, or
     a run of other matrices, has not, unless it had all of these flows.
@@ -146,7 +146,7 @@ def _has_seen_all(entry: Acceptance, counts: Counter[str], info: RunInfo) -> boo
 
 
 def _count_all(entry: Acceptance) -> int:
-    """Count the flows of an entry whose destinations have one address each."""
+    """Count the flows of an entry, as if each destination had one address."""
     hosts, ends = set(entry.from_), set(entry.to)
     to_itself = 0 if len(hosts) == len(ends) == 1 else len(hosts & ends)
     return (len(hosts) * len(ends) - to_itself) * count(entry.ports or PORTLESS)

@@ -63,11 +63,11 @@ def request_of_run(
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
     asked = [one._replace(need=_add_document(one.need, documents)) for one in asked]
-    why_none = _why_none(findings, wishes)
+    why_none = _explain_absence(findings, wishes)
     return finish_request(info, asked, unmended, path, wishes, why_none)
 
 
-def _why_none(findings: Iterable[Finding], wishes: RequestWishes) -> str:
+def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
     """Say why there may be nothing to ask for, beside what no rule will mend."""
     flows: Counter[str] = Counter()
     for one in (member for finding in findings for member in finding.members):

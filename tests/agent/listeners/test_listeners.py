@@ -190,14 +190,20 @@ def test_a_port_that_somebody_connects_from_is_not_held(desk: Desk) -> None:
     assert item.failed == [(port, port, "address-in-use")]
 
 
-def test_time_wait_does_not_keep_a_port_from_us(desk: Desk) -> None:
-    """What a service that ended a moment ago leaves behind is no holder."""
+def leave_time_wait() -> int:
+    """The port of a service that ended a connection, and then itself."""
     with socket.create_server((V4, 0)) as server:
-        port = server.getsockname()[1]
+        port: int = server.getsockname()[1]
         with socket.create_connection((V4, port)) as client:
             accepted, _ = server.accept()
             accepted.close()
             assert client.recv(1) == b""
+    return port
+
+
+def test_time_wait_does_not_keep_a_port_from_us(desk: Desk) -> None:
+    """What a service that ended a moment ago leaves behind is no holder."""
+    port = leave_time_wait()
     (item,) = desk.listen(block("tcp", V4, (port, port)))
     assert item.up == [(port, port)]
 
@@ -216,12 +222,7 @@ def test_a_connection_that_ends_while_listeners_open_keeps_no_port(
             looks.append(self)
 
     monkeypatch.setattr(opening, "PortHolders", EarlyLook)
-    with socket.create_server((V4, 0)) as server:
-        port = server.getsockname()[1]
-        with socket.create_connection((V4, port)) as client:
-            accepted, _ = server.accept()
-            accepted.close()
-            assert client.recv(1) == b""
+    port = leave_time_wait()
     (item,) = desk.listen(block("tcp", V4, (port, port)))
     assert (item.up, len(looks)) == ([(port, port)], 2)
 
