@@ -1,7 +1,8 @@
 """The TCP side of the listeners: accept, check the nonce, answer, and never hold on to a stranger.
 
 Only open connections have an object; the goal is 10,000 nonces a second on one core. A slow or
-silent peer takes one of ``MAX_OPEN`` places, and the oldest is dropped first.
+silent peer takes one of ``MAX_OPEN`` places; those that have their answer make room first, then the
+oldest.
 """
 
 import errno
@@ -52,6 +53,8 @@ class TcpServer:
         self._epoll = select.epoll()
         self._ports: Dict[int, ListenerPort] = {}
         self._open: Dict[int, Connection] = {}
+        # Those of the open ones that have their answer, and wait for their peer to end them.
+        self._answered: Dict[int, Connection] = {}
         self._sweeper: Optional[looping.Timer] = None
         loop.watch(self._epoll.fileno(), looping.READ, self._serve_sockets)
 
@@ -108,7 +111,7 @@ class TcpServer:
                 fd, address = port.sock._accept()  # type: ignore[attr-defined]
             except OSError as error:
                 if error.errno in SHORT_OF:
-                    self._drop_oldest()
+                    self._make_room()
                 # Anything else is EAGAIN or a peer that was gone before we looked.
                 return
             family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
@@ -118,7 +121,7 @@ class TcpServer:
     def _take_connection(self, sock: socket.SocketType, port: ListenerPort, source: str) -> None:
         connection = Connection(sock, port, source, self._loop.now() + READ_S)
         if len(self._open) >= MAX_OPEN:
-            self._drop_oldest()
+            self._make_room()
         self._open[sock.fileno()] = connection
         # The request mostly came with the handshake: reading at once saves a round of epoll.
         self._read_request(connection)
@@ -148,6 +151,7 @@ class TcpServer:
     def _answer_request(self, connection: Connection) -> None:
         port = connection.port
         connection.done = True
+        self._answered[connection.sock.fileno()] = connection
         connection.deadline = self._loop.now() + LINGER_S
         answer = port.round.arrived(port, connection.data, connection.source)
         connection.data = b""
@@ -177,11 +181,12 @@ class TcpServer:
         if not connection.done:
             connection.port.round.log.stranger(connection.port.number, connection.source)
         self._open.pop(connection.sock.fileno(), None)
+        self._answered.pop(connection.sock.fileno(), None)
         # Inherited SO_LINGER 0: a reset, unless the peer closed first.
         connection.sock.close()
 
-    def _drop_oldest(self) -> None:
-        for connection in self._open.values():
+    def _make_room(self) -> None:
+        for connection in (self._answered or self._open).values():
             self._end_connection(connection)
             return
 

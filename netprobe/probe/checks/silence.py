@@ -109,9 +109,12 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
 
 
 def _is_silent(seen: Observation) -> bool:
-    """Tell whether nothing answered: no SYN, or not the nonce on a connection that opened."""
-    silent = seen.outcome is not None and seen.outcome.answer == "silent"
-    return seen.silent or (silent and seen.unanswered)
+    """Tell whether nothing answered: no SYN, or not the nonce on a connection that opened.
+
+    A listener of ours that has no room left ends connections, too.
+    """
+    answer = seen.outcome and seen.outcome.answer
+    return seen.silent or (seen.unanswered and answer != "other")
 
 
 def _count_flows(seen: Observation) -> int:

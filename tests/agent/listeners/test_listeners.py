@@ -326,6 +326,23 @@ def test_open_connections_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatc
         sock.close()
 
 
+def test_who_has_an_answer_makes_room_for_who_has_none(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy host's listener loses no probe that has connected and not spoken yet."""
+    monkeypatch.setattr(accepting, "MAX_OPEN", 4)
+    first = free_ports(V4, socket.SOCK_STREAM, 1)
+    desk.listen(block("tcp", V4, (first, first)))
+    slow = dial(desk, V4, first, b"")
+    answered = [dial(desk, V4, first, request(order, first)) for order in range(7, 17)]
+    slow.sendall(request(6, first))
+    desk.settle()
+    assert slow.recv(100)
+    assert all(one.recv(100) for one in answered)
+    for sock in (slow, *answered):
+        sock.close()
+
+
 def test_a_slow_stranger_is_put_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who says nothing for READ_S is reset."""
     monkeypatch.setattr(accepting, "READ_S", 0.05)

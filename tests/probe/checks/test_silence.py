@@ -10,7 +10,7 @@ import pytest
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import Answer, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
@@ -273,10 +273,24 @@ async def test_where_the_source_is_lost_what_it_saw_stands() -> None:
     assert (found.ports, found.outcome) == (seen.ports, seen.outcome)
 
 
-@pytest.mark.parametrize(("mode", "asked"), [("nonce", True), ("connect", False)])
-async def test_a_nonce_without_an_answer_is_silence_too(mode: str, asked: bool) -> None:
-    """The connection opened, and our listener's answer did not come; loss may explain that."""
-    opened = Outcome("answer", None, answer="silent", attempts=1)
+@pytest.mark.parametrize(
+    ("mode", "answer", "asked"),
+    [
+        ("nonce", "silent", True),
+        ("nonce", "reset", True),
+        ("nonce", "closed", True),
+        ("nonce", "other", False),
+        ("connect", "silent", False),
+    ],
+)
+async def test_a_nonce_without_an_answer_is_silence_too(
+    mode: str, answer: Answer, asked: bool
+) -> None:
+    """The connection opened, and our listener's answer did not come; loss may explain that.
+
+    Where our listener has no room left, it ends connections.
+    """
+    opened = Outcome("answer", None, answer=answer, attempts=1)
     seen = make_observation(opened, make_task("tcp", ((443, 443),)), listener="ours", mode=mode)
     world = World({443: 3})
 
