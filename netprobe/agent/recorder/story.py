@@ -27,6 +27,7 @@ from .rows import (
     TCP,
     UDP,
     find_loopback,
+    list_numbers,
     name_device,
 )
 
@@ -195,6 +196,8 @@ class StoryReader:
         others = self._recorder.rows.items() if wanted else ()
         for pair, rows in others:
             if pair == there or len(pair) != len(there):
+                continue
+            if self._request != DATAGRAM and wanted.isdisjoint(list_numbers(rows)):
                 continue
             for _, kind, _, out, _, _, port, number in ROW.iter_unpack(rows):
                 if kind != self._request or out != self._order.sent:

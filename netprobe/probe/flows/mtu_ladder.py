@@ -22,8 +22,10 @@ from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import Timing
 
 # Two looks of three packets while the limit is searched. The first is short: what arrives is
-# answered, or seen by the listener, long before its end.
+# answered, or seen by the listener, long before its end. Nobody answers one-way packets, so that
+# their look takes all of its time.
 SHORT_MS = 600
+ONE_WAY_MS = 200
 LOOK_MS = 1500
 SMALLEST = {4: 576, 6: 1280}
 STEPS = 16
@@ -129,7 +131,8 @@ class MtuLadder:
 
     async def _send_twice(self, sizes: list[int]) -> list[bool]:
         """Tell of each size whether it arrives, at a short look or at a longer one."""
-        arrived = await self._send_once(sizes, SHORT_MS)
+        short_ms = ONE_WAY_MS if self._way.proof == "witness" else SHORT_MS
+        arrived = await self._send_once(sizes, short_ms)
         left = [size for size, told in zip(sizes, arrived, strict=True) if not told]
         late = iter(await self._send_once(left, LOOK_MS) if left else [])
         return [told or next(late) for told in arrived]
