@@ -21,11 +21,15 @@ async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
         scouts.seen = await run_checks(SCOUT_CHECKS, scouts.seen, scene)
         if all(seen.concluded in DOWN for seen in scouts.seen):
             return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
-    first, *found = await asyncio.gather(
-        scouts.wait(), *(_probe_part(part, scene) for part in scouts.rest)
+    found = await asyncio.gather(
+        _follow_scouts(scouts, scene), *(_probe_part(part, scene) for part in scouts.rest)
     )
-    first = await run_checks(PART_CHECKS, first, scene)
-    return first + [seen for some in found for seen in some]
+    return [seen for some in found for seen in some]
+
+
+async def _follow_scouts(scouts: Scouts, scene: Scene) -> list[Observation]:
+    """Wait for the scouts of a host that lives, and ask again what stayed silent."""
+    return await run_checks(PART_CHECKS, await scouts.wait(), scene)
 
 
 async def _probe_part(part: Part, scene: Scene) -> list[Observation]:

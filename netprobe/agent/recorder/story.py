@@ -142,23 +142,23 @@ class StoryReader:
         self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
     ) -> List[SeenRun]:
         resets = resets or {}
-        groups: Dict[Any, List[int]] = {}
-        stories: Dict[int, PortStory] = {}
+        groups: Dict[Any, Tuple[List[int], List[PortStory]]] = {}
         for port in sorted(set(requests).union(answers, resets)):
             story = PortStory(requests.get(port), answers.get(port), resets.get(port))
-            stories[port] = story
-            likeness = tuple(one and (one.ttl, tuple(one.by_device)) for one in story)
-            groups.setdefault(likeness, []).append(port)
+            likeness = tuple(map(_list_traits, story))
+            ports, stories = groups.setdefault(likeness, ([], []))
+            ports.append(port)
+            stories.append(story)
         sent = self._order.sent
         return [
             SeenRun(
                 PortSet(ports).pairs(),
-                _join_packets([stories[port].requests for port in ports], sent),
-                _join_packets([stories[port].answers for port in ports], not sent),
-                _join_packets([stories[port].resets for port in ports], not sent),
-                [requests[port].number for port in ports[:MOST_NUMBERS] if port in requests],
+                _join_packets([story.requests for story in stories], sent),
+                _join_packets([story.answers for story in stories], not sent),
+                _join_packets([story.resets for story in stories], not sent),
+                [story.requests.number for story in stories[:MOST_NUMBERS] if story.requests],
             )
-            for ports in groups.values()
+            for ports, stories in groups.values()
         ]
 
     def _read_errors(self, pair: bytes) -> List[SeenError]:
@@ -255,6 +255,11 @@ def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional
     nonce = payload[at : at + NONCE_BYTES]
     request = template.fill(key, nonce)
     return nonce if request[: len(payload)] == payload[: len(request)] else None
+
+
+def _list_traits(packets: Optional[PortPackets]) -> Tuple[int, ...]:
+    """List what ports must have in common to be told together: the TTL, and the devices."""
+    return () if packets is None else (packets.ttl, *packets.by_device)
 
 
 def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:
