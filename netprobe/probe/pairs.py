@@ -18,7 +18,7 @@ async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
         found = await asyncio.gather(*(_probe_part(part, scene) for part in parts))
         return [seen for some in found for seen in some]
     if await scouts.are_dead():
-        scouts.seen = await run_checks(SCOUT_CHECKS, scouts.seen, scene)
+        scouts.seen = await run_checks(SCOUT_CHECKS, scouts.conclude(), scene)
         if all(seen.concluded in DOWN for seen in scouts.seen):
             return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
     found = await asyncio.gather(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Outcome
+from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
@@ -22,6 +22,10 @@ SCOUTS = 3
 LEAST_FLOWS = 8
 # A dead neighbour shows after 3.06 s.
 ECHO_MS = 4000
+# What comes sooner is a refusal.
+AT_ONCE_MS = 100
+# So often an echo is asked for while the router looks for the host for somebody else.
+ECHOES = 3
 
 
 class Scouts:
@@ -55,6 +59,20 @@ class Scouts:
                    if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
         return len(routers) <= 1
 
+    def conclude(self) -> list[Observation]:
+        """Give what the scouts of a dead host saw, with what their router did.
+
+        A firewall refuses an echo request within a round trip, so that a word that came so late is
+        a router's that has given up. Of a source's own kernel the neighbour table knows more.
+        """
+        conclusion = CheckConclusion("router-gives-up")
+        return [
+            replace(one, conclusion=conclusion).noting("dead-host", concluded=conclusion.name)
+            if one.outcome is not None and one.outcome.icmp and one.outcome.icmp.origin == "router"
+            else one
+            for one in self.seen
+        ]
+
     async def wait(self) -> list[Observation]:
         """Give what all scouts saw, when they have all come back."""
         await asyncio.gather(*self._asked)
@@ -74,18 +92,26 @@ class Scouts:
         ]  # fmt: skip
 
     async def _ask_part(self, part: Part) -> bool:
-        """Send one scout, and tell whether it met a dead host."""
+        """Send one scout, and tell whether it may have met a dead host."""
         found = await self._prober.part(part)
         self.seen += found
-        return all(_is_late(one.outcome) for one in found)
+        return all(_has_waited(one.outcome, AT_ONCE_MS) for one in found)
 
     async def _ask_echo(self) -> bool:
-        """Ask for an echo, and tell whether the request met a dead host."""
-        try:
-            found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
-        except AgentError:
-            return False
-        return all(_is_late(outcome) for _, outcome in found)
+        """Ask for an echo, and tell whether the request met a dead host.
+
+        Where the packets of another source made the router look for the host, its word comes early.
+        """
+        for _ in range(ECHOES):
+            try:
+                found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
+            except AgentError:
+                return False
+            if all(_has_waited(outcome, DEAD_MS) for _, outcome in found):
+                return True
+            if not all(_has_waited(outcome, AT_ONCE_MS) for _, outcome in found):
+                return False
+        return False
 
 
 def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
@@ -110,8 +136,8 @@ def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
     return first, rest
 
 
-def _is_late(outcome: Outcome | None) -> bool:
-    """Tell whether it is what a dead host gives: "host unreachable", not at once."""
+def _has_waited(outcome: Outcome | None, least_ms: int) -> bool:
+    """Tell whether it is "host unreachable", and came after so long at least."""
     if outcome is None or not is_host_unreachable(outcome):
         return False
-    return outcome.elapsed_ms is None or outcome.elapsed_ms >= DEAD_MS
+    return outcome.elapsed_ms is None or outcome.elapsed_ms >= least_ms

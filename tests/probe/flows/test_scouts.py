@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.model import ports as port_sets
@@ -54,7 +56,9 @@ async def test_scouts_of_a_dead_host_stand_for_all() -> None:
 
     assert await case.scouts.are_dead()
     assert case.asked_ports() == SCOUTS
-    found = [*case.scouts.seen, *case.scouts.stand_for_rest(case.scouts.seen[0])]
+    seen = case.scouts.conclude()
+    assert [one.concluded for one in seen] == ["router-gives-up"] * len(seen)
+    found = [*seen, *case.scouts.stand_for_rest(seen[0])]
     assert sum(port_sets.count(one.ports) for one in found) == 1001
     assert {one.task.protocol for one in found if one.stood_for} == {"tcp", "udp"}
     assert all(one.trail[-1].name == "dead-host" for one in found if one.stood_for)
@@ -73,3 +77,18 @@ async def test_one_word_of_the_host_sends_everything() -> None:
         seen = await case.scouts.wait()
         rest = sum(port_sets.count(part.ports) for part in case.scouts.rest)
         assert sum(port_sets.count(one.ports) for one in seen) + rest == 1001
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "dead", "echoes"), [([3100], True, 1), ([700, 3000], True, 2), ([0], False, 1),
+                                      ([700, 900, 200], False, 3)],
+)  # fmt: skip
+async def test_a_word_that_comes_early_for_another_source_is_asked_for_again(
+    waited_ms: list[int], dead: bool, echoes: int
+) -> None:
+    """The router looked for the host already; a scout's packets waited for the rest of that."""
+    case = Case(gone(elapsed_ms=max(waited_ms[0], 100)), lambda _: gone(elapsed_ms=left.pop(0)))
+    left = list(waited_ms)
+
+    assert await case.scouts.are_dead() is dead
+    assert len(case.source.orders(EchoOrder)) == echoes
