@@ -87,8 +87,8 @@ async def test_a_word_that_comes_early_for_another_source_is_asked_for_again(
     waited_ms: list[int], dead: bool, echoes: int
 ) -> None:
     """The router looked for the host already; a scout's packets waited for the rest of that."""
-    case = Case(gone(elapsed_ms=max(waited_ms[0], 100)), lambda _: gone(elapsed_ms=left.pop(0)))
     left = list(waited_ms)
+    case = Case(gone(elapsed_ms=max(waited_ms[0], 100)), lambda _: gone(elapsed_ms=left.pop(0)))
 
     assert await case.scouts.are_dead() is dead
     assert len(case.source.orders(EchoOrder)) == echoes
