@@ -16,8 +16,8 @@ Symptom = Literal[
     "nonce", "foreign", "reflected", "service", "some-service", "other", "silent", "closed",
     "reset-after-open", "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
-    "reset-unproved", "data-rejected",
-    "port-unreach", "proto-unreach",
+    "reset-unproved", "reset-of-dead-host", "reset-of-lost-host", "data-rejected",
+    "port-unreach", "proto-unreach", "unreachable-in-its-name",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
@@ -246,9 +246,16 @@ ALLOWED: Final = _read_table(
      "way resets it"),
     ("reset-forged | * | * | *", "blocked filtered reset none", "path source",
      "refused by a reset that came from nearer than {address}: a firewall on the way forges it"),
-    (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none", "destination source",
+    ("reset-of-dead-host | * | * | *", "blocked filtered reset none", "host path",
+     "refused in the name of {address}, and nobody on its network answers for it: {asker} is there "
+     "and gets no answer to its ARP or neighbour requests; something on the way makes the reset"),
+    ("reset-of-lost-host | * | * | *", "inconclusive closed reset none", "host path",
+     "refused, but {router}, a router on the way, gave {address} up for other probes of {source}: "
+     "something on the way may have made the reset"),
+    (f"reset-genuine | * | ours {_HELD} | *", "blocked filtered reset none",
+     "destination path source",
      "refused although {listening}, by a reset from the destination's own distance: its own "
-     "firewall resets it"),
+     "firewall resets it, or a translation on the way leads elsewhere"),
     (f"reset reset-full-ttl reset-blind reset-unproved | * | ours {_HELD} | *",
      "blocked filtered reset none",
      "destination path source", "refused although {listening}: a firewall resets it"),
@@ -279,10 +286,14 @@ ALLOWED: Final = _read_table(
     ("reset | * | * | *", "pass closed reset refusal", "",
      "{address} refused it, and nothing is known to listen there; without an agent there, a "
      "rejecting firewall would look the same"),
-    (f"port-unreach | * | ours {_HELD} | *", "blocked filtered port-unreach none", "destination",
-     "port-unreachable from {address} although {listening}: its own firewall rejects it"),
-    (f"proto-unreach | * | ours {_HELD} | *", "blocked filtered proto-unreach none", "destination",
-     "protocol-unreachable from {address} although {listening}: its own firewall rejects it"),
+    (f"port-unreach | * | ours {_HELD} | *", "blocked filtered port-unreach none",
+     "destination path",
+     "port-unreachable from {address} although {listening}: its own firewall rejects it, or a "
+     "translation on the way leads elsewhere"),
+    (f"proto-unreach | * | ours {_HELD} | *", "blocked filtered proto-unreach none",
+     "destination path",
+     "protocol-unreachable from {address} although {listening}: its own firewall rejects it, or a "
+     "translation on the way leads elsewhere"),
     ("port-unreach | * | closed free | *", "pass closed port-unreach refusal", "",
      "{destination} answered port-unreachable, and its agent says that nothing listens "
      "there{note}"),
@@ -292,6 +303,10 @@ ALLOWED: Final = _read_table(
     ("proto-unreach | * | * | *", "pass closed proto-unreach refusal", "",
      "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
      "protocol there yet"),
+    ("unreachable-in-its-name | * | * | *", "blocked filtered {icmp} none",
+     "destination host path",
+     "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or a "
+     "translation on the way gives a router's word this address: the host is down, or another one"),
     ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
      "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
     ("rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",
@@ -354,7 +369,7 @@ ALLOWED: Final = _read_table(
      "{look}; yet the answer came to {source}'s interface: its own firewall or kernel (rp_filter, "
      "conntrack) drops it"),
     ("silence silence-maybe-stuck | * | * | no-way-back", "blocked filtered no-response none",
-     "return-path", "{look}; {destination} cannot answer"),
+     "path return-path", "{look}; {destination} cannot answer"),
     ("sent | * | * | no-way-back", "inconclusive open|filtered no-response none", "return-path",
      "{look}; {destination} cannot answer, also not with an error message"),
     # RFC 3704: the filter comes before the destination's firewall and sockets.
@@ -456,10 +471,10 @@ DENIED: Final = _read_table(
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),
-    (f"{_RESETS} reset-here reset-unproved | * | * | *",
+    (f"{_RESETS} reset-here reset-unproved reset-of-dead-host reset-of-lost-host | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
-    ("port-unreach proto-unreach rejected-by-destination rejected-by-router rejected-by-source "
-     "| * | * | *", "pass filtered {icmp} refusal", "",
+    ("port-unreach proto-unreach unreachable-in-its-name rejected-by-destination "
+     "rejected-by-router rejected-by-source | * | * | *", "pass filtered {icmp} refusal", "",
      "{icmp} from {offender}: refused, as it must be"),
     ("rejected-by-somebody data-rejected | * | * | *", "pass filtered {failure} refusal", "",
      "{failure}: refused, as it must be"),

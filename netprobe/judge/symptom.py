@@ -62,6 +62,10 @@ _REMOTE: Final = (
     "reset-after-open", "port-unreach", "proto-unreach", "rejected-by-destination",
 )  # fmt: skip
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+# "Host unreachable", which a dead neighbour's router says, or a firewall.
+_UNREACHABLE: Final = ("rejected-by-router", "unreachable-in-its-name")
+# Resets of which nothing shows that the destination made them.
+_UNPROVED_RESETS: Final = ("reset", "reset-full-ttl", "reset-blind", "reset-unproved")
 
 
 def icmp_word(icmp: Icmp) -> str:
@@ -89,14 +93,11 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
         word = cast(Symptom, concluded)
     elif word in _REMOTE and has_left(evidence, outcome) is False:
         return "answered-here"
-    elif word == "rejected-by-router" and _may_be_dead(evidence, outcome):
+    elif word in _UNREACHABLE and _may_be_dead(evidence, outcome):
         word = "router-gives-up"
     if evidence.host_up:
         return _read_of_living(word, outcome, concluded)
-    if evidence.host_down is not None:
-        word = "host-down" if word == "router-gives-up" else word
-        return "host-known-down" if word in _SILENT else word
-    return "router-gave-up" if evidence.given_up_by and word in _SILENT else word
+    return _read_of_dead(evidence, word)
 
 
 def is_down(evidence: Evidence) -> bool:
@@ -121,6 +122,22 @@ def _read_of_living(word: Symptom, outcome: Outcome, concluded: str | None) -> S
     if origin == "source":
         return "no-neighbour"
     return _REFUSED_BY[origin] if concluded is None else "router-gives-up"
+
+
+def _read_of_dead(evidence: Evidence, word: Symptom) -> Symptom:
+    """Read what is heard of a host of which others may know that it is down."""
+    if evidence.host_down is not None:
+        if word in _SILENT:
+            return "host-known-down"
+        if word in _UNPROVED_RESETS:
+            return "reset-of-dead-host"
+        return "host-down" if word == "router-gives-up" else word
+    if evidence.given_up_by is not None:
+        if word in _SILENT:
+            return "router-gave-up"
+        if word in _UNPROVED_RESETS:
+            return "reset-of-lost-host"
+    return word
 
 
 def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
@@ -216,7 +233,7 @@ def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
             return "port-unreach"
         if word == "proto-unreach" and protocol.startswith("ipproto"):
             return "proto-unreach"
-        return "host-down" if word == "host-unreach" and slow else "rejected-by-destination"
+        return "unreachable-in-its-name" if word == "host-unreach" else "rejected-by-destination"
     if word == "host-unreach" and slow:
         return "host-down" if icmp.origin == "source" else "router-gives-up"
     if icmp.origin == "source":

@@ -173,9 +173,12 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     silent = row.reason == "no-response"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)
-    if silent and reply_failure(evidence) in _RETURN_ROUTE:
+    came = evidence.story is not None and evidence.story.destination_in.seen == "yes"
+    failure = reply_failure(evidence)
+    # The link of a host whose next hop is silent may let nothing in either.
+    if silent and failure in _RETURN_ROUTE and (came or failure != NO_NEIGHBOUR):
         return ("return-path",)
-    if silent or row.reason in ("reset", "false-open", "{icmp}"):
+    if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)
         places = tuple(one for one in places if _ALIKE.get(one, one) in left)
         places = places or tuple(sorted(left)) or row.where
@@ -188,6 +191,8 @@ _BEFORE: Final[tuple[Place, ...]] = (
 )  # fmt: skip
 # Of a request that was answered or refused only the first ones count: its way there.
 _THERE = 3
+# What may be made on the way there.
+_NARROWED = ("reset", "false-open", "port-unreach", "proto-unreach", "{icmp}")
 # A service that keeps quiet looks like the destination's firewall, a dead host like the path.
 _ALIKE: Final[dict[Place, Place]] = {"service": "destination", "host": "path"}
 

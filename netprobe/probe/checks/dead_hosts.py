@@ -43,18 +43,26 @@ class DeadHosts(Check):
     name = "dead-host"
 
     def concerns(self, seen: Observation) -> bool:
-        """A router's "host unreachable"."""
-        return _is_routers_word(seen)
+        """A router's "host unreachable", and what else may be heard where a host is dead."""
+        return _is_routers_word(seen) or _may_be_dead(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
-        if scene.round is not None and await _has_address(scene.agent, group[0].task.address):
+        task = group[0].task
+        if scene.round is not None and await _has_address(scene.agent, task.address):
             return group
-        asker = await ask_network(group[0].task, scene.fleet)
+        lives = scene.prober.has_answer(task.source, task.address)
+        asker = None if lives else await ask_network(task, scene.fleet)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
-        if all(seen.conclusion is not None for seen in group):
-            return group  # the scouts of the pair have told
+        # Of others the scouts of the pair have told.
+        words = [seen for seen in group if _is_routers_word(seen) and seen.conclusion is None]
+        told = {id(seen) for seen in words}
+        others = [seen for seen in group if id(seen) not in told]
+        return others + (await self._read_words(words, scene) if words else [])
+
+    async def _read_words(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Conclude from the time that a router's words took."""
         early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
         first = (early or group)[0]
         looks: tuple[TrailEntry, ...] = ()
@@ -126,6 +134,21 @@ def _is_routers_word(seen: Observation) -> bool:
         and outcome.icmp.origin == "router"
         and is_host_unreachable(outcome)
     )
+
+
+def _may_be_dead(seen: Observation) -> bool:
+    """Tell whether nothing shows that the host itself sent anything.
+
+    Its packets are lost, or somebody refuses them in its name.
+    """
+    outcome = seen.outcome
+    if outcome is None or seen.listener.state == "ours" or seen.conclusion is not None:
+        return False
+    in_its_name = outcome.icmp is not None and outcome.icmp.origin == "destination"
+    if in_its_name:
+        return is_host_unreachable(outcome)
+    is_reset = outcome.failure == "refused" and outcome.icmp is None and outcome.forged is None
+    return seen.silent or is_reset
 
 
 def _elapsed_ms(seen: Observation) -> int:

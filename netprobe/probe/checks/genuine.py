@@ -19,6 +19,8 @@ INITIAL_TTLS = (64, 128, 255)
 SAMPLE = 3
 # Where no recorder tells a TTL, so many of a range stand for it.
 RANGE_SAMPLE = 8
+# A dead neighbour shows after 3.06 s.
+DEAD_HOST_MS = 3500
 
 
 def choose_sample(ports: Ports, size: int = SAMPLE) -> Ports:
@@ -84,12 +86,18 @@ class Genuine(NamedTuple):
 async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -> Genuine:
     """Find the TTL of genuine answers: from what was heard already, else asked for.
 
-    It asks for an echo reply, then for the answer of a closed UDP port.
+    It asks for an echo reply, then for the answer of a closed UDP port. A router needs three
+    seconds to find that nobody is there.
     """
     heard = [seen.outcome for seen in group if seen.outcome is not None]
-    for protocol, ports in (("", ()), ("icmp", ()), ("udp", ((CONTROL_PORTS[0],) * 2,))):
+    control = ((CONTROL_PORTS[0],) * 2,)
+    for protocol, ports, look_ms in (
+        ("", (), 0),
+        ("icmp", (), DEAD_HOST_MS),
+        ("udp", control, CHECK_MS),
+    ):
         if protocol:
-            outcomes = await scene.prober.ask(task, protocol, ports, look_ms=CHECK_MS)
+            outcomes = await scene.prober.ask(task, protocol, ports, look_ms=look_ms)
             heard += [one for _, one in outcomes]
         known = [ttl for one in heard if (ttl := genuine_ttl(one)) is not None]
         if known:

@@ -117,11 +117,14 @@ class Answered:
 
 
 def is_answer(outcome: Outcome) -> bool:
-    """Tell whether the address spoke: an answer, its ICMP error, a reset known to be unforged."""
+    """Tell whether the address spoke: an answer, its ICMP error, a reset known to be unforged.
+
+    "Host unreachable" in its name may be a router's word about the target of a translation.
+    """
     if outcome.answer is not None:
         return True
     if outcome.icmp is not None:
-        return outcome.icmp.origin == "destination"
+        return outcome.icmp.origin == "destination" and not is_host_unreachable(outcome)
     return outcome.failure == "refused" and outcome.forged is False
 
 

@@ -316,9 +316,16 @@ class Judge:
         if machines and mine and machines[-1] == mine[-1]:
             last = self.built.lab[mine[-1]]
             hop = next_hop(last, self.address)
-            if hop and hop.address == self.address and self._in_vain(last, hop):
+            in_vain = hop and hop.address == self.address and self._in_vain(last, hop)
+            if in_vain and not self._resets(one, mine[-1]):
                 return self._no_neighbour()
         return frozenset(("path",)), frozenset()
+
+    @staticmethod
+    def _resets(one: Try, machine: str) -> bool:
+        """Whether a router made a reset itself; it does not ask for the host's neighbour entry."""
+        resets = [s for s in one.packets if s.kind == "reset" and s.wire and s.machine == machine]
+        return bool(resets) and all(s.out for s in resets)
 
     def _at_destination(self, one: Try) -> Places:
         if any(isinstance(fault, Held) and fault.on == "loopback" and self._holds(fault)

@@ -107,6 +107,45 @@ async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, 
     assert found.concluded == said
 
 
+@pytest.mark.parametrize(
+    ("outcome", "concerned"),
+    [
+        (Outcome("connect", "no-answer"), True),
+        (Outcome("connect", "refused"), True),
+        (Outcome("connect", "refused", forged=False), False),
+        (Outcome("connect", "refused", forged=True), False),
+        (Outcome("answer", None, answer="unasked"), False),
+    ],
+)
+async def test_who_lives_on_the_network_is_asked_of_all_that_proves_nothing(
+    outcome: Outcome, concerned: bool
+) -> None:
+    """A router may refuse flows in the name of a host that is dead, or drop them."""
+    seen = make_observation(outcome)
+    scripts = {
+        RouteOrder: routed(source="10.0.0.9"),
+        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
+    }
+    scene = make_scene(agent(SILENT), None, FakeAgent(host("c", "10.0.0.9"), scripts))
+
+    (found,) = await look(DeadHosts(), scene, seen)
+
+    assert found.concluded == ("host-down" if concerned else None)
+
+
+async def test_who_has_answered_is_not_asked_for() -> None:
+    """Another flow of the pair was answered."""
+    silent = make_observation(Outcome("connect", "no-answer"))
+    near = FakeAgent(host("c", "10.0.0.9"), {})
+    scene = make_scene(agent(SILENT), None, near)
+    scene.prober._answered.note_answer("a", "10.0.0.2", Outcome("answer", None, answer="echo"))
+
+    (found,) = await look(DeadHosts(), scene, silent)
+
+    assert found.concluded is None
+    assert near.asked == []
+
+
 @pytest.mark.parametrize("elapsed_ms", [2, 3100])
 async def test_an_agent_on_the_hosts_network_knows_better(elapsed_ms: int) -> None:
     """It got no answer to its own ARP requests; then no time need pass."""
@@ -238,7 +277,9 @@ async def test_the_source_is_quiet_before_a_late_word_is_tried(
         ({}, True),
         ({"listener": "live"}, True),
         ({"listener": "ours"}, False),
-        ({"origin": "destination"}, False),
+        # A translation may have put the address there.
+        ({"origin": "destination"}, True),
+        ({"origin": "destination", "code": 13}, False),
         ({"origin": "source"}, False),
         ({"code": 13}, False),
         ({"code": 0}, False),
