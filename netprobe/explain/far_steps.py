@@ -24,11 +24,11 @@ def arrival_step(view: View) -> TrailEntry:
         return TrailEntry("arrival", "not-possible", (said,))
     witness, story = witness or Witness(), story or Story()
     facts = {
-        "socket": witness.socket,
+        "socket": _is_at_socket(witness, story),
         "interface": story.destination_in.seen,
         "seen_from": witness.seen_from,
     }
-    words = [*_socket_words(view, witness), *_interface_words(view, story)]
+    words = [*_socket_words(view, _is_at_socket(witness, story)), *_interface_words(view, story)]
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
     return TrailEntry("arrival", _arrival_status(view, witness, story), tuple(words), facts)
@@ -44,7 +44,7 @@ def _why_unwitnessed(view: View) -> str:
 
 def _arrival_status(view: View, witness: Witness, story: Story) -> TrailStatus:
     came = story.destination_in.seen
-    if witness.socket or view.result.verdict == "pass":
+    if _is_at_socket(witness, story) or view.result.verdict == "pass":
         return "ok"
     if came == "unknown" and view.evidence.listener.state != "ours":
         return "not-possible"
@@ -53,9 +53,14 @@ def _arrival_status(view: View, witness: Witness, story: Story) -> TrailStatus:
     return "bad"
 
 
-def _socket_words(view: View, witness: Witness) -> Iterator[str]:
+def _is_at_socket(witness: Witness, story: Story) -> bool:
+    """Tell whether a socket got the probe: its listener's word, or a SYN-ACK that left."""
+    return witness.socket or story.socket.seen == "yes"
+
+
+def _socket_words(view: View, got_it: bool) -> Iterator[str]:
     if view.evidence.listener.state == "ours":
-        got = "received the probe" if witness.socket else "never got the probe"
+        got = "received the probe" if got_it else "never got the probe"
         yield f"netprobe's listener on {view.destination.name} {got}"
 
 

@@ -173,7 +173,8 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     silent = row.reason == "no-response"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)
-    came = evidence.story is not None and evidence.story.destination_in.seen == "yes"
+    story, witness = evidence.story or Story(), evidence.witness or Witness()
+    came = story.destination_in.seen == "yes" or witness.socket
     failure = reply_failure(evidence)
     # The link of a host whose next hop is silent may let nothing in either.
     if silent and failure in _RETURN_ROUTE and (came or failure != NO_NEIGHBOUR):

@@ -35,10 +35,12 @@ def _places(found: dict[Any, Any]) -> dict[Any, Any]:
     return {key: (one["verdict"], tuple(one["where"])) for key, one in found.items()}
 
 
-def _way_back(found: dict[Any, Any], family: int) -> None:
+def _way_back(found: dict[Any, Any], family: int, *, rights: bool = True) -> None:
     mine = {key: one for key, one in found.items() if key[0] == THERE[family]}
     assert len(mine) == 4
-    assert set(_places(mine).values()) == {("blocked", ("return-path",))}, mine
+    # Of what no socket saw nobody can tell without a recorder: a cut cable lets nothing in either.
+    vague = set() if rights else {("blocked", ("path", "return-path"))}
+    assert set(_places(mine).values()) - vague == {("blocked", ("return-path",))}, mine
 
 
 def test_a_gateway_that_answers_no_neighbour_request_is_the_way_back(
@@ -52,7 +54,7 @@ def test_a_gateway_that_answers_no_neighbour_request_is_the_way_back(
     found = chain.run(FLOWS, agent=True, rights=rights)
 
     for family in (4, 6):
-        _way_back(found, family)
+        _way_back(found, family, rights=rights)
     assert all("10.94.3.77" in one["because"] for key, one in found.items() if key[0] == THERE[4])
     assert not any("firewall" in one["because"] for one in found.values())
 

@@ -175,7 +175,7 @@ def test_a_search_finds_exactly_what_the_run_has(open_page: Opener) -> None:
     for query in ("port:", "-port:", 'from:""', "req:,"):
         assert "says nothing to search for" in found_of(page, query), query
     assert found_of(page, "node-*").startswith(found_of(page, "node-").split(";")[0])
-    assert not found_of(page, "n*de-8 captur*").startswith("0 flows")
+    assert not found_of(page, "n*de-8 record*").startswith("0 flows")
 
     first = "verdict:blocked from:node-8 -req:vxlan"
     assert found_of(page, first)

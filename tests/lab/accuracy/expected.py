@@ -185,6 +185,9 @@ def _forged(question: Question) -> Expectation:
 
 def _by_destination(question: Question) -> Expectation:
     one = _blocked("destination", _reasons(question))
+    if question.agent and _port_like(question) and not question.captures:
+        # A translation may lead to a port where nobody listens.
+        one = replace(one, may=places("destination path"))
     return replace(one, rejecters=frozenset((None, question.address)))
 
 

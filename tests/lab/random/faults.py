@@ -36,7 +36,8 @@ def built(estate: Estate) -> Iterator[Built]:
     """The estate with its faults; gone afterwards."""
     with Lab() as lab:
         standing = Built(lab, estate)
-        for fault in estate.faults:
+        # A dead host takes no routes and no addresses any more.
+        for fault in sorted(estate.faults, key=lambda one: isinstance(one, Dead)):
             DO[type(fault)](standing, fault)
         yield standing
 
