@@ -27,6 +27,7 @@ from netprobe.probe.checks.genuine import (
     count_lost_hops,
     find_by_sample,
     find_genuine,
+    find_refused,
     genuine_ttl,
 )
 from netprobe.probe.flows.prober import Observation, source_address
@@ -44,13 +45,13 @@ class ForgedResets(Check):
 
         What the recorder of the destination saw or did not see come, it tells by itself.
         """
-        doubtful = _is_reset(seen) and seen.came == "unknown"
+        doubtful = is_reset(seen) and seen.came == "unknown"
         icmp = seen.outcome.icmp if seen.outcome is not None else None
         return doubtful or icmp is not None or genuine_ttl(seen.outcome) is not None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""
-        resets = [seen for seen in group if _is_reset(seen) and seen.came == "unknown"]
+        resets = [seen for seen in group if is_reset(seen) and seen.came == "unknown"]
         if not resets:
             return group
         task = resets[0].task
@@ -69,15 +70,15 @@ class ForgedResets(Check):
         return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
 
 
-async def is_genuine(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool:
-    """Tell whether nothing nearer resets this connection when it is asked alone."""
+async def is_forged(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool | None:
+    """Tell whether something nearer resets these ports when they are asked alone.
+
+    None: nothing tells the TTL of genuine answers.
+    """
     ttl = (await find_genuine(reset.task, group, scene)).ttl
     if ttl is None:
-        return False
-    again = await scene.prober.ask(
-        reset.task, "tcp", reset.ports, look_ms=CHECK_MS, min_ttl=ttl + 1
-    )
-    return not any(one.failure == "refused" and not one.icmp for _, one in again)
+        return None
+    return bool(await find_refused(reset.task, reset.ports, ttl + 1, scene))
 
 
 @dataclass
@@ -154,13 +155,8 @@ class _ResetLooks:
         ]
 
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
-        """Find the ports whose resets arrive with at least this TTL."""
-        found = await self.scene.prober.ask(
-            self.task, "tcp", ports, look_ms=CHECK_MS, min_ttl=min_ttl
-        )
-        refused = port_sets.union(
-            some for some, one in found if one.failure == "refused" and not one.icmp
-        )
+        """Find the ports whose resets arrive with at least this TTL, and note that."""
+        refused = await find_refused(self.task, ports, min_ttl, self.scene)
         self.facts.setdefault("min_ttl", min_ttl)
         self.facts.setdefault("refused_again", bool(refused))
         return refused
@@ -174,8 +170,7 @@ class _ResetLooks:
             here = await self._find_by_sample(untold, ttl)
             if not here:
                 break
-            # Ask twice: if a reset got lost, the TTL would wrongly look undiminished.
-            for _ in range(2 if ttl < max(INITIAL_TTLS) else 0):
+            if ttl < max(INITIAL_TTLS):
                 some = [piece for one in untold for is_here, piece in one.cut(here) if is_here]
                 here = port_sets.subtract(here, await self._find_by_sample(some, ttl + 1))
             full = port_sets.union((full, here))
@@ -218,7 +213,7 @@ def may_have_left(seen: Observation) -> bool:
     return seen.story is None or seen.story.source_out.seen != "no"
 
 
-def _is_reset(seen: Observation) -> bool:
+def is_reset(seen: Observation) -> bool:
     outcome = seen.outcome
     return (
         outcome is not None

@@ -11,7 +11,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
+from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, ROUND_TRIPS
 
 # What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
 INITIAL_TTLS = (64, 128, 255)
@@ -21,6 +21,8 @@ SAMPLE = 3
 RANGE_SAMPLE = 8
 # A dead neighbour shows after 3.06 s.
 DEAD_HOST_MS = 3500
+# How long a look waits for a reset at least.
+FLOOR_MS = 300
 
 
 def choose_sample(ports: Ports, size: int = SAMPLE) -> Ports:
@@ -74,6 +76,27 @@ def count_lost_hops(ttl: int) -> int:
 def arrival_ttl(seen: Observation) -> int | None:
     """Give the TTL that the answers arrived with, where the source's recorder saw them."""
     return seen.story.source_in.ttl if seen.story is not None else None
+
+
+async def find_refused(task: Task, ports: Ports, min_ttl: int, scene: Scene) -> Ports:
+    """Find the ports whose resets arrive with at least this TTL.
+
+    The kernel ignores the others, and they look silent. Silence is asked for so often that loss
+    does not explain it.
+    """
+    slowest_ms = scene.prober.slowest_ms(task)
+    known_ms = None if slowest_ms is None else max(FLOOR_MS, round(ROUND_TRIPS * slowest_ms))
+    refused: Ports = ()
+    for _ in range(scene.prober.chance.count_looks()):
+        left = port_sets.subtract(ports, refused)
+        if not left:
+            break
+        found = await scene.prober.ask(
+            task, "tcp", left, look_ms=known_ms or CHECK_MS, min_ttl=min_ttl
+        )
+        told = [some for some, one in found if one.failure == "refused" and not one.icmp]
+        refused = port_sets.union((refused, *told))
+    return refused
 
 
 class Genuine(NamedTuple):

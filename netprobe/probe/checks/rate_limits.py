@@ -18,7 +18,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
-from netprobe.probe.checks.forged_resets import is_genuine
+from netprobe.probe.checks.forged_resets import is_forged, is_reset
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
 from netprobe.probe.settings import CHECK_MS, ROUND_TRIPS, Timing
@@ -145,12 +145,15 @@ async def _ask_spot(
     told = seen.listener.state in TELLING
     forged = seen.outcome is not None and seen.outcome.forged and not told
     if forged:
-        if not await is_genuine(seen, group, scene):
+        if await is_forged(seen, group, scene) is not False:
             return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen, _choose_timing(seen, scene))
     if again.outcome is None or again.silent or _is_stopped(again):
         return None
+    if not forged and is_reset(again) and not told:
+        forged_now = await is_forged(again, group, scene)
+        return again.amending(forged=forged_now)
     return again.amending(forged=False if forged else None)
 
 

@@ -23,8 +23,9 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, Story, StoryPlace
-from netprobe.probe.checks.forged_resets import ForgedResets, is_genuine
+from netprobe.probe.checks.forged_resets import ForgedResets, is_forged
 from netprobe.probe.checks.genuine import genuine_ttl
+from netprobe.probe.flows.chance import LEAST_LOOKS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import CONTROL_PORTS
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
@@ -111,14 +112,17 @@ def words(found: list[Observation]) -> list[tuple[Ports, Any]]:
 
 
 async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
-    """The destination's own answers in the same group tell the TTL; nothing else is asked."""
+    """The destination's own answers in the same group tell the TTL; nothing else is asked.
+
+    It is asked so often that loss does not explain the silence.
+    """
     agent = World({443: 60}).agent()
 
     found = await look(ForgedResets(), make_scene(agent), answered(60), reset())
 
     assert words(found) == [(((443, 443),), (False, False))]
-    assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61]
-    assert len(agent.asked) == 1
+    assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61] * LEAST_LOOKS
+    assert len(agent.asked) == LEAST_LOOKS
     assert dict(found[0].trail[0].facts) == {
         "answer_ttl": 60, "min_ttl": 61, "refused_again": False,
     }  # fmt: skip
@@ -332,7 +336,7 @@ async def test_a_lowered_ttl_is_seen_at_the_first_question() -> None:
     await look(ForgedResets(), make_scene(agent), reset())
 
     tcp = [order for order in agent.orders(ProbeOrder) if order.proto == "tcp"]
-    assert [order.min_ttl for order in tcp] == [64]
+    assert [order.min_ttl for order in tcp] == [64] * LEAST_LOOKS
     assert agent.orders(WalkOrder) == []
 
 
@@ -389,19 +393,20 @@ def test_only_the_addresss_own_answers_tell_a_ttl(outcome: Outcome | None, ttl: 
 
 
 @pytest.mark.parametrize(
-    ("world", "genuine"),
+    ("world", "forged"),
     [
-        (World({443: 60}, echo_ttl=60), True),
-        (World({443: 61}, echo_ttl=60), False),
-        (World({443: 63}, echo_ttl=60), False),
-        (World({443: 60}), False),
+        (World({443: 60}, echo_ttl=60), False),
+        (World({443: 61}, echo_ttl=60), True),
+        (World({443: 63}, echo_ttl=60), True),
+        (World({443: 63}, echo_ttl=60, lost=4), True),
+        (World({443: 60}), None),
     ],
 )
-async def test_a_reset_that_is_asked_alone(world: World, genuine: bool) -> None:
+async def test_a_reset_that_is_asked_alone(world: World, forged: bool | None) -> None:
     """A limit of new connections forges resets only for what comes too fast."""
     scene = make_scene(world.agent())
 
-    assert await is_genuine(reset(), [reset()], scene) is genuine
+    assert await is_forged(reset(), [reset()], scene) is forged
 
 
 async def test_where_the_source_is_lost_its_resets_stand() -> None:
