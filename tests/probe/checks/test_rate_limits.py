@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
@@ -9,6 +11,7 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
+from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks import rate_limits
 from netprobe.probe.checks.rate_limits import (
     SHOWN,
@@ -168,6 +171,29 @@ async def test_silence_after_a_refusal_is_no_answer() -> None:
     group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 90)))
 
     assert await look(RateLimits(), make_scene(agent), *group) == list(group)
+
+
+@pytest.mark.parametrize(("ttl", "forged"), [(63, True), (60, False)])
+async def test_a_reset_that_came_late_is_told_from_a_forged_one(ttl: int, forged: bool) -> None:
+    """Where all connections of a range are reset on the way, a lost one must not pass."""
+
+    def connect(order: ProbeOrder) -> ProbeReply:
+        heard = order.min_ttl is None or order.min_ttl <= ttl
+        silent = kind(op="connect", failure="no-answer")
+        return reply(order, kind(failure="refused") if heard else silent)
+
+    echo = kind(op="answer", answer="echo", ttl=60)
+    agent = FakeAgent(SOURCE, {ProbeOrder: connect, EchoOrder: lambda order: reply(order, echo)})
+    group = (
+        observation(replace(LATE, answer="unasked"), (1, 10), state="unknown"),
+        observation(SILENT, (20, 20), state="unknown"),
+    )
+
+    found = await look(RateLimits(), make_scene(agent), *group)
+
+    (late,) = [one for one in found if one.ports == ((20, 20),)]
+    assert late.outcome is not None
+    assert (late.outcome.failure, late.outcome.forged) == ("refused", forged)
 
 
 async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.MonkeyPatch) -> None:
