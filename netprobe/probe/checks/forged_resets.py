@@ -70,15 +70,17 @@ class ForgedResets(Check):
         return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
 
 
-async def is_forged(reset: Observation, group: Iterable[Observation], scene: Scene) -> bool | None:
+async def is_forged(
+    reset: Observation, group: Iterable[Observation], scene: Scene, looks: int | None = None
+) -> bool | None:
     """Tell whether something nearer resets these ports when they are asked alone.
 
-    None: nothing tells the TTL of genuine answers.
+    None: nothing tells the TTL of genuine answers. ``looks``: as ``find_refused`` takes it.
     """
     ttl = (await find_genuine(reset.task, group, scene)).ttl
     if ttl is None:
         return None
-    return bool(await find_refused(reset.task, reset.ports, ttl + 1, scene))
+    return bool(await find_refused(reset.task, reset.ports, ttl + 1, scene, looks))
 
 
 @dataclass

@@ -78,16 +78,18 @@ def arrival_ttl(seen: Observation) -> int | None:
     return seen.story.source_in.ttl if seen.story is not None else None
 
 
-async def find_refused(task: Task, ports: Ports, min_ttl: int, scene: Scene) -> Ports:
+async def find_refused(
+    task: Task, ports: Ports, min_ttl: int, scene: Scene, looks: int | None = None
+) -> Ports:
     """Find the ports whose resets arrive with at least this TTL.
 
-    The kernel ignores the others, and they look silent. Silence is asked for so often that loss
-    does not explain it.
+    The kernel ignores the others, and they look silent. Silence is asked for ``looks`` times; None:
+    so often that loss does not explain it.
     """
     slowest_ms = scene.prober.slowest_ms(task)
     known_ms = None if slowest_ms is None else max(FLOOR_MS, round(ROUND_TRIPS * slowest_ms))
     refused: Ports = ()
-    for _ in range(scene.prober.chance.count_looks()):
+    for _ in range(looks or scene.prober.chance.count_looks()):
         left = port_sets.subtract(ports, refused)
         if not left:
             break

@@ -97,13 +97,13 @@ async def _is_limited(group: list[Observation], scene: Scene) -> bool:
     """Tell whether a stopped port answers when it is asked alone."""
     refused = [seen for seen in group if _is_refused(seen)]
     for spot in _choose_spots(group, refused, SPOKESMEN - 1):
-        if any(await _ask_spots(group, [spot], 0.0, scene)):
+        if any(await _ask_spots(group, [spot], 0.0, scene, strict=True)):
             return True
         await asyncio.sleep(REFILL_S)
     silent = [seen for seen in group if _is_silent(seen)]
     spots = _choose_spots(group, silent, SPOKESMEN)
     for _ in range(TRIES if any(_is_late(seen) for seen in group) else 0):
-        if any(await _ask_spots(group, spots, BATCH_S, scene)):
+        if any(await _ask_spots(group, spots, BATCH_S, scene, strict=True)):
             return True
     return False
 
@@ -127,33 +127,42 @@ async def _ask_slowly(group: list[Observation], scene: Scene, end_s: float) -> l
 
 
 async def _ask_spots(
-    group: list[Observation], spots: list[Spot], over_s: float, scene: Scene
+    group: list[Observation],
+    spots: list[Spot],
+    over_s: float,
+    scene: Scene,
+    *,
+    strict: bool = False,
 ) -> list[Observation | None]:
-    """Ask these ports once more, evenly over a time; the answers in their order."""
+    """Ask these ports once more, evenly over a time; the answers in their order.
+
+    ``strict``: loss must not hide a forged reset, nor bring one that passes for an answer.
+    """
     step_s = over_s / max(1, len(spots))
-    return await asyncio.gather(
-        *(_ask_spot(group, spot, step_s * number, scene) for number, spot in enumerate(spots))
-    )
+
+    async def ask(number: int, spot: Spot) -> Observation | None:
+        await asyncio.sleep(step_s * number)
+        return await _ask_spot(group, spot, scene, strict=strict)
+
+    return await asyncio.gather(*(ask(number, spot) for number, spot in enumerate(spots)))
 
 
 async def _ask_spot(
-    group: list[Observation], spot: Spot, wait_s: float, scene: Scene
+    group: list[Observation], spot: Spot, scene: Scene, *, strict: bool
 ) -> Observation | None:
     at, port = spot
-    await asyncio.sleep(wait_s)
     seen = replace(group[at], ports=((port, port),))
     told = seen.listener.state in TELLING
     forged = seen.outcome is not None and seen.outcome.forged and not told
     if forged:
-        if await is_forged(seen, group, scene) is not False:
+        if await is_forged(seen, group, scene, None if strict else 1) is not False:
             return None
         await asyncio.sleep(BATCH_S)
     (again,) = await scene.prober.again(seen, _choose_timing(seen, scene))
     if again.outcome is None or again.silent or _is_stopped(again):
         return None
-    if not forged and is_reset(again) and not told:
-        forged_now = await is_forged(again, group, scene)
-        return again.amending(forged=forged_now)
+    if strict and not forged and is_reset(again) and await is_forged(again, group, scene):
+        return None
     return again.amending(forged=False if forged else None)
 
 
