@@ -17,7 +17,7 @@ Symptom = Literal[
     "reset-after-open", "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "reset-unproved", "reset-of-dead-host", "reset-of-lost-host", "data-rejected",
-    "port-unreach", "proto-unreach", "unreachable-in-its-name",
+    "port-unreach", "proto-unreach", "rejected-in-its-name",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
@@ -303,10 +303,10 @@ ALLOWED: Final = _read_table(
     ("proto-unreach | * | * | *", "pass closed proto-unreach refusal", "",
      "{address} answered protocol-unreachable: the packet arrived, and nothing handles the "
      "protocol there yet"),
-    ("unreachable-in-its-name | * | * | *", "blocked filtered {icmp} none",
+    ("rejected-in-its-name | * | * | *", "blocked filtered {icmp} none",
      "destination host path",
      "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or a "
-     "translation on the way gives a router's word this address: the host is down, or another one"),
+     "translation on the way gives the word of a router or of another host this address"),
     ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
      "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
     ("rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",
@@ -473,7 +473,7 @@ DENIED: Final = _read_table(
      "the host must not answer, and it did"),
     (f"{_RESETS} reset-here reset-unproved reset-of-dead-host reset-of-lost-host | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
-    ("port-unreach proto-unreach unreachable-in-its-name rejected-by-destination "
+    ("port-unreach proto-unreach rejected-in-its-name rejected-by-destination "
      "rejected-by-router rejected-by-source | * | * | *", "pass filtered {icmp} refusal", "",
      "{icmp} from {offender}: refused, as it must be"),
     ("rejected-by-somebody data-rejected | * | * | *", "pass filtered {failure} refusal", "",

@@ -63,7 +63,7 @@ _REMOTE: Final = (
 )  # fmt: skip
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
 # "Host unreachable", which a dead neighbour's router says, or a firewall.
-_UNREACHABLE: Final = ("rejected-by-router", "unreachable-in-its-name")
+_UNREACHABLE: Final = ("rejected-by-router", "rejected-in-its-name")
 # Resets of which nothing shows that the destination made them.
 _UNPROVED_RESETS: Final = ("reset", "reset-full-ttl", "reset-blind", "reset-unproved")
 
@@ -93,6 +93,8 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
         word = cast(Symptom, concluded)
     elif word in _REMOTE and has_left(evidence, outcome) is False:
         return "answered-here"
+    elif word == "rejected-by-destination" and evidence.listener.nat:
+        word = "rejected-in-its-name"
     elif word in _UNREACHABLE and _may_be_dead(evidence, outcome):
         word = "router-gives-up"
     if evidence.host_up:
@@ -233,7 +235,7 @@ def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
             return "port-unreach"
         if word == "proto-unreach" and protocol.startswith("ipproto"):
             return "proto-unreach"
-        return "unreachable-in-its-name" if word == "host-unreach" else "rejected-by-destination"
+        return "rejected-in-its-name" if word == "host-unreach" else "rejected-by-destination"
     if word == "host-unreach" and slow:
         return "host-down" if icmp.origin == "source" else "router-gives-up"
     if icmp.origin == "source":

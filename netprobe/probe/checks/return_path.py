@@ -124,8 +124,10 @@ async def _ask_way_back(
         return None  # either end is gone; what was seen before stands
     if way.dev == LOOPBACK and not _are_one(agent, fleet.agent(task.source)):
         return way._replace(failure=OWN_ADDRESS)
+    # A kernel finds no way from an address that it does not have (a translated one).
+    foreign = way.failure is not None and seen.listener.nat
     known = way.failure != AMBIGUOUS or task.address in own
-    return way if known else None
+    return way if known and not foreign else None
 
 
 def _are_one(one: AgentMethods, other: AgentMethods) -> bool:

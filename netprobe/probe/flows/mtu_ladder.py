@@ -28,6 +28,8 @@ SHORT_MS = 600
 ONE_WAY_MS = 200
 LOOK_MS = 1500
 SMALLEST = {4: 576, 6: 1280}
+# Segments of TCP may be smaller than what every path must carry; a nonce fits.
+SMALLEST_TCP = 256
 STEPS = 16
 # So often the limit is asked again side by side with what is too large for it, before a path where
 # both get lost is called unknown.
@@ -77,7 +79,8 @@ class MtuLadder:
 
         None where the smallest does not arrive either, and where loss would explain all of it.
         """
-        smallest = SMALLEST[self._task.family]
+        tcp = self._way.protocol == "tcp"
+        smallest = SMALLEST_TCP if tcp else SMALLEST[self._task.family]
         if await self._find_arrived([needed]):
             return self._make_path_mtu(needed, needed)
         if not await self._find_arrived([smallest]):
