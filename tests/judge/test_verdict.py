@@ -132,6 +132,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "host-unreach", ("destination", "host", "path")),
         (evidence(icmp(3, 1, "destination"), host_up=True),
          "blocked", "filtered", "host-unreach", ("destination", "path")),
+        # The destination's agent says that it does not have the address.
+        (evidence(icmp(3, 13, "destination"), listener=replace(OURS, nat=True)),
+         "blocked", "filtered", "admin-prohibited", ("destination", "host", "path")),
+        (evidence(icmp(3, 13, "destination"), listener=OURS),
+         "blocked", "filtered", "admin-prohibited", ("destination",)),
         (evidence(icmp(3, 1, "destination"), host_down="c"),
          "blocked", "unreachable", "host-down", ("host",)),
         (evidence(SILENT, given_up_by="10.0.0.254"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 # How much of what was sent is thought lost at least, as long as the run has not shown more.
 LEAST_LOSS = 0.1
-# A run tells its loss only after so many looks.
-LEAST_SAMPLE = 20
 MOST_LOSS = 0.7
 MOST_ERRORS = 1e-3
 LEAST_LOOKS, MOST_LOOKS = 5, 24
@@ -33,9 +31,7 @@ class Chance:
     def loss(self) -> float:
         """The loss of a round trip: how many looks at flows that did answer were not answered."""
         looks = self._answered + self._lost
-        if looks < LEAST_SAMPLE:
-            return LEAST_LOSS
-        return min(MOST_LOSS, max(LEAST_LOSS, self._lost / looks))
+        return min(MOST_LOSS, max(LEAST_LOSS, self._lost / looks)) if looks else LEAST_LOSS
 
     def count_looks(self) -> int:
         """Tell how many looks make an error unlikely over all flows of the run."""

@@ -52,6 +52,16 @@ async def test_all_tcp_flows_of_a_narrow_pair_are_told_its_width(
     assert sizes[1500] == 2 + LEAST_LOOKS
 
 
+async def test_a_path_below_the_least_of_ipv6_is_found_too() -> None:
+    """A nonce fits where 1,280 bytes do not, and a real client's request may not."""
+    scene = make_scene(agent_on_path(600, "narrow"), FakeAgent(TARGET))
+
+    (found,) = await look(PathWidth(), scene, flow())
+
+    assert found.mtu is not None
+    assert (found.mtu.path, found.mtu.needed) == (600, 1500)
+
+
 class LossyPath:
     """A source that loses so many of its probes, small and large; large ones more often or always.
 
