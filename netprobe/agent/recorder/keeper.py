@@ -6,7 +6,8 @@ coordinator asks for, datagrams and echoes by their nonces. Of any other payload
 """
 
 import struct
-from collections import OrderedDict
+from array import array
+from collections import OrderedDict, defaultdict
 from hashlib import shake_128
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -44,7 +45,8 @@ class KeptFlow:
 
     def __init__(self, pair: bytes, proto: int, port: int, number: int) -> None:
         # Where the request went from and to, and what proves that it is one of this run: the first
-        # sequence number of a connect, the order of a nonce.
+        # sequence number of a connect, the order of a datagram's nonce, of an echo's with its place.
+        # 0: it has none, as what is sent to a service without a nonce.
         self.pair = pair
         self.proto = proto
         self.port = port
@@ -66,7 +68,8 @@ class Keeper:
         # The keys of datagrams, by what an error quotes.
         self._quoted: Dict[Key, Key] = {}
         self._bytes = 0
-        self._has_forgotten = False
+        # Which flows there was no room for, by protocol: 8 bytes each.
+        self._forgotten: "Dict[int, array[int]]" = defaultdict(lambda: array("Q"))
 
     def note_tcp(
         self, kept: Kept, pair: bytes, ports: Tuple[int, int], row: Tuple[int, int]
@@ -82,9 +85,7 @@ class Keeper:
                 return
             self._flows[key] = KeptFlow(pair, TCP, ports[1], number)
         if key in self._flows:
-            self._add_packet(key, kept)
-            if kind == SYN_ACK:
-                self._answered[key] = None
+            self._add_packet(key, kept, is_answer=kind == SYN_ACK)
 
     def note_datagram(
         self, kept: Kept, pair: bytes, ports: Tuple[int, int], nonce: Optional[bytes], header: int
@@ -108,7 +109,7 @@ class Keeper:
             else:
                 key = (UDP, pair[half:] + pair[:half], dport, sport)
         if key in self._flows:
-            self._add_packet(key, kept)
+            self._add_packet(key, kept, is_answer=pair != self._flows[key].pair)
 
     def note_echo(self, kept: Kept, pair: bytes, is_reply: bool, payload: bytes) -> None:
         """Note an echo whose token is of this run."""
@@ -117,10 +118,12 @@ class Keeper:
             return
         key: Key = (ICMP, nonce)
         if key not in self._flows and not is_reply:
-            self._flows[key] = KeptFlow(pair, ICMP, 0, 0)
+            said = read_nonce(nonce)
+            number = said.order * (MOST_PLACE + 1) + said.port
+            self._flows[key] = KeptFlow(pair, ICMP, 0, number)
             self._quoted[(pair, 0)] = key
         if key in self._flows:
-            self._add_packet(key, kept)
+            self._add_packet(key, kept, is_answer=is_reply)
 
     def note_error(self, kept: Kept, pair: bytes, proto: int, port: int, quote: bytes) -> None:
         """Note an error that quotes a kept packet; ``quote`` begins with its transport header."""
@@ -130,7 +133,7 @@ class Keeper:
         if key is not None and key in self._flows:
             # The quote may go on with payload: what is not ours is not kept.
             end = len(kept[4]) - len(quote) + TRANSPORT_BYTES
-            self._add_packet(key, (*kept[:4], kept[4][:end]))
+            self._add_packet(key, (*kept[:4], kept[4][:end]), is_answer=False)
 
     def tell(self, order: KeptOrder, asker: bytes, target: bytes, *, sure: bool) -> PacketsKept:
         """Give the first and the last packets of each of these ports."""
@@ -143,10 +146,12 @@ class Keeper:
             for flow in flows
             for time_ns, device, out, length, data in _cut_middle(flow.packets, FEW_PACKETS)
         ]
-        # What was left out here is no packet that did not come.
-        whole = not self._has_forgotten and len(flows) == sum(map(len, by_port.values()))
-        numbers = sorted({flow.number for flow in flows})
-        return PacketsKept(order.id, told, numbers, sure and whole)
+        numbers = sorted({flow.number for flow in flows if flow.number})
+        # What was left out here is no packet that did not come. The numbers of connects name each
+        # of them: the other end tells of no other ones.
+        whole = order.proto == "tcp" or len(flows) == sum(map(len, by_port.values()))
+        known = whole and not self._has_forgotten(order, asker + target)
+        return PacketsKept(order.id, told, numbers, sure and known)
 
     def _select_flows(self, order: KeptOrder, pair: bytes) -> Iterator[KeptFlow]:
         """Select flows: at the source by their addresses, at the destination by their numbers."""
@@ -154,23 +159,36 @@ class Keeper:
         ports = frozenset(each(order.ports))
         for flow in self._flows.values():
             if flow.proto == proto and (not order.ports or flow.port in ports):
-                named = flow.number in order.numbers
+                named = flow.number != 0 and flow.number in order.numbers
                 if named or (flow.pair == pair and (order.sent or proto == ICMP)):
                     yield flow
 
-    def _add_packet(self, key: Key, kept: Kept) -> None:
+    def _has_forgotten(self, order: KeptOrder, pair: bytes) -> bool:
+        """Tell whether there was no room for one of these flows."""
+        proto = {"tcp": TCP, "icmp": ICMP}.get(order.proto, UDP)
+        ports = tuple(each(order.ports)) or (0,)
+        asked = {_mark_flow(proto, port, number) for port in ports for number in order.numbers}
+        if proto == ICMP:
+            asked.add(_mark_pair(pair))
+        return not asked.isdisjoint(self._forgotten[proto])
+
+    def _add_packet(self, key: Key, kept: Kept, *, is_answer: bool) -> None:
         flow = self._flows[key]
         flow.packets.append(kept)
+        if is_answer:
+            self._answered[key] = None
         self._bytes += len(kept[4]) + PACKET_COST
         while self._bytes > MOST_BYTES:
             oldest, _ = self._answered.popitem(last=False) if self._answered else (None, None)
             self._forget_flow(oldest if oldest is not None else next(iter(self._flows)))
 
     def _forget_flow(self, key: Key) -> None:
-        self._has_forgotten = True
         flow = self._flows.pop(key, None)
         self._answered.pop(key, None)
         if flow is not None:
+            self._forgotten[flow.proto].append(_mark_flow(flow.proto, flow.port, flow.number))
+            if flow.proto == ICMP:
+                self._forgotten[ICMP].append(_mark_pair(flow.pair))
             self._bytes -= sum(len(kept[4]) + PACKET_COST for kept in flow.packets)
             self._quoted.pop((flow.pair, flow.port), None)
 
@@ -187,3 +205,13 @@ class Keeper:
 def _cut_middle(some: List[Any], few: int) -> List[Any]:
     """Give the first and the last ones."""
     return some if len(some) <= 2 * few else some[:few] + some[-few:]
+
+
+def _mark_flow(proto: int, port: int, number: int) -> int:
+    """Give a number below 2**64 for a flow, by what an order for its packets says of it."""
+    # One order's nonce goes to many ports; a connect has a number of its own.
+    return number << 16 | port if proto == UDP else number
+
+
+def _mark_pair(pair: bytes) -> int:
+    return hash(pair) & 0xFFFFFFFFFFFFFFFF

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import struct
+from hashlib import shake_128
 
 import pytest
 
@@ -10,11 +12,12 @@ from netprobe.agent.recorder.keeper import FEW_FLOWS, FEW_PACKETS, MOST_BYTES, P
 from netprobe.agent.recorder.rows import RESET, SYN, SYN_ACK
 from netprobe.agent.wire.answers import PacketsKept
 from netprobe.agent.wire.orders import KeptOrder
+from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.netlab import ADDRESS, SOURCE, inside
 from tests.agent.recorder.recording import Recording, family_of, ping, request, send
 from tests.agent.rig import Agent
 
-A, B = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
+A, B, C = (bytes((10, 0, 0, last)) for last in (1, 2, 3))
 PORT = 443
 HEADERS = bytes(60)
 
@@ -33,6 +36,16 @@ class World:
         sent = (kind == SYN) == out
         pair, ports = (A + B, (sport, PORT)) if kind == SYN else (B + A, (PORT, sport))
         self.keeper.note_tcp((self.time, 1, sent, 60, HEADERS), pair, ports, (kind, number))
+
+    def ping(
+        self, pair: bytes, *, order: int, place: int, out: bool = True, is_reply: bool = False
+    ) -> None:
+        """One echo of this run, or its answer."""
+        self.time += 1
+        token = shake_128(self.agent.key + b"e" + struct.pack(">IH", order, 1)).digest(16 * place)
+        payload = pack_nonce(order, place, 1) + token[-16:]
+        kept = (self.time, 1, out != is_reply, 60, HEADERS)
+        self.keeper.note_echo(kept, pair, is_reply, payload)
 
     def own(self, sport: int = 1024) -> None:
         """The agent connects from this port."""
@@ -71,7 +84,7 @@ def test_at_the_destination_only_what_the_source_names_is_told() -> None:
 
 
 def test_the_first_and_the_last_are_told() -> None:
-    """Then nobody can say that what was left out did not come."""
+    """The other end is asked only for connects that were told here."""
     world = World()
     world.own()
     for number in range(100, 200):
@@ -82,7 +95,7 @@ def test_the_first_and_the_last_are_told() -> None:
 
     assert told.numbers == [*range(100, 100 + FEW_FLOWS), *range(200 - FEW_FLOWS, 200)]
     assert len(told.packets) == 2 * FEW_FLOWS * 2 * FEW_PACKETS
-    assert told.sure is False
+    assert told.sure is True
 
 
 def test_memory_is_bounded_and_answered_connects_go_first() -> None:
@@ -97,7 +110,51 @@ def test_memory_is_bounded_and_answered_connects_go_first() -> None:
 
     assert 0 < world.keeper._bytes <= MOST_BYTES
     assert 1 in world.tell().numbers
-    assert world.tell().sure is False
+
+
+def test_a_big_run_is_sure_of_what_it_did_not_forget() -> None:
+    """Other connects than the asked ones had no room: those never came, or their packets are told.
+
+    Of one that was forgotten nobody knows.
+    """
+    world = World()
+    for number in range(2, MOST_BYTES // 100):
+        world.note(SYN, number, out=False)
+        world.note(SYN_ACK, number, out=False)
+
+    assert world.tell(1, sent=False).sure is True
+    assert world.tell(2, sent=False).sure is False
+    assert world.tell(1, 2, sent=False).sure is False
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_only_pings_that_were_asked_for_are_told(sent: bool) -> None:
+    """Those between these addresses: other echoes have no number in common with them."""
+    world = World()
+    for place, pair in enumerate((A + B, A + C), 1):
+        world.ping(pair, order=3, place=place, out=sent)
+    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [0])
+
+    told = world.keeper.tell(order._replace(sent=sent), A, B, sure=True)
+    named = order._replace(sent=False, numbers=told.numbers)
+
+    assert [one.time_ns for one in told.packets] == [1]
+    # Under other addresses than those that it was sent with.
+    assert len(world.keeper.tell(named, C, C, sure=True).packets) == 1
+
+
+def test_answered_pings_go_first_and_a_forgotten_one_is_unsure() -> None:
+    """As answered connects do."""
+    world = World()
+    world.ping(A + C, order=1, place=1)
+    for order in range(2, MOST_BYTES // 100):
+        world.ping(A + B, order=order, place=1)
+        world.ping(B + A, order=order, place=1, is_reply=True)
+    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [])
+
+    assert world.keeper.tell(order, A, B, sure=True).sure is False
+    found = world.keeper.tell(order, A, C, sure=True)
+    assert (len(found.packets), found.sure) == (1, True)
 
 
 @pytest.mark.lab
