@@ -10,11 +10,13 @@ from netprobe.model.ports import Ports
 
 @dataclass(frozen=True, slots=True)
 class EndPackets:
-    """What the recorder of one end kept. ``sure``: what it did not see there did not come."""
+    """What the recorder of one end kept. ``sure``: what it did not see there did not come;
+    ``left_out``: how many more packets of these flows it has."""
 
     host: str
     sure: bool = False
     packets: tuple[FlowPacket, ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,26 +44,26 @@ class EvidenceFolder:
         return tuple(self._write_one(number, one) for number, one in enumerate(findings, 1))
 
     def _write_one(self, number: int, finding: Finding) -> Finding:
-        packets = list(self._packets_of(finding))
+        flows, left_out = self._flows_in(finding)
+        # Requirements may share flows, whose packets are in the file once.
+        packets = sorted({packet for one in flows for packet in _describe_packets(one)})
         if not packets or self.problems:
             return finding
         path = os.path.join(self._path, NAME.format(number))
         try:
-            _write_privately(path, packets)
+            _write_privately(path, packets, _word_left_out(flows, left_out))
         except OSError as error:
             self.problems.append(f"cannot write the evidence {path}: {error.strerror or error}")
             return finding
         return replace(finding, evidence=path)
 
-    def _packets_of(self, finding: Finding) -> Iterator[PcapPacket]:
+    def _flows_in(self, finding: Finding) -> tuple[list[FlowPackets], int]:
+        """Give some of the finding's flows, and how many more there are."""
         flows: dict[int, FlowPackets] = {}
         for member in finding.members:
             flows.update((id(one), one) for one in self._flows_of(member))
-            if len(flows) >= MOST_FLOWS:
-                break
-        packets = [packet for one in flows.values() for packet in _describe_packets(one)]
-        # Requirements may share flows, whose packets are in the file once.
-        yield from sorted(set(packets))
+        some = list(flows.values())
+        return some[:MOST_FLOWS], len(some[MOST_FLOWS:])
 
     def _flows_of(self, result: Result) -> Iterator[FlowPackets]:
         key = (result.source, result.destination, result.address, result.protocol)
@@ -89,18 +90,30 @@ def open_folder(path: str) -> EvidenceFolder:
     return EvidenceFolder(path)
 
 
-def _write_privately(path: str, packets: Sequence[PcapPacket]) -> None:
+def _write_privately(path: str, packets: Sequence[PcapPacket], comment: str) -> None:
     """Only the user may read it, and it is there as a whole or not at all. Raises OSError."""
     folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     os.close(handle)
     try:
-        write_pcapng(temporary, packets)
+        write_pcapng(temporary, packets, comment)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _word_left_out(flows: Sequence[FlowPackets], more: int) -> str:
+    """Tell what a file does not have: who counts packets must not take that for loss."""
+    counts: Counter[str] = Counter()
+    for flow in flows:
+        for end in (flow.source, flow.destination):
+            counts[end.host] += end.left_out
+    said = [f"{host} has {count} more packets" for host, count in counts.items() if count]
+    if more:
+        said.append(f"{more} more sources, destinations or ranges of ports are not in this file")
+    return "Only the first and the last packets: " + "; ".join(said) if said else ""
 
 
 def _describe_packets(flow: FlowPackets) -> Iterator[PcapPacket]:

@@ -14,7 +14,7 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
-from netprobe.report.evidence import open_folder
+from netprobe.report.evidence import MOST_FLOWS, open_folder
 from tests.report.samples import BLOCKED
 
 # An IPv4 SYN from 10.0.0.1 to 10.0.0.2.
@@ -57,6 +57,21 @@ def test_a_packet_says_what_the_other_end_saw(tmp_path: Path, sure: bool, fate: 
     assert written.count(SYN) == 1
     assert f"left {BLOCKED.source}; {fate} {BLOCKED.destination}".encode() in written
     assert f"{BLOCKED.source}/eth0".encode() in written
+
+
+def test_a_file_says_what_is_not_in_it(tmp_path: Path) -> None:
+    """Of each end; who counts the packets would take them for lost."""
+    folder, found = open_folder(str(tmp_path)), flows()
+    folder.keep(replace(found, destination=replace(found.destination, left_out=3)))
+    for _ in range(MOST_FLOWS):
+        folder.keep(replace(found, source=replace(found.source, packets=(), left_out=1)))
+    folder.write_files(fold([BLOCKED]))
+
+    comment = (
+        f"Only the first and the last packets: {BLOCKED.source} has {MOST_FLOWS - 1} more packets; "
+        f"{BLOCKED.destination} has 3 more packets; 1 more sources, destinations or ranges of ports"
+    )
+    assert comment.encode() in (tmp_path / "finding-01.pcapng").read_bytes()
 
 
 def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from .rows import ICMP, SYN, SYN_ACK, TCP, UDP, name_device
 # Of all packets of this host, and what the lists around each packet cost.
 MOST_BYTES = 1 << 20
 PACKET_COST = 120
-# The first and the last connects (or datagrams) of each port, and packets of each of them.
+# The first and the last connects (or datagrams) of each port, and packets each way of each of them.
 FEW_FLOWS = 8
-FEW_PACKETS = 3
+FEW_PACKETS = 5
 # A token is the hash's output at its destination's place.
 MOST_PLACE = 4096
 TOKEN_BYTES = 16
@@ -136,7 +136,7 @@ class Keeper:
             self._add_packet(key, (*kept[:4], kept[4][:end]), is_answer=False)
 
     def tell(self, order: KeptOrder, asker: bytes, target: bytes, *, sure: bool) -> PacketsKept:
-        """Give the first and the last packets of each of these ports."""
+        """Give the first and the last packets of each of these ports, in each direction."""
         by_port: Dict[int, List[KeptFlow]] = {}
         for flow in self._select_flows(order, asker + target):
             by_port.setdefault(flow.port, []).append(flow)
@@ -144,14 +144,18 @@ class Keeper:
         told = [
             KeptPacket(time_ns, name_device(device), out, length, data)
             for flow in flows
-            for time_ns, device, out, length, data in _cut_middle(flow.packets, FEW_PACKETS)
+            for way in (True, False)
+            for time_ns, device, out, length, data in _cut_middle(
+                [kept for kept in flow.packets if kept[2] == way], FEW_PACKETS
+            )
         ]
+        known = sum(len(flow.packets) for some in by_port.values() for flow in some)
         numbers = sorted({flow.number for flow in flows if flow.number})
         # What was left out here is no packet that did not come. The numbers of connects name each
         # of them: the other end tells of no other ones.
         whole = order.proto == "tcp" or len(flows) == sum(map(len, by_port.values()))
-        known = whole and not self._has_forgotten(order, asker + target)
-        return PacketsKept(order.id, told, numbers, sure and known)
+        sure = sure and whole and not self._has_forgotten(order, asker + target)
+        return PacketsKept(order.id, told, numbers, known - len(told), sure)
 
     def _select_flows(self, order: KeptOrder, pair: bytes) -> Iterator[KeptFlow]:
         """Select flows: at the source by their addresses, at the destination by their numbers."""

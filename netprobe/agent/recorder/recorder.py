@@ -97,7 +97,7 @@ class Recorder:
 
     def tell_kept(self, order: KeptOrder) -> None:
         """Give what was kept of these probes."""
-        told = PacketsKept(order.id, [], [], sure=False)
+        told = PacketsKept(order.id, [], [], 0, sure=False)
         if self._keeper is not None and self._ring is not None:
             self._read_packets()
             asker, target = pack_address(order.asker), pack_address(order.target)

@@ -14,7 +14,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.genuine import choose_sample
 from netprobe.probe.flows.prober import Observation, source_address
 
-NOTHING = PacketsKept(0, [], [], sure=False)
+NOTHING = PacketsKept(0, [], [], 0, sure=False)
 # Answers that no finding is made of, unless a check concluded something else.
 GOOD = ("nonce", "echo", "service")
 
@@ -73,4 +73,4 @@ def _read_end(host: str, kept: PacketsKept) -> EndPackets:
         FlowPacket(one.time_ns, one.device, one.outgoing, one.length, one.data)
         for one in kept.packets
     )
-    return EndPackets(host, kept.sure, tuple(packets))
+    return EndPackets(host, kept.sure, tuple(packets), kept.left_out)

@@ -88,14 +88,30 @@ def test_the_first_and_the_last_are_told() -> None:
     world = World()
     world.own()
     for number in range(100, 200):
-        for _ in range(10):
+        for _ in range(20):
             world.note(SYN, number)
 
     told = world.tell()
 
     assert told.numbers == [*range(100, 100 + FEW_FLOWS), *range(200 - FEW_FLOWS, 200)]
     assert len(told.packets) == 2 * FEW_FLOWS * 2 * FEW_PACKETS
+    assert told.left_out == 2000 - len(told.packets)
     assert told.sure is True
+
+
+def test_answers_leave_room_for_requests() -> None:
+    """Both ends tell as many requests, however often one of them answered."""
+    world = World()
+    for _ in range(6):
+        world.note(SYN, 7, out=False)
+        for _ in range(3):
+            world.note(SYN_ACK, 7, out=False)
+
+    told = world.tell(7, sent=False)
+
+    assert [one.outgoing for one in told.packets].count(False) == 6
+    assert [one.outgoing for one in told.packets].count(True) == 2 * FEW_PACKETS
+    assert told.left_out == 18 - 2 * FEW_PACKETS
 
 
 def test_memory_is_bounded_and_answered_connects_go_first() -> None:
