@@ -25,6 +25,8 @@ PACKET_COST = 120
 # The first and the last connects (or datagrams) of each port, and packets each way of each of them.
 FEW_FLOWS = 8
 FEW_PACKETS = 5
+# Of one flow that is asked about.
+MOST_OWN_PORTS = 1024
 # A token is the hash's output at its destination's place.
 MOST_PLACE = 4096
 TOKEN_BYTES = 16
@@ -41,16 +43,18 @@ Kept = Tuple[int, int, bool, int, bytes]
 class KeptFlow:
     """The packets of one connect, datagram or echo, with its answers and errors."""
 
-    __slots__ = ("number", "packets", "pair", "port", "proto")
+    __slots__ = ("number", "own_port", "packets", "pair", "port", "proto")
 
-    def __init__(self, pair: bytes, proto: int, port: int, number: int) -> None:
+    def __init__(self, pair: bytes, proto: int, port: int, number: int, own_port: int = 0) -> None:
         # Where the request went from and to, and what proves that it is one of this run: the first
-        # sequence number of a connect, the order of a datagram's nonce, of an echo's with its place.
-        # 0: it has none, as what is sent to a service without a nonce.
+        # sequence number of a connect, the order of a datagram's nonce, that and the place of an
+        # echo's. 0: it has none, as what is sent to a service without a nonce.
         self.pair = pair
         self.proto = proto
         self.port = port
         self.number = number
+        # Where a connect came from.
+        self.own_port = own_port
         self.packets: List[Kept] = []
 
 
@@ -83,7 +87,7 @@ class Keeper:
             mine = (pair[half:], ports[1], ports[0]) in self._own_ports
             if not (mine if sent else ports[1] in self._ports):
                 return
-            self._flows[key] = KeptFlow(pair, TCP, ports[1], number)
+            self._flows[key] = KeptFlow(pair, TCP, ports[1], number, ports[0])
         if key in self._flows:
             self._add_packet(key, kept, is_answer=kind == SYN_ACK)
 
@@ -155,7 +159,13 @@ class Keeper:
         # of them: the other end tells of no other ones.
         whole = order.proto == "tcp" or len(flows) == sum(map(len, by_port.values()))
         sure = sure and whole and not self._has_forgotten(order, asker + target)
-        return PacketsKept(order.id, told, numbers, known - len(told), sure)
+        return PacketsKept(order.id, told, numbers, known - len(told), [], sure)
+
+    def list_own_ports(self, order: KeptOrder, target: bytes) -> List[int]:
+        """List the ports that this agent asked these ports of ``target`` from."""
+        ports = frozenset(each(order.ports))
+        own = (one[2] for one in self._own_ports if one[0] == target and one[1] in ports)
+        return sorted(own)[:MOST_OWN_PORTS]
 
     def _select_flows(self, order: KeptOrder, pair: bytes) -> Iterator[KeptFlow]:
         """Select flows: at the source by their addresses, at the destination by their numbers."""
@@ -164,7 +174,8 @@ class Keeper:
         for flow in self._flows.values():
             if flow.proto == proto and (not order.ports or flow.port in ports):
                 named = flow.number != 0 and flow.number in order.numbers
-                if named or (flow.pair == pair and (order.sent or proto == ICMP)):
+                alike = order.sent or proto == ICMP or flow.own_port in order.own_ports
+                if named or (flow.pair == pair and alike):
                     yield flow
 
     def _has_forgotten(self, order: KeptOrder, pair: bytes) -> bool:

@@ -53,7 +53,7 @@ class World:
         self.agent.own_ports.add((B, PORT, sport))
 
     def tell(self, *numbers: int, sent: bool = True) -> PacketsKept:
-        order = KeptOrder(1, "tcp", "10.0.0.1", "10.0.0.2", [(PORT, PORT)], sent, list(numbers))
+        order = KeptOrder(1, "tcp", "10.0.0.1", "10.0.0.2", [(PORT, PORT)], sent, list(numbers), [])
         return self.keeper.tell(order, A, B, sure=True)
 
 
@@ -149,7 +149,7 @@ def test_only_pings_that_were_asked_for_are_told(sent: bool) -> None:
     world = World()
     for place, pair in enumerate((A + B, A + C), 1):
         world.ping(pair, order=3, place=place, out=sent)
-    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [0])
+    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [0], [])
 
     told = world.keeper.tell(order._replace(sent=sent), A, B, sure=True)
     named = order._replace(sent=False, numbers=told.numbers)
@@ -163,14 +163,37 @@ def test_answered_pings_go_first_and_a_forgotten_one_is_unsure() -> None:
     """As answered connects do."""
     world = World()
     world.ping(A + C, order=1, place=1)
-    for order in range(2, MOST_BYTES // 100):
-        world.ping(A + B, order=order, place=1)
-        world.ping(B + A, order=order, place=1, is_reply=True)
-    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [])
+    for number in range(2, MOST_BYTES // 100):
+        world.ping(A + B, order=number, place=1)
+        world.ping(B + A, order=number, place=1, is_reply=True)
+    order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [], [])
 
     assert world.keeper.tell(order, A, B, sure=True).sure is False
     found = world.keeper.tell(order, A, C, sure=True)
     assert (len(found.packets), found.sure) == (1, True)
+
+
+@pytest.mark.lab
+def test_a_source_without_rights_tells_its_ports(lab: None) -> None:
+    """By which the destination knows its connects, and nobody else's."""
+    source, target = ADDRESS[4]["source"], ADDRESS[4]["destination"]
+    recording = Recording(SOURCE, keep=[(PORT, PORT)], user=65534)
+    assert recording.agent.own_ports is not None
+    recording.agent.own_ports |= {
+        (socket.inet_aton(target), port, 7000 + port) for port in (PORT, 80)
+    }
+    order = KeptOrder(9, "tcp", source, target, [(PORT, PORT)], True, [3], [])
+    recording.recorder.tell_kept(order)
+    (own_port,) = recording.agent.messages.pop().own_ports
+    recording.close()
+    world = World()
+    world.note(SYN, 7, out=False, sport=own_port)
+    world.note(SYN_ACK, 7, out=False, sport=own_port)
+    world.note(SYN, 8, out=False, sport=5555)
+    at_destination = KeptOrder(1, "tcp", "", "", [(PORT, PORT)], False, [3], [own_port])
+
+    assert own_port == 7000 + PORT
+    assert len(world.keeper.tell(at_destination, A, B, sure=True).packets) == 2
 
 
 @pytest.mark.lab
@@ -191,7 +214,7 @@ def test_real_packets_are_kept_as_they_were(lab: None, family: int) -> None:
     told = {}
     for name, ports in (("udp", [(53, 53)]), ("tcp", [(PORT, PORT)]), ("icmp", [])):
         with inside(SOURCE):
-            recording.recorder.tell_kept(KeptOrder(9, name, source, target, ports, True, [3]))
+            recording.recorder.tell_kept(KeptOrder(9, name, source, target, ports, True, [3], []))
         told[name] = recording.agent.messages.pop()
     recording.close()
 

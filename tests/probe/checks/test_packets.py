@@ -25,7 +25,7 @@ class World:
 
     def __init__(self, *, records: bool = True) -> None:
         def tell(order: KeptOrder) -> PacketsKept:
-            return PacketsKept(0, [PACKET], [4711], 2, sure=order.sent)
+            return PacketsKept(0, [PACKET], [4711], 2, [99], sure=order.sent)
 
         self.source = FakeAgent(SOURCE, {KeptOrder: tell, RouteOrder: routed(source="10.0.0.1")})
         self.target = FakeAgent(TARGET, {KeptOrder: tell})
@@ -51,6 +51,7 @@ async def test_the_source_names_what_the_destination_is_asked_for() -> None:
     assert first.ports[-1] == (500, 500)
     assert len(first.ports) == 3
     assert (second.sent, second.numbers) == (False, sorted({seen.order, 4711}))
+    assert (first.own_ports, second.own_ports) == ([], [99])
     packet = FlowPacket(5, "eth0", True, 60, b"E")
     assert found == FlowPackets(
         "10.0.0.2", "tcp", ((443, 500),), EndPackets("a", True, (packet,), 2),
