@@ -26,18 +26,26 @@ TCP, UDP = 6, 17
 class EvidenceFolder:
     """Takes packets during the run, and writes the files at its end.
 
-    ``problems``: one line for each file that could not be written.
+    After that ``problems`` has one line for all files that could not be written for one reason.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._flows: dict[tuple[str, ...], list[FlowPackets]] = {}
-        self.problems: list[str] = []
+        self._unwritten: dict[str, list[int]] = {}
 
     def keep(self, found: FlowPackets) -> None:
         """Take the packets of some flows."""
         key = (found.source.host, found.destination.host, found.address, found.protocol)
         self._flows.setdefault(key, []).append(found)
+
+    @property
+    def problems(self) -> list[str]:
+        """Say which findings lack their packets."""
+        return [
+            f"cannot write the packets of {_word_findings(numbers)} into {self._path}: {why}"
+            for why, numbers in self._unwritten.items()
+        ]
 
     def write_files(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """Write a file for each finding that has packets, and name it there."""
@@ -47,13 +55,13 @@ class EvidenceFolder:
         flows, left_out = self._flows_in(finding)
         # Requirements may share flows, whose packets are in the file once.
         packets = sorted({packet for one in flows for packet in _describe_packets(one)})
-        if not packets or self.problems:
+        if not packets:
             return finding
         path = os.path.join(self._path, NAME.format(number))
         try:
             _write_privately(path, packets, _word_left_out(flows, left_out))
         except OSError as error:
-            self.problems.append(f"cannot write the evidence {path}: {error.strerror or error}")
+            self._unwritten.setdefault(error.strerror or str(error), []).append(number)
             return finding
         return replace(finding, evidence=path)
 
@@ -76,8 +84,16 @@ class EvidenceFolder:
 def open_folder(path: str) -> EvidenceFolder:
     """Make the folder, or take an empty one. Raises RequestError, and where scapy is missing."""
     check_writer()
+    if not path:
+        raise RequestError('--evidence "": expected a folder')
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise RequestError(f"--evidence {path}: that is a file, expected a folder")
+    above = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(above):
+        raise RequestError(f"--evidence {path}: there is no folder {above}")
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        if not os.path.isdir(path):
+            os.mkdir(path, mode=0o700)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise RequestError(f"--evidence {path}: {error.strerror or error}") from error
@@ -102,6 +118,12 @@ def _write_privately(path: str, packets: Sequence[PcapPacket], comment: str) -> 
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _word_findings(numbers: Sequence[int]) -> str:
+    """Word some findings: ``finding 2``, ``findings 2, 4 and 5``."""
+    *first, last = map(str, numbers)
+    return f"findings {', '.join(first)} and {last}" if first else f"finding {last}"
 
 
 def _word_left_out(flows: Sequence[FlowPackets], more: int) -> str:

@@ -83,7 +83,7 @@ def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    """However many files could not be written; no half of one stays."""
+    """It names every finding whose file could not be written; no half of one stays."""
     folder = open_folder(str(tmp_path))
     folder.keep(flows())
     other = replace(BLOCKED, reason="reset", where=("path",))
@@ -91,10 +91,29 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with file_limit(100):
         findings = folder.write_files(fold([BLOCKED, other]))
 
-    assert [one.evidence for one in findings] == [None] * len(findings)
+    assert [one.evidence for one in findings] == [None, None]
     (problem,) = folder.problems
-    assert problem.startswith(f"cannot write the evidence {tmp_path}/finding-01.pcapng: ")
+    assert (
+        problem == f"cannot write the packets of findings 1 and 2 into {tmp_path}: File too large"
+    )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_too_large_keeps_no_other_from_being_written(tmp_path: Path) -> None:
+    """The disk may have room for that one."""
+    folder, few = open_folder(str(tmp_path)), flows()
+    packets = tuple(replace(few.source.packets[0], time_ns=time) for time in range(100))
+    many = replace(few, protocol="udp", source=replace(few.source, packets=packets))
+    folder.keep(few)
+    folder.keep(many)
+    found = (*fold([replace(BLOCKED, protocol="udp")]), *fold([BLOCKED]))
+    with file_limit(1000):
+        findings = folder.write_files(found)
+
+    assert [one.evidence for one in findings] == [None, str(tmp_path / "finding-02.pcapng")]
+    assert folder.problems == [
+        f"cannot write the packets of finding 1 into {tmp_path}: File too large"
+    ]
 
 
 def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
@@ -107,10 +126,15 @@ def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
     ):
         open_folder(str(tmp_path))
     file = tmp_path / "notes.txt"
-    with pytest.raises(RequestError, match=f"--evidence {file}: File exists"):
+    with pytest.raises(RequestError, match=f"--evidence {file}: that is a file, expected a folder"):
         open_folder(str(file))
-    with pytest.raises(RequestError, match="Not a directory"):
+    with pytest.raises(RequestError, match=f"below: there is no folder {file}"):
         open_folder(str(file / "below"))
+    with pytest.raises(RequestError, match=f"--evidence {tmp_path}/a/b: there is no folder"):
+        open_folder(str(tmp_path / "a" / "b"))
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(RequestError, match='--evidence "": expected a folder'):
+        open_folder("")
 
 
 def test_scapy_is_named_where_it_is_missing(
