@@ -27,6 +27,8 @@ FEW_FLOWS = 8
 FEW_PACKETS = 5
 # Of one flow that is asked about.
 MOST_OWN_PORTS = 1024
+# Nonces of walks have an id that other agents' may have too, and a place above all attempts.
+MOST_ATTEMPTS = 0xFF
 # A token is the hash's output at its destination's place.
 MOST_PLACE = 4096
 TOKEN_BYTES = 16
@@ -99,8 +101,12 @@ class Keeper:
         if nonce is not None:
             said = read_nonce(nonce)
             key: Key = (UDP, said.order, said.port, said.attempt)
+            number = said.order
+            if said.attempt > MOST_ATTEMPTS:
+                half = len(pair) // 2
+                key, number = (*key, frozenset((pair[:half], pair[half:]))), 0
             if key not in self._flows:
-                self._flows[key] = KeptFlow(pair, UDP, said.port, said.order)
+                self._flows[key] = KeptFlow(pair, UDP, said.port, number)
                 self._quoted[(pair, dport)] = key
         else:
             # Other payload than ours stays where it is, also where it answers our socket.
@@ -174,8 +180,10 @@ class Keeper:
         for flow in self._flows.values():
             if flow.proto == proto and (not order.ports or flow.port in ports):
                 named = flow.number != 0 and flow.number in order.numbers
-                alike = order.sent or proto == ICMP or flow.own_port in order.own_ports
-                if named or (flow.pair == pair and alike):
+                # What this host itself sent is no request that came to it.
+                sent = flow.packets[0][2]
+                own = order.sent or proto != TCP or flow.own_port in order.own_ports
+                if sent == order.sent and (named or (flow.pair == pair and own)):
                     yield flow
 
     def _has_forgotten(self, order: KeptOrder, pair: bytes) -> bool:

@@ -47,6 +47,12 @@ class World:
         kept = (self.time, 1, out != is_reply, 60, HEADERS)
         self.keeper.note_echo(kept, pair, is_reply, payload)
 
+    def datagram(self, pair: bytes, *, order: int, attempt: int, out: bool = True) -> None:
+        """One datagram with a nonce of this run."""
+        self.time += 1
+        kept = (self.time, 1, out, 60, HEADERS)
+        self.keeper.note_datagram(kept, pair, (1024, PORT), pack_nonce(order, PORT, attempt), 28)
+
     def own(self, sport: int = 1024) -> None:
         """The agent connects from this port."""
         assert self.agent.own_ports is not None
@@ -152,11 +158,27 @@ def test_only_pings_that_were_asked_for_are_told(sent: bool) -> None:
     order = KeptOrder(1, "icmp", "10.0.0.1", "10.0.0.2", [], True, [0], [])
 
     told = world.keeper.tell(order._replace(sent=sent), A, B, sure=True)
-    named = order._replace(sent=False, numbers=told.numbers)
+    named = order._replace(sent=sent, numbers=told.numbers)
 
     assert [one.time_ns for one in told.packets] == [1]
     # Under other addresses than those that it was sent with.
     assert len(world.keeper.tell(named, C, C, sure=True).packets) == 1
+
+
+def test_datagrams_of_others_are_not_told_though_their_numbers_are_alike() -> None:
+    """Every agent counts its walks itself; what a host sends is not what came to it."""
+    world = World()
+    world.datagram(A + B, order=3, attempt=1, out=False)
+    world.datagram(A + B, order=4, attempt=0x202, out=False)
+    world.datagram(C + B, order=4, attempt=0x202, out=False)
+    world.datagram(C + B, order=4, attempt=0x203, out=False)
+    world.datagram(B + C, order=4, attempt=1)
+
+    order = KeptOrder(1, "udp", "10.0.0.1", "10.0.0.2", [(PORT, PORT)], False, [3, 4], [])
+    told = world.keeper.tell(order, A, B, sure=True)
+
+    assert [one.time_ns for one in told.packets] == [1, 2]
+    assert told.numbers == [3]
 
 
 def test_answered_pings_go_first_and_a_forgotten_one_is_unsure() -> None:
