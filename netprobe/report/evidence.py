@@ -14,6 +14,7 @@ from glob import escape, glob
 from netprobe.errors import RequestError
 from netprobe.model import ports as port_sets
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Result
 from netprobe.protocols.pcapng import PcapPacket, check_writer, write_pcapng
 
@@ -66,19 +67,41 @@ class EvidenceFolder:
         return replace(finding, evidence=path)
 
     def _flows_in(self, finding: Finding) -> tuple[list[FlowPackets], int]:
-        """Give some of the finding's flows, and how many more there are."""
-        flows: dict[int, FlowPackets] = {}
+        """Give some of the finding's flows, with packets of its ports only, and how many more."""
+        found: dict[int, FlowPackets] = {}
+        wanted: dict[int, list[Ports]] = {}
         for member in finding.members:
-            flows.update((id(one), one) for one in self._flows_of(member))
-        some = list(flows.values())
+            for one in self._flows_of(member):
+                found[id(one)] = one
+                wanted.setdefault(id(one), []).append(_ports_of(member))
+        flows = [_cut_ports(one, port_sets.union(wanted[key])) for key, one in found.items()]
+        some = [one for one in flows if one.source.packets or one.destination.packets]
         return some[:MOST_FLOWS], len(some[MOST_FLOWS:])
 
     def _flows_of(self, result: Result) -> Iterator[FlowPackets]:
         key = (result.source, result.destination, result.address, result.protocol)
-        ports = () if result.port is None else ((result.port, result.end_port or result.port),)
+        ports = _ports_of(result)
         for one in self._flows.get(key, ()):
             if not ports or port_sets.intersect(one.ports, ports):
                 yield one
+
+
+def _ports_of(result: Result) -> Ports:
+    return () if result.port is None else ((result.port, result.end_port or result.port),)
+
+
+def _cut_ports(flow: FlowPackets, wanted: Ports) -> FlowPackets:
+    """Give the flows of these ports: others may be part of another finding."""
+    if not wanted:
+        return flow
+    asked = port_sets.intersect(flow.asked, wanted)
+    known = frozenset(port_sets.each(asked))
+    source, destination = (
+        replace(end, packets=tuple(one for one in end.packets if one.port in known))
+        for end in (flow.source, flow.destination)
+    )
+    ports = port_sets.intersect(flow.ports, wanted)
+    return replace(flow, ports=ports, asked=asked, source=source, destination=destination)
 
 
 def open_folder(path: str) -> EvidenceFolder:
@@ -133,6 +156,9 @@ def _word_left_out(flows: Sequence[FlowPackets], more: int) -> str:
         for end in (flow.source, flow.destination):
             counts[end.host] += end.left_out
     said = [f"{host} has {count} more packets" for host, count in counts.items() if count]
+    ports = sum(port_sets.count(one.ports) - port_sets.count(one.asked) for one in flows)
+    if ports:
+        said.append(f"{ports} more flows went alike and are not in this file")
     if more:
         said.append(f"{more} more sources, destinations or ranges of ports are not in this file")
     return "Only the first and the last packets: " + "; ".join(said) if said else ""

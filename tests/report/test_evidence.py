@@ -26,9 +26,10 @@ SYN = bytes.fromhex(
 def flows(*, sure: bool = True) -> FlowPackets:
     """The blocked flow of the samples: its SYN left, and did not come."""
     assert BLOCKED.port is not None
-    packet = FlowPacket(1_763_800_000_123_456_789, "eth0", True, 40, SYN)
+    ports = ((BLOCKED.port, BLOCKED.port),)
+    packet = FlowPacket(BLOCKED.port, 1_763_800_000_123_456_789, "eth0", True, 40, SYN)
     return FlowPackets(
-        BLOCKED.address, BLOCKED.protocol, ((BLOCKED.port, BLOCKED.port),),
+        BLOCKED.address, BLOCKED.protocol, ports, ports,
         EndPackets(BLOCKED.source, True, (packet,)), EndPackets(BLOCKED.destination, sure),
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ def test_a_file_says_what_is_not_in_it(tmp_path: Path) -> None:
     folder, found = open_folder(str(tmp_path)), flows()
     folder.keep(replace(found, destination=replace(found.destination, left_out=3)))
     for _ in range(MOST_FLOWS):
-        folder.keep(replace(found, source=replace(found.source, packets=(), left_out=1)))
+        folder.keep(replace(found, source=replace(found.source, left_out=1)))
     folder.write_files(fold([BLOCKED]))
 
     comment = (
@@ -72,6 +73,25 @@ def test_a_file_says_what_is_not_in_it(tmp_path: Path) -> None:
         f"{BLOCKED.destination} has 3 more packets; 1 more sources, destinations or ranges of ports"
     )
     assert comment.encode() in (tmp_path / "finding-01.pcapng").read_bytes()
+
+
+def test_a_file_has_no_packets_of_other_ports(tmp_path: Path) -> None:
+    """They went alike, and are part of another finding; how many of its own were asked is said."""
+    folder, found = open_folder(str(tmp_path)), flows()
+    assert BLOCKED.port is not None
+    (packet,) = found.source.packets
+    other = replace(packet, port=BLOCKED.port + 1, data=SYN[:-1] + b"\x01")
+    source = replace(found.source, packets=(packet, other))
+    folder.keep(replace(found, ports=((BLOCKED.port, BLOCKED.port + 9),), source=source,
+                        asked=((BLOCKED.port, BLOCKED.port + 1),)))  # fmt: skip
+    wide = replace(BLOCKED, end_port=BLOCKED.port + 9)
+    folder.write_files([*fold([BLOCKED]), *fold([wide])])
+
+    first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert (first.count(SYN), first.count(other.data)) == (1, 0)
+    assert (second.count(SYN), second.count(other.data)) == (1, 1)
+    assert b"more flows" not in first
+    assert b"8 more flows went alike and are not in this file" in second
 
 
 def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:

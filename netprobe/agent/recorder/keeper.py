@@ -152,7 +152,7 @@ class Keeper:
             by_port.setdefault(flow.port, []).append(flow)
         flows = [flow for some in by_port.values() for flow in _cut_middle(some, FEW_FLOWS)]
         told = [
-            KeptPacket(time_ns, name_device(device), out, length, data)
+            KeptPacket(flow.port, time_ns, name_device(device), out, length, data)
             for flow in flows
             for way in (True, False)
             for time_ns, device, out, length, data in _cut_middle(
