@@ -81,7 +81,8 @@ def run_verb(options: VerbOptions) -> int:
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
-        if evidence is not None and not any(host.privileged for host in info.hosts):
+        agents = [host for host in info.hosts if host.state == "agent"]
+        if evidence is not None and agents and not any(host.privileged for host in agents):
             _tell_note(
                 "--evidence kept nothing: agents need root to record packets, and none has it"
             )
