@@ -81,6 +81,11 @@ def run_verb(options: VerbOptions) -> int:
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
+        agents = [host for host in info.hosts if host.state == "agent"]
+        if evidence is not None and agents and not any(host.privileged for host in agents):
+            _tell_note(
+                "--evidence kept nothing: agents need root to record packets, and none has it"
+            )
         since = before if baseline is None else baseline.fates
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
@@ -210,11 +215,13 @@ def _check_record_path(path: str, taken: TakeOver | None) -> None:
 def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
     """Open the folder of ``--evidence``. Raises RequestError, also where nothing records."""
     path = options["evidence"]
-    if path and options["no_recorder"]:
+    if path is None:
+        return None
+    if options["no_recorder"]:
         raise RequestError("--evidence needs the packet recorder: leave out --no-recorder")
-    if path and options["redact"]:
+    if options["redact"]:
         raise RequestError("--evidence keeps packets with their addresses: leave out --redact")
-    return open_folder(path) if path else None
+    return open_folder(path)
 
 
 def _take_over(

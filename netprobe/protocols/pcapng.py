@@ -18,8 +18,9 @@ LINKTYPE_RAW, DLT_RAW = 101, 12
 SNAP_BYTES = 65535
 NANOSECONDS = 10**9
 # draft-ietf-opsawg-pcapng, sections 4.2 and 4.3: options of an interface, directions of a packet.
-_IF_NAME, _IF_TSRESOL, _END = 2, 9, 0
+_IF_NAME, _IF_TSRESOL, _COMMENT, _END = 2, 9, 1, 0
 _INBOUND, _OUTBOUND = 1, 2
+SECTION = b"\x0a\x0d\x0d\x0a"
 
 
 class PcapPacket(NamedTuple):
@@ -39,8 +40,11 @@ def check_writer() -> None:
         raise RequestError("--evidence needs scapy, which is not installed: pip install scapy")
 
 
-def write_pcapng(path: str, packets: Iterable[PcapPacket]) -> None:
-    """Write a file anew; each interface stands in it once. Raises OSError."""
+def write_pcapng(path: str, packets: Iterable[PcapPacket], comment: str = "") -> None:
+    """Write a file anew, with a comment on the whole; each interface stands in it once.
+
+    Raises OSError.
+    """
     wanted = list(packets)
     with import_without_files():
         from scapy.packet import Raw
@@ -60,6 +64,13 @@ def write_pcapng(path: str, packets: Iterable[PcapPacket]) -> None:
             for number, name in enumerate(dict.fromkeys(one.interface for one in wanted)):
                 self.interfaces2id[name.encode()] = number
                 self._write_block_idb(DLT_RAW if number else LINKTYPE_RAW, name.encode())
+
+        def _write_block_shb(self) -> None:
+            said = comment.encode()
+            options = struct.pack("<HH", _COMMENT, len(said)) + self._add_padding(said)
+            options += struct.pack("<HH", _END, 0)
+            body = self.endian_magic + struct.pack("<HHq", 1, 0, -1)
+            self.f.write(self.build_block(SECTION, body, options=options if said else None))
 
         def _write_block_idb(self, linktype: int, ifname: bytes = b"") -> None:
             body = struct.pack("<HHI", linktype, 0, SNAP_BYTES)

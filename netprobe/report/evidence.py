@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from glob import escape, glob
 from netprobe.errors import RequestError
 from netprobe.model import ports as port_sets
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Result
 from netprobe.protocols.pcapng import PcapPacket, check_writer, write_pcapng
 
@@ -25,58 +27,96 @@ TCP, UDP = 6, 17
 class EvidenceFolder:
     """Takes packets during the run, and writes the files at its end.
 
-    ``problems``: one line for each file that could not be written.
+    After that ``problems`` has one line for all files that could not be written for one reason.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._flows: dict[tuple[str, ...], list[FlowPackets]] = {}
-        self.problems: list[str] = []
+        self._unwritten: dict[str, list[int]] = {}
 
     def keep(self, found: FlowPackets) -> None:
         """Take the packets of some flows."""
         key = (found.source.host, found.destination.host, found.address, found.protocol)
         self._flows.setdefault(key, []).append(found)
 
+    @property
+    def problems(self) -> list[str]:
+        """Say which findings lack their packets."""
+        return [
+            f"cannot write the packets of {_word_findings(numbers)} into {self._path}: {why}"
+            for why, numbers in self._unwritten.items()
+        ]
+
     def write_files(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """Write a file for each finding that has packets, and name it there."""
         return tuple(self._write_one(number, one) for number, one in enumerate(findings, 1))
 
     def _write_one(self, number: int, finding: Finding) -> Finding:
-        packets = list(self._packets_of(finding))
-        if not packets or self.problems:
+        flows, left_out = self._flows_in(finding)
+        # Requirements may share flows, whose packets are in the file once.
+        packets = sorted({packet for one in flows for packet in _describe_packets(one)})
+        if not packets:
             return finding
         path = os.path.join(self._path, NAME.format(number))
         try:
-            _write_privately(path, packets)
+            _write_privately(path, packets, _word_left_out(flows, left_out))
         except OSError as error:
-            self.problems.append(f"cannot write the evidence {path}: {error.strerror or error}")
+            self._unwritten.setdefault(error.strerror or str(error), []).append(number)
             return finding
         return replace(finding, evidence=path)
 
-    def _packets_of(self, finding: Finding) -> Iterator[PcapPacket]:
-        flows: dict[int, FlowPackets] = {}
+    def _flows_in(self, finding: Finding) -> tuple[list[FlowPackets], int]:
+        """Give some of the finding's flows, with packets of its ports only, and how many more."""
+        found: dict[int, FlowPackets] = {}
+        wanted: dict[int, list[Ports]] = {}
         for member in finding.members:
-            flows.update((id(one), one) for one in self._flows_of(member))
-            if len(flows) >= MOST_FLOWS:
-                break
-        packets = [packet for one in flows.values() for packet in _describe_packets(one)]
-        # Requirements may share flows, whose packets are in the file once.
-        yield from sorted(set(packets))
+            for one in self._flows_of(member):
+                found[id(one)] = one
+                wanted.setdefault(id(one), []).append(_ports_of(member))
+        flows = [_cut_ports(one, port_sets.union(wanted[key])) for key, one in found.items()]
+        some = [one for one in flows if one.source.packets or one.destination.packets]
+        return some[:MOST_FLOWS], len(some[MOST_FLOWS:])
 
     def _flows_of(self, result: Result) -> Iterator[FlowPackets]:
         key = (result.source, result.destination, result.address, result.protocol)
-        ports = () if result.port is None else ((result.port, result.end_port or result.port),)
+        ports = _ports_of(result)
         for one in self._flows.get(key, ()):
             if not ports or port_sets.intersect(one.ports, ports):
                 yield one
 
 
+def _ports_of(result: Result) -> Ports:
+    return () if result.port is None else ((result.port, result.end_port or result.port),)
+
+
+def _cut_ports(flow: FlowPackets, wanted: Ports) -> FlowPackets:
+    """Give the flows of these ports: others may be part of another finding."""
+    if not wanted:
+        return flow
+    asked = port_sets.intersect(flow.asked, wanted)
+    known = frozenset(port_sets.each(asked))
+    source, destination = (
+        replace(end, packets=tuple(one for one in end.packets if one.port in known))
+        for end in (flow.source, flow.destination)
+    )
+    ports = port_sets.intersect(flow.ports, wanted)
+    return replace(flow, ports=ports, asked=asked, source=source, destination=destination)
+
+
 def open_folder(path: str) -> EvidenceFolder:
     """Make the folder, or take an empty one. Raises RequestError, and where scapy is missing."""
     check_writer()
+    if not path:
+        raise RequestError('--evidence "": expected a folder')
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise RequestError(f"--evidence {path}: that is a file, expected a folder")
+    above = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(above):
+        raise RequestError(f"--evidence {path}: there is no folder {above}")
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        if not os.path.isdir(path):
+            os.mkdir(path, mode=0o700)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise RequestError(f"--evidence {path}: {error.strerror or error}") from error
@@ -89,18 +129,39 @@ def open_folder(path: str) -> EvidenceFolder:
     return EvidenceFolder(path)
 
 
-def _write_privately(path: str, packets: Sequence[PcapPacket]) -> None:
+def _write_privately(path: str, packets: Sequence[PcapPacket], comment: str) -> None:
     """Only the user may read it, and it is there as a whole or not at all. Raises OSError."""
     folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     os.close(handle)
     try:
-        write_pcapng(temporary, packets)
+        write_pcapng(temporary, packets, comment)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _word_findings(numbers: Sequence[int]) -> str:
+    """Word some findings: ``finding 2``, ``findings 2, 4 and 5``."""
+    *first, last = map(str, numbers)
+    return f"findings {', '.join(first)} and {last}" if first else f"finding {last}"
+
+
+def _word_left_out(flows: Sequence[FlowPackets], more: int) -> str:
+    """Tell what a file does not have: who counts packets must not take that for loss."""
+    counts: Counter[str] = Counter()
+    for flow in flows:
+        for end in (flow.source, flow.destination):
+            counts[end.host] += end.left_out
+    said = [f"{host} has {count} more packets" for host, count in counts.items() if count]
+    ports = sum(port_sets.count(one.ports) - port_sets.count(one.asked) for one in flows)
+    if ports:
+        said.append(f"{ports} more flows went alike and are not in this file")
+    if more:
+        said.append(f"{more} more sources, destinations or ranges of ports are not in this file")
+    return "Only the first and the last packets: " + "; ".join(said) if said else ""
 
 
 def _describe_packets(flow: FlowPackets) -> Iterator[PcapPacket]:

@@ -99,7 +99,7 @@ class Ran(NamedTuple):
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """One run, beside other traffic."""
-    folder = tmp_path_factory.mktemp("evidence") / "new" / "folder"
+    folder = tmp_path_factory.mktemp("evidence") / "new"
     with Lab() as lab:
         router = lab.router("router", ROUTER)
         worker = lab.host("worker-0", router, WORKER)
@@ -111,7 +111,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         worker.spawn("python3", "-c", OTHERS, stderr=subprocess.DEVNULL)
         matrix = str(lab.write("matrix.yaml", json.dumps(MATRIX)))
         inventory = str(lab.inventory({"worker-0": ["src"], "master-0": ["dst"]}))
-        text = folder.parent.parent / "text"
+        text = folder.parent / "text"
         words = ("-m", matrix, "-i", inventory, "-o", "json", "-o", f"text={text}")
         yield Ran(netprobe("run", *words, "--evidence", str(folder)), folder, text.read_text())
 

@@ -14,7 +14,7 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
-from netprobe.report.evidence import open_folder
+from netprobe.report.evidence import MOST_FLOWS, open_folder
 from tests.report.samples import BLOCKED
 
 # An IPv4 SYN from 10.0.0.1 to 10.0.0.2.
@@ -26,9 +26,10 @@ SYN = bytes.fromhex(
 def flows(*, sure: bool = True) -> FlowPackets:
     """The blocked flow of the samples: its SYN left, and did not come."""
     assert BLOCKED.port is not None
-    packet = FlowPacket(1_763_800_000_123_456_789, "eth0", True, 40, SYN)
+    ports = ((BLOCKED.port, BLOCKED.port),)
+    packet = FlowPacket(BLOCKED.port, 1_763_800_000_123_456_789, "eth0", True, 40, SYN)
     return FlowPackets(
-        BLOCKED.address, BLOCKED.protocol, ((BLOCKED.port, BLOCKED.port),),
+        BLOCKED.address, BLOCKED.protocol, ports, ports,
         EndPackets(BLOCKED.source, True, (packet,)), EndPackets(BLOCKED.destination, sure),
     )  # fmt: skip
 
@@ -59,6 +60,40 @@ def test_a_packet_says_what_the_other_end_saw(tmp_path: Path, sure: bool, fate: 
     assert f"{BLOCKED.source}/eth0".encode() in written
 
 
+def test_a_file_says_what_is_not_in_it(tmp_path: Path) -> None:
+    """Of each end; who counts the packets would take them for lost."""
+    folder, found = open_folder(str(tmp_path)), flows()
+    folder.keep(replace(found, destination=replace(found.destination, left_out=3)))
+    for _ in range(MOST_FLOWS):
+        folder.keep(replace(found, source=replace(found.source, left_out=1)))
+    folder.write_files(fold([BLOCKED]))
+
+    comment = (
+        f"Only the first and the last packets: {BLOCKED.source} has {MOST_FLOWS - 1} more packets; "
+        f"{BLOCKED.destination} has 3 more packets; 1 more sources, destinations or ranges of ports"
+    )
+    assert comment.encode() in (tmp_path / "finding-01.pcapng").read_bytes()
+
+
+def test_a_file_has_no_packets_of_other_ports(tmp_path: Path) -> None:
+    """They went alike, and are part of another finding; how many of its own were asked is said."""
+    folder, found = open_folder(str(tmp_path)), flows()
+    assert BLOCKED.port is not None
+    (packet,) = found.source.packets
+    other = replace(packet, port=BLOCKED.port + 1, data=SYN[:-1] + b"\x01")
+    source = replace(found.source, packets=(packet, other))
+    folder.keep(replace(found, ports=((BLOCKED.port, BLOCKED.port + 9),), source=source,
+                        asked=((BLOCKED.port, BLOCKED.port + 1),)))  # fmt: skip
+    wide = replace(BLOCKED, end_port=BLOCKED.port + 9)
+    folder.write_files([*fold([BLOCKED]), *fold([wide])])
+
+    first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert (first.count(SYN), first.count(other.data)) == (1, 0)
+    assert (second.count(SYN), second.count(other.data)) == (1, 1)
+    assert b"more flows" not in first
+    assert b"8 more flows went alike and are not in this file" in second
+
+
 def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:
     """Nobody recorded it."""
     (finding,) = open_folder(str(tmp_path)).write_files(fold([BLOCKED]))
@@ -68,7 +103,7 @@ def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    """However many files could not be written; no half of one stays."""
+    """It names every finding whose file could not be written; no half of one stays."""
     folder = open_folder(str(tmp_path))
     folder.keep(flows())
     other = replace(BLOCKED, reason="reset", where=("path",))
@@ -76,10 +111,29 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with file_limit(100):
         findings = folder.write_files(fold([BLOCKED, other]))
 
-    assert [one.evidence for one in findings] == [None] * len(findings)
+    assert [one.evidence for one in findings] == [None, None]
     (problem,) = folder.problems
-    assert problem.startswith(f"cannot write the evidence {tmp_path}/finding-01.pcapng: ")
+    assert (
+        problem == f"cannot write the packets of findings 1 and 2 into {tmp_path}: File too large"
+    )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_too_large_keeps_no_other_from_being_written(tmp_path: Path) -> None:
+    """The disk may have room for that one."""
+    folder, few = open_folder(str(tmp_path)), flows()
+    packets = tuple(replace(few.source.packets[0], time_ns=time) for time in range(100))
+    many = replace(few, protocol="udp", source=replace(few.source, packets=packets))
+    folder.keep(few)
+    folder.keep(many)
+    found = (*fold([replace(BLOCKED, protocol="udp")]), *fold([BLOCKED]))
+    with file_limit(1000):
+        findings = folder.write_files(found)
+
+    assert [one.evidence for one in findings] == [None, str(tmp_path / "finding-02.pcapng")]
+    assert folder.problems == [
+        f"cannot write the packets of finding 1 into {tmp_path}: File too large"
+    ]
 
 
 def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
@@ -92,10 +146,15 @@ def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
     ):
         open_folder(str(tmp_path))
     file = tmp_path / "notes.txt"
-    with pytest.raises(RequestError, match=f"--evidence {file}: File exists"):
+    with pytest.raises(RequestError, match=f"--evidence {file}: that is a file, expected a folder"):
         open_folder(str(file))
-    with pytest.raises(RequestError, match="Not a directory"):
+    with pytest.raises(RequestError, match=f"below: there is no folder {file}"):
         open_folder(str(file / "below"))
+    with pytest.raises(RequestError, match=f"--evidence {tmp_path}/a/b: there is no folder"):
+        open_folder(str(tmp_path / "a" / "b"))
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(RequestError, match='--evidence "": expected a folder'):
+        open_folder("")
 
 
 def test_scapy_is_named_where_it_is_missing(

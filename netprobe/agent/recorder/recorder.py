@@ -83,24 +83,26 @@ class Recorder:
 
     def start(self, order: RecordOrder) -> None:
         """Begin; without the right to packet sockets nothing is recorded."""
+        if order.keep is not None:
+            from .keeper import Keeper
+
+            self._keeper = Keeper(self._agent, order.keep)
         try:
             self._ring = PacketRing(make_filter(order.datagrams, order.numbers, PACKET_BYTES))
         except OSError as error:
             denied = error.errno in PERMISSION
             self._failure = NO_PERMISSION if denied else name_of(error.errno)
             return
-        if order.keep is not None:
-            from .keeper import Keeper
-
-            self._keeper = Keeper(self._agent, order.keep)
         self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
 
     def tell_kept(self, order: KeptOrder) -> None:
-        """Give what was kept of these probes."""
-        told = PacketsKept(order.id, [], [], sure=False)
-        if self._keeper is not None and self._ring is not None:
+        """Give what was kept of these probes, or at least which ports they were sent from."""
+        told = PacketsKept(order.id, [], [], 0, [], sure=False)
+        asker, target = pack_address(order.asker), pack_address(order.target)
+        if self._keeper is not None and self._ring is None:
+            told = told._replace(own_ports=self._keeper.list_own_ports(order, target))
+        elif self._keeper is not None:
             self._read_packets()
-            asker, target = pack_address(order.asker), pack_address(order.target)
             heard = any(pair.startswith(asker) for pair in self.rows)
             sure = heard and not self._lost and not self._is_full()
             told = self._keeper.tell(order, asker, target, sure=sure)

@@ -88,11 +88,15 @@ class StoryTold(NamedTuple):
 
 class PacketsKept(NamedTuple):
     """Kept packets, the first and the last of each port; ``numbers`` name their flows, as in the
-    order. ``sure``: this recorder lost nothing and hears the asker, so others did not come."""
+    order. ``left_out``: how many more packets of the asked flows it has. ``sure``: it lost nothing
+    and hears the asker, so others did not come. ``own_ports``: where the connects came from, of an
+    agent that may not record."""
 
     id: int
     packets: List[KeptPacket]
     numbers: List[int]
+    left_out: int
+    own_ports: List[int]
     sure: bool
 
 

@@ -92,7 +92,8 @@ class StoryOrder(NamedTuple):
 class KeptOrder(NamedTuple):
     """The kept packets of probes from ``asker`` to these ports of ``target``. ``sent``: told at the
     source, whose own they are; else at the destination, where ``numbers`` name them: order ids of
-    nonces, or first sequence numbers of SYNs."""
+    nonces, or first sequence numbers of SYNs. ``own_ports``: names for connects of a source that
+    knows no numbers."""
 
     id: int
     proto: str
@@ -101,6 +102,7 @@ class KeptOrder(NamedTuple):
     ports: Ranges
     sent: bool
     numbers: List[int]
+    own_ports: List[int]
 
 
 class ProbeOrder(NamedTuple):

@@ -152,9 +152,10 @@ class SeenError(NamedTuple):
 
 
 class KeptPacket(NamedTuple):
-    """A packet that a recorder kept: when (ns of the host's own clock), the device, whether it
-    went out, how long it was, and its first bytes from the network header on."""
+    """A packet that a recorder kept: the port that it is about, when (ns of the host's own clock),
+    the device, whether it went out, how long it was, its first bytes from the network header on."""
 
+    port: int
     time_ns: int
     device: str
     outgoing: bool

@@ -14,7 +14,9 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.genuine import choose_sample
 from netprobe.probe.flows.prober import Observation, source_address
 
-NOTHING = PacketsKept(0, [], [], sure=False)
+NOTHING = PacketsKept(0, [], [], 0, [], sure=False)
+# Of flows that went alike, evenly chosen.
+MOST_PORTS = 16
 # Answers that no finding is made of, unless a check concluded something else.
 GOOD = ("nonce", "echo", "service")
 
@@ -39,14 +41,15 @@ async def _fetch_one(seen: Observation, fleet: Fleet, destination: AgentMethods)
     """Ask the source first: its numbers name the packets at the other end, whatever NAT did."""
     task, source = seen.task, fleet.agent(seen.task.source)
     asker = source_address(task) or await _find_source(source, task.address)
-    ports = list(choose_sample(seen.ports)) if seen.ports else []
+    ports = list(choose_sample(seen.ports, MOST_PORTS)) if seen.ports else []
     name = task.protocol.partition("/")[0]
-    order = KeptOrder(0, name, asker or task.address, task.address, ports, True, [seen.order])
+    order = KeptOrder(0, name, asker or task.address, task.address, ports, True, [seen.order], [])
     at_source = await _ask_kept(source, order) if asker else NOTHING
     numbers = sorted({seen.order, *at_source.numbers})
-    at_destination = await _ask_kept(destination, order._replace(sent=False, numbers=numbers))
+    named = order._replace(sent=False, numbers=numbers, own_ports=at_source.own_ports)
+    at_destination = await _ask_kept(destination, named)
     return FlowPackets(
-        task.address, task.protocol, seen.ports,
+        task.address, task.protocol, seen.ports, tuple(ports),
         _read_end(task.source.name, at_source),
         _read_end(task.wants[0].flow.destination.name, at_destination),
     )  # fmt: skip
@@ -60,7 +63,7 @@ async def _find_source(source: AgentMethods, address: str) -> str | None:
 
 
 async def _ask_kept(agent: AgentMethods, order: KeptOrder) -> PacketsKept:
-    if not agent.records:
+    if not agent.recorder:
         return NOTHING
     try:
         return await agent.request(order, PacketsKept)
@@ -70,7 +73,7 @@ async def _ask_kept(agent: AgentMethods, order: KeptOrder) -> PacketsKept:
 
 def _read_end(host: str, kept: PacketsKept) -> EndPackets:
     packets = (
-        FlowPacket(one.time_ns, one.device, one.outgoing, one.length, one.data)
+        FlowPacket(one.port, one.time_ns, one.device, one.outgoing, one.length, one.data)
         for one in kept.packets
     )
-    return EndPackets(host, kept.sure, tuple(packets))
+    return EndPackets(host, kept.sure, tuple(packets), kept.left_out)

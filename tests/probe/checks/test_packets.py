@@ -10,14 +10,14 @@ from netprobe.agent.wire.orders import KeptOrder
 from netprobe.agent.wire.parts import KeptPacket
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
-from netprobe.probe.checks.packets import fetch_packets
+from netprobe.probe.checks.packets import MOST_PORTS, fetch_packets
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, TARGET, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, routed
 
 SILENT = Outcome("connect", "no-answer")
 PASSED = Outcome("answer", None, answer="nonce")
-PACKET = KeptPacket(5, "eth0", True, 60, b"E")
+PACKET = KeptPacket(443, 5, "eth0", True, 60, b"E")
 
 
 class World:
@@ -25,7 +25,7 @@ class World:
 
     def __init__(self, *, records: bool = True) -> None:
         def tell(order: KeptOrder) -> PacketsKept:
-            return PacketsKept(0, [PACKET], [4711], sure=order.sent)
+            return PacketsKept(0, [PACKET], [4711], 2, [99], sure=order.sent)
 
         self.source = FakeAgent(SOURCE, {KeptOrder: tell, RouteOrder: routed(source="10.0.0.1")})
         self.target = FakeAgent(TARGET, {KeptOrder: tell})
@@ -49,12 +49,13 @@ async def test_the_source_names_what_the_destination_is_asked_for() -> None:
     assert (first.sent, first.asker, first.numbers) == (True, "10.0.0.1", [seen.order])
     assert first.ports[0] == (443, 443)
     assert first.ports[-1] == (500, 500)
-    assert len(first.ports) == 3
+    assert len(first.ports) == MOST_PORTS
     assert (second.sent, second.numbers) == (False, sorted({seen.order, 4711}))
-    packet = FlowPacket(5, "eth0", True, 60, b"E")
+    assert (first.own_ports, second.own_ports) == ([], [99])
+    packet = FlowPacket(443, 5, "eth0", True, 60, b"E")
     assert found == FlowPackets(
-        "10.0.0.2", "tcp", ((443, 500),), EndPackets("a", True, (packet,)),
-        EndPackets("b", False, (packet,)),
+        "10.0.0.2", "tcp", ((443, 500),), tuple(first.ports), EndPackets("a", True, (packet,), 2),
+        EndPackets("b", False, (packet,), 2),
     )  # fmt: skip
 
 
