@@ -79,9 +79,8 @@ def _word_leaving(view: View, error: StoryError) -> str:
 
 def silence_step(view: View) -> TrailEntry:
     """Show how many looks were silent, and the chance that only loss kept them so."""
-    entry = view.entry("silence")
-    outcome = view.evidence.outcome
-    if entry is None or outcome is None or outcome.failure != "no-answer":
+    entry = view.entry("silence") or view.entry("one-way")
+    if entry is None or "looks" not in entry.facts or not _is_silent(view):
         return TrailEntry("silence", "not-needed", ("the flow was not silent",))
     story = view.evidence.story or Story()
     looks, words = _count_silent(view, story, int(entry.facts["looks"]))
@@ -90,6 +89,14 @@ def silence_step(view: View) -> TrailEntry:
     odds = f"at {loss * 100:.3g} % loss the chance is 1 in {_word_odds(chance)}"
     facts: dict[str, Any] = {"looks": looks, "loss": loss, "chance": chance}
     return TrailEntry("silence", "ok", (f"{words}; {odds}",), facts)
+
+
+def _is_silent(view: View) -> bool:
+    """Tell whether nobody said a word; of one-way packets, whether their listener did not."""
+    outcome, witness = view.evidence.outcome, view.evidence.witness
+    if outcome is None or outcome.failure is not None or outcome.answer is not None:
+        return outcome is not None and outcome.failure == "no-answer"
+    return witness is not None and not witness.socket
 
 
 def _count_silent(view: View, story: Story, looks: int) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace, find_program
 from tests.lab.services import PYTHON
 
-PORT = 7000
+PORT, VXLAN = 7000, 8472
 SOURCE, DESTINATION = "10.93.1.2", "10.93.3.2"
 ROUTER_1, ROUTER_2 = "10.93.1.1", "10.93.2.2"
 # What a run says of a flow, and explain must say too.
@@ -36,6 +36,14 @@ MATRIX = {
             "process": PYTHON,
         },
         {"id": "overlay", "from": "src", "to": "dst", "udp": [PORT], "purpose": "the overlay"},
+        {
+            "id": "vxlan",
+            "from": "src",
+            "to": "dst",
+            "udp": [VXLAN],
+            "purpose": "the network",
+            "probe": "vxlan",
+        },
     ],
 }
 
@@ -228,6 +236,26 @@ def test_a_reject_of_router_1_is_read_from_the_error_queue(chain: Chain) -> None
     assert seen.facts("hops")["flow"]["refused"] is True
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_1]
     assert ROUTER_1 in seen.flow["advice"]
+
+
+@pytest.mark.parametrize(("port", "packets"), [(PORT, 6), (VXLAN, 9)])
+def test_datagrams_are_counted_alike_in_every_step(chain: Chain, port: int, packets: int) -> None:
+    """A flow that was asked again; nobody answers VXLAN, so it is silent in words of its own."""
+    forward(chain.router_2, f"udp dport {port} drop")
+    inventory = chain.inventory(DESTINATION, agent=True)
+    finished = page(inventory, f"udp/{port}", "-m", str(chain.matrix), "-o", "json")
+    chain.router_2.run("ip", "neighbour", "flush", "all")
+    text = page(inventory, f"udp/{port}", "-m", str(chain.matrix)).stdout
+    (flow,) = finished.document["flows"]
+    steps = {step["name"]: step for step in flow["steps"]}
+
+    left = flow["result"]["story"]["places"][0]
+    assert flow["result"]["because"].startswith(f"{packets} datagrams")
+    assert (flow["result"]["attempts"], left["count"]) == (packets // 3, packets)
+    assert steps["silence"]["facts"]["looks"] == packets
+    assert f"{packets} looks left source, none reached destination" in text
+    assert f"the chance is 1 in {10**packets:,}" in text
+    assert f"yes     left source, {packets} times" in text
 
 
 def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:

@@ -116,6 +116,15 @@ class Observation(FlowFacts):
         assert self.outcome is not None
         return replace(self, outcome=replace(self.outcome, **changes))
 
+    def counting(self, before: Outcome | None) -> Observation:
+        """Give the same with the looks and packets of an outcome before counted."""
+        if self.outcome is None or before is None:
+            return self
+        packets = (before.packets or 0) + (self.outcome.packets or 0)
+        return self.amending(
+            attempts=before.attempts + self.outcome.attempts, packets=packets or None
+        )
+
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
         """Split off the ports that are among these (True) from the others (False)."""
         among = port_sets.intersect(self.ports, ports)
