@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.explain.view import View
+from netprobe.explain.view import NO_RECORDER, View
 from netprobe.judge.symptom import icmp_word
 from netprobe.model.codec import story_to_json
 from netprobe.model.evidence import Icmp
@@ -28,6 +28,8 @@ def story_step(view: View) -> TrailEntry:
     if story is None:
         if view.result.verdict == "pass":
             return TrailEntry("story", "not-needed", ("the answer itself says where it was",))
+        if not view.recorded:
+            return TrailEntry("story", "not-possible", (NO_RECORDER,))
         ends = [host for host in (view.source, view.destination) if not view.captures(host)]
         lacking = " and ".join(host.name for host in ends) or "this run"
         return TrailEntry("story", "not-possible", (f"no packet recorder for {lacking}",))

@@ -184,12 +184,29 @@ def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None
     assert seen.facts("listener")["state"] == "ours"
     assert seen.facts("probe")["looks"][0]["answer"] == "nonce"
     assert seen.facts("arrival")["socket"] is True
+    # Nobody asks a recorder about a flow that passes.
+    assert seen.words("arrival") == "netprobe's listener on destination received the probe"
     assert seen.facts("way-back")["route"]["gateway"] == "10.93.3.1"
     assert seen.facts("control")["tcp/64999"]["failure"] == "refused"
     assert seen.facts("path-mtu")["path_mtu_bytes"] == 1500
     assert list(seen.facts("checks")) == ["arrivals"]
     for walk in ("flow", "icmp echo"):
         assert hop_addresses(seen.facts("hops")[walk]) == [ROUTER_1, ROUTER_2, DESTINATION]
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_without_recorders_nothing_is_said_in_their_name(chain: Chain, drops: bool) -> None:
+    """Both steps that they tell say that none ran."""
+    if drops:
+        forward(chain.router_2, f"tcp dport {PORT} drop")
+    inventory = chain.inventory(DESTINATION, agent=True)
+    finished = page(inventory, f"tcp/{PORT}", "--no-recorder", "-o", "json", *QUICK)
+    steps = {one["name"]: one["words"] for one in finished.document["flows"][0]["steps"]}
+    none_ran = "no packet recorder ran (--no-recorder)"
+
+    assert finished.status == int(drops)
+    assert steps["arrival"][1:] == [none_ran]
+    assert (steps["story"] == [none_ran]) is drops
 
 
 def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
