@@ -201,7 +201,7 @@ def path_mtu_step(view: View) -> TrailEntry:
         "limit": mtu.limit, "how": mtu.how or None,
     }  # fmt: skip
     by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
-    status = by_verdict.get(result.verdict, "not-possible")
+    status = by_verdict.get(result.verdict if mtu.path is not None else "", "not-possible")
     return TrailEntry("path-mtu", status, (_mtu_words(mtu),), facts)
 
 

@@ -387,6 +387,7 @@ def test_a_host_that_is_down_is_reported_by_the_last_router(chain: Chain) -> Non
     assert (seen.result["reason"], seen.result["where"]) == ("host-down", ["host", "path"])
     icmp = seen.facts("probe")["looks"][0]["icmp"]
     assert (icmp["word"], icmp["offender"]) == ("host-unreach", ROUTER_2)
+    assert not [said for said in seen.flow["remarks"] if "large packets" in said]
     for name in ("listener", "arrival", "way-back"):
         assert seen.step(name)["status"] == "not-possible"
         assert "no agent" in seen.words(name)
