@@ -305,7 +305,7 @@ def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool)
     witness = seen.witness
     answers = at_destination.answers if at_destination is not None else None
     if seen.task.protocol == "tcp" and answers is not None:
-        return StoryPlace("yes", answers.most)
+        return StoryPlace("yes")  # how often is not known: the kernel repeats SYN-ACKs
     if witness is None or seen.listener.state != "ours":
         return UNKNOWN
     if witness.socket:

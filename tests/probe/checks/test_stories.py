@@ -249,8 +249,9 @@ async def test_places_tell_what_was_seen() -> None:
 async def test_the_listeners_word_tells_of_the_socket(seen: Observation, socket: str) -> None:
     """A handshake tells, too: the kernel answers only for a socket."""
     assert (await World(told(run(5)), told(run(5))).story(seen)).socket.seen == socket
-    answered = World(told(run(5)), told(run(5, answers=5)))
-    assert (await answered.story(seen)).socket.seen == "yes"
+    # How often is not known: the kernel repeats its answers.
+    answered = World(told(run(5)), told(run(5, answers=8)))
+    assert (await answered.story(seen)).socket == StoryPlace("yes")
     # A reset is the kernel's own.
     refused = World(told(run(5)), told(run(5, resets=5)))
     assert (await refused.story(seen)).socket.seen == socket
