@@ -53,7 +53,10 @@ async def explain(
         destination=request.destination,
         protocol=request.wire.protocol,
         port=request.wire.port,
-        stories=tuple(_tell_story(view) for view in _make_views(plan, watched, rules)),
+        stories=tuple(
+            _tell_story(view)
+            for view in _make_views(plan, watched, rules, recorded=settings.record)
+        ),
         hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
         notes=plan.notes,
     )
@@ -69,7 +72,7 @@ def summary_of(explanation: Explanation) -> Summary:
     return Summary(counts, 0, deciding=deciding)
 
 
-def _make_views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
+def _make_views(plan: Plan, watched: Watched, rules: Rules, *, recorded: bool) -> Iterator[View]:
     mtus = _judge_mtus(plan, watched, rules)
     for block in plan.blocks:
         if block.requirement.probe == PATH_MTU:
@@ -78,7 +81,8 @@ def _make_views(plan: Plan, watched: Watched, rules: Rules) -> Iterator[View]:
         for evidence in watched.evidence.get(order, ()):
             result = judge(evidence, order, rules)[0]
             further = watched.further.get(evidence.address, Further())
-            yield View(evidence, result, further, watched.reports, mtus.get(evidence.address))
+            mtu = mtus.get(evidence.address)
+            yield View(evidence, result, further, watched.reports, mtu, recorded)
 
 
 def _judge_mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[Evidence, Result]]:

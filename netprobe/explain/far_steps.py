@@ -7,7 +7,7 @@ from typing import Any
 
 from netprobe.explain.looks import outcome_words
 from netprobe.explain.near_steps import route_facts, route_words, unasked
-from netprobe.explain.view import View
+from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.story import Story
 from netprobe.model.trail import TrailEntry, TrailStatus
@@ -31,6 +31,7 @@ def arrival_step(view: View) -> TrailEntry:
     words = [*_socket_words(view, _is_at_socket(witness, story)), *_interface_words(view, story)]
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
+    words = words or [_why_unwitnessed(view)]
     return TrailEntry("arrival", _arrival_status(view, witness, story), tuple(words), facts)
 
 
@@ -71,6 +72,10 @@ def _interface_words(view: View, story: Story) -> Iterator[str]:
         yield f"{name}'s recorder saw {times} come in on {place.interface}, before its firewall"
     elif place.seen == "no":
         yield f"{name}'s recorder never saw a request come in"
+    elif not view.recorded:
+        yield NO_RECORDER
+    elif view.evidence.story is None and view.result.verdict == "pass":
+        return  # its answer says enough: nobody asked the recorder
     elif not view.captures(view.destination):
         yield f"no packet recorder on {name}: its agent may not (give it root: become: sudo)"
     else:
@@ -196,7 +201,7 @@ def path_mtu_step(view: View) -> TrailEntry:
         "limit": mtu.limit, "how": mtu.how or None,
     }  # fmt: skip
     by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
-    status = by_verdict.get(result.verdict, "not-possible")
+    status = by_verdict.get(result.verdict if mtu.path is not None else "", "not-possible")
     return TrailEntry("path-mtu", status, (_mtu_words(mtu),), facts)
 
 

@@ -33,8 +33,11 @@ def remarks(view: View) -> Iterator[str]:
     yield from _lost_between(view)
     if "host" in view.result.where and lives(view):
         yield f"asked beside the flow, {view.address} does answer: the host itself is up"
-    if view.mtu is not None and view.mtu[1].verdict == "blocked":
-        yield f"large packets do not fit: {view.mtu[1].because}"
+    measured, result = view.mtu or (None, view.result)
+    # Where not even small packets were answered, nobody knows what fits.
+    tried = measured is not None and measured.mtu is not None and measured.mtu.path is not None
+    if tried and result.verdict == "blocked":
+        yield f"large packets do not fit: {result.because}"
 
 
 def _say_where_nearer(view: View) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.explain.view import View
+from netprobe.explain.view import NO_RECORDER, View
 from netprobe.judge.symptom import icmp_word
 from netprobe.model.codec import story_to_json
 from netprobe.model.evidence import Icmp
@@ -28,6 +28,8 @@ def story_step(view: View) -> TrailEntry:
     if story is None:
         if view.result.verdict == "pass":
             return TrailEntry("story", "not-needed", ("the answer itself says where it was",))
+        if not view.recorded:
+            return TrailEntry("story", "not-possible", (NO_RECORDER,))
         ends = [host for host in (view.source, view.destination) if not view.captures(host)]
         lacking = " and ".join(host.name for host in ends) or "this run"
         return TrailEntry("story", "not-possible", (f"no packet recorder for {lacking}",))
@@ -79,9 +81,8 @@ def _word_leaving(view: View, error: StoryError) -> str:
 
 def silence_step(view: View) -> TrailEntry:
     """Show how many looks were silent, and the chance that only loss kept them so."""
-    entry = view.entry("silence")
-    outcome = view.evidence.outcome
-    if entry is None or outcome is None or outcome.failure != "no-answer":
+    entry = view.entry("silence") or view.entry("one-way")
+    if entry is None or "looks" not in entry.facts or not _is_silent(view):
         return TrailEntry("silence", "not-needed", ("the flow was not silent",))
     story = view.evidence.story or Story()
     looks, words = _count_silent(view, story, int(entry.facts["looks"]))
@@ -90,6 +91,14 @@ def silence_step(view: View) -> TrailEntry:
     odds = f"at {loss * 100:.3g} % loss the chance is 1 in {_word_odds(chance)}"
     facts: dict[str, Any] = {"looks": looks, "loss": loss, "chance": chance}
     return TrailEntry("silence", "ok", (f"{words}; {odds}",), facts)
+
+
+def _is_silent(view: View) -> bool:
+    """Tell whether nobody said a word; of one-way packets, whether their listener did not."""
+    outcome, witness = view.evidence.outcome, view.evidence.witness
+    if outcome is None or outcome.failure is not None or outcome.answer is not None:
+        return outcome is not None and outcome.failure == "no-answer"
+    return witness is not None and not witness.socket
 
 
 def _count_silent(view: View, story: Story, looks: int) -> tuple[int, str]:

@@ -12,12 +12,15 @@ from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
 from netprobe.model.trail import TrailEntry
 
+NO_RECORDER = "no packet recorder ran (--no-recorder)"
+
 
 @dataclass(frozen=True, slots=True)
 class View:
     """One address: its evidence with the trail, the judge's result, and the looks beside it.
 
-    ``mtu`` is the path's evidence with its result; None where nobody measured.
+    ``mtu`` is the path's evidence with its result; None where nobody measured. ``recorded``: packet
+    recorders were wanted.
     """
 
     evidence: Evidence
@@ -25,6 +28,7 @@ class View:
     further: Further
     reports: Mapping[str, HostReport]
     mtu: tuple[Evidence, Result] | None = None
+    recorded: bool = True
 
     @property
     def source(self) -> Host:

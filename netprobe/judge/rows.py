@@ -389,7 +389,7 @@ ALLOWED: Final = _read_table(
     ("silence silence-maybe-stuck | tcp | ours | captured", "blocked filtered no-response none",
      "destination return-path source",
      "{look}; {destination}'s packet recorder saw it arrive, but its kernel knows no connection: "
-     "its own firewall drops it, or something on the way back refuses the answer"),
+     "its own firewall drops it{or_refused}"),
     ("silence silence-maybe-stuck sent | * | ours | captured", "blocked filtered no-response none",
      "destination",
      "{look}; {destination}'s packet recorder saw it arrive, but no socket there got it: its own "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from netprobe.judge.symptom import icmp_word, name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
+from netprobe.model.story import Story
 from netprobe.protocols.services import SERVICES
 
 # What a reader gets to know beside the verdict, where it was not the service that answered.
@@ -64,6 +65,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "owner": listener.owner or "a process",
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
         "listening": _word_listener(evidence),
+        "or_refused": _word_refusal_of_answer(evidence),
         "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",
         "way_out": (evidence.witness and evidence.witness.way_out) or "another one",
         "note": f" ({listener.note})" if listener.note else "",
@@ -91,6 +93,14 @@ def _word_listener(evidence: Evidence) -> str:
     if evidence.listener.state == "ours":
         return f"our listener on {evidence.flow.destination.name} is up"
     return f"{evidence.listener.owner or 'a live service'} listens there"
+
+
+def _word_refusal_of_answer(evidence: Evidence) -> str:
+    """Give the cause beside the destination's firewall, unless it is seen that no answer left."""
+    story = evidence.story or Story()
+    if "no" in (story.socket.seen, story.destination_out.seen):
+        return ""
+    return ", or something on the way back refuses the answer"
 
 
 def _word_reply(evidence: Evidence) -> str:

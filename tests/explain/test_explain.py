@@ -34,6 +34,7 @@ INVENTORY = {
         "master-0": {"addresses": ["10.0.0.2", "fd00::2"], "roles": ["master"]},
         "old": {"addresses": ["10.0.0.3"], "roles": ["node"]},
         "six": {"addresses": ["fd00::4"], "roles": ["node"]},
+        "w1": {"addresses": ["10.0.0.5"], "roles": ["node"]},
         "vip": {"address": "api.example.com", "roles": ["master"], "vantage": "none"},
     },
 }
@@ -187,6 +188,11 @@ def test_a_destination_may_be_an_address_or_a_name(
     [
         ("worker-00", "old", 'SOURCE: unknown host "worker-00", did you mean "worker-0"?'),
         ("old", "mastr-0", "did you mean master-0?"),
+        (
+            "old",
+            "w9",
+            "no host is called w9, did you mean w1? (to ask the source for the name: w9.)",
+        ),
         ("old", "10.0.0.2/24", "has a prefix length"),
         ("vip", "old", "vip is declared vantage: none"),
         ("old", "six", "no common address family"),

@@ -58,6 +58,18 @@ def test_the_first_no_after_a_yes_is_the_place(protocol: str, letters: str, plac
     assert (result.verdict, result.where) == ("blocked", (place,))
 
 
+@pytest.mark.parametrize(
+    ("letters", "refused"), [("yynnnn", False), ("yyn?nn", False), ("yy??nn", True)]
+)
+def test_a_cause_that_a_recorder_excludes_is_not_offered(letters: str, refused: bool) -> None:
+    """An answer that never left cannot be refused on its way."""
+    result = judged("tcp", letters)
+
+    assert "its own firewall drops it" in result.because
+    assert ("something on the way back refuses the answer" in result.because) is refused
+    assert ("return-path" in result.where) is refused
+
+
 def list_views(letters: str) -> Iterator[str]:
     """Every story that recorders with less to see tell of the same packets."""
     for hidden in itertools.product((False, True), repeat=5):

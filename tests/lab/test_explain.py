@@ -16,7 +16,7 @@ from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace, find_program
 from tests.lab.services import PYTHON
 
-PORT = 7000
+PORT, VXLAN = 7000, 8472
 SOURCE, DESTINATION = "10.93.1.2", "10.93.3.2"
 ROUTER_1, ROUTER_2 = "10.93.1.1", "10.93.2.2"
 # What a run says of a flow, and explain must say too.
@@ -36,6 +36,14 @@ MATRIX = {
             "process": PYTHON,
         },
         {"id": "overlay", "from": "src", "to": "dst", "udp": [PORT], "purpose": "the overlay"},
+        {
+            "id": "vxlan",
+            "from": "src",
+            "to": "dst",
+            "udp": [VXLAN],
+            "purpose": "the network",
+            "probe": "vxlan",
+        },
     ],
 }
 
@@ -176,12 +184,29 @@ def test_an_open_flow_is_followed_to_the_listener_and_back(chain: Chain) -> None
     assert seen.facts("listener")["state"] == "ours"
     assert seen.facts("probe")["looks"][0]["answer"] == "nonce"
     assert seen.facts("arrival")["socket"] is True
+    # Nobody asks a recorder about a flow that passes.
+    assert seen.words("arrival") == "netprobe's listener on destination received the probe"
     assert seen.facts("way-back")["route"]["gateway"] == "10.93.3.1"
     assert seen.facts("control")["tcp/64999"]["failure"] == "refused"
     assert seen.facts("path-mtu")["path_mtu_bytes"] == 1500
     assert list(seen.facts("checks")) == ["arrivals"]
     for walk in ("flow", "icmp echo"):
         assert hop_addresses(seen.facts("hops")[walk]) == [ROUTER_1, ROUTER_2, DESTINATION]
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_without_recorders_nothing_is_said_in_their_name(chain: Chain, drops: bool) -> None:
+    """Both steps that they tell say that none ran."""
+    if drops:
+        forward(chain.router_2, f"tcp dport {PORT} drop")
+    inventory = chain.inventory(DESTINATION, agent=True)
+    finished = page(inventory, f"tcp/{PORT}", "--no-recorder", "-o", "json", *QUICK)
+    steps = {one["name"]: one["words"] for one in finished.document["flows"][0]["steps"]}
+    none_ran = "no packet recorder ran (--no-recorder)"
+
+    assert finished.status == int(drops)
+    assert steps["arrival"][1:] == [none_ran]
+    assert (steps["story"] == [none_ran]) is drops
 
 
 def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
@@ -228,6 +253,26 @@ def test_a_reject_of_router_1_is_read_from_the_error_queue(chain: Chain) -> None
     assert seen.facts("hops")["flow"]["refused"] is True
     assert hop_addresses(seen.facts("hops")["flow"]) == [ROUTER_1, ROUTER_1]
     assert ROUTER_1 in seen.flow["advice"]
+
+
+@pytest.mark.parametrize(("port", "packets"), [(PORT, 6), (VXLAN, 9)])
+def test_datagrams_are_counted_alike_in_every_step(chain: Chain, port: int, packets: int) -> None:
+    """A flow that was asked again; nobody answers VXLAN, so it is silent in words of its own."""
+    forward(chain.router_2, f"udp dport {port} drop")
+    inventory = chain.inventory(DESTINATION, agent=True)
+    finished = page(inventory, f"udp/{port}", "-m", str(chain.matrix), "-o", "json")
+    chain.router_2.run("ip", "neighbour", "flush", "all")
+    text = page(inventory, f"udp/{port}", "-m", str(chain.matrix)).stdout
+    (flow,) = finished.document["flows"]
+    steps = {step["name"]: step for step in flow["steps"]}
+
+    left = flow["result"]["story"]["places"][0]
+    assert flow["result"]["because"].startswith(f"{packets} datagrams")
+    assert (flow["result"]["attempts"], left["count"]) == (packets // 3, packets)
+    assert steps["silence"]["facts"]["looks"] == packets
+    assert f"{packets} looks left source, none reached destination" in text
+    assert f"the chance is 1 in {10**packets:,}" in text
+    assert f"yes     left source, {packets} times" in text
 
 
 def test_a_forged_reset_of_router_1_is_unmasked(chain: Chain) -> None:
@@ -342,6 +387,7 @@ def test_a_host_that_is_down_is_reported_by_the_last_router(chain: Chain) -> Non
     assert (seen.result["reason"], seen.result["where"]) == ("host-down", ["host", "path"])
     icmp = seen.facts("probe")["looks"][0]["icmp"]
     assert (icmp["word"], icmp["offender"]) == ("host-unreach", ROUTER_2)
+    assert not [said for said in seen.flow["remarks"] if "large packets" in said]
     for name in ("listener", "arrival", "way-back"):
         assert seen.step(name)["status"] == "not-possible"
         assert "no agent" in seen.words(name)

@@ -82,7 +82,9 @@ class StoryReader:
         self._recorder = recorder
         self._order = order
         self._agent = agent
-        self._ports = frozenset(each(order.ports)) or frozenset((0,))
+        # Each port with the place of its range: what is asked apart is told apart.
+        self._ports = {port: at for at, pair in enumerate(order.ports) for port in each((pair,))}
+        self._ports = self._ports or {0: 0}
         self._request, self._answers = KINDS[order.proto]
         self._asker = pack_address(order.asker)
         self._target = pack_address(order.target)
@@ -145,7 +147,7 @@ class StoryReader:
         groups: Dict[Any, Tuple[List[int], List[PortStory]]] = {}
         for port in sorted(set(requests).union(answers, resets)):
             story = PortStory(requests.get(port), answers.get(port), resets.get(port))
-            likeness = tuple(map(_list_traits, story))
+            likeness = (self._ports[port], *map(_list_traits, story))
             ports, stories = groups.setdefault(likeness, ([], []))
             ports.append(port)
             stories.append(story)

@@ -72,10 +72,10 @@ class RecordOrder(NamedTuple):
 
 
 class StoryOrder(NamedTuple):
-    """What the recorder saw of probes from ``asker`` to these ports of ``target``. ``sent``: told
-    at the source, whose requests go out; else at the destination. ``proto`` ``tcp-nonce``: of the
-    nonces on TCP connections that opened. ``numbers``: order ids of nonces, or first sequence
-    numbers of SYNs, which find requests with translated addresses.
+    """What the recorder saw of probes from ``asker`` to these ports of ``target``, each range by
+    itself. ``sent``: told at the source, whose requests go out; else at the destination. ``proto``
+    ``tcp-nonce``: of the nonces on TCP connections that opened. ``numbers``: order ids of nonces,
+    or first sequence numbers of SYNs, which find requests with translated addresses.
     ``own_ports``: where datagrams without a nonce came from."""
 
     id: int

@@ -126,8 +126,9 @@ class SeenPackets(NamedTuple):
 
 
 class SeenRun(NamedTuple):
-    """Ports of which a recorder saw the same: requests, answers, and resets (TCP). ``numbers``: the
-    first sequence numbers of some of the SYNs, which address translation leaves as they are."""
+    """Ports of one range of which a recorder saw the same: requests, answers, and resets (TCP).
+    ``numbers``: the first sequence numbers of some of the SYNs, which address translation leaves
+    as they are."""
 
     ports: Ranges
     requests: Optional[SeenPackets]

@@ -10,6 +10,7 @@ from netprobe.load.yaml.scalars import text_of
 
 _MAX_QUOTED = 60
 _MAX_NAMES = 20
+_SHORT = 2
 
 
 def quoted(value: object) -> str:
@@ -42,7 +43,9 @@ def listed(names: Iterable[object]) -> str:
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that look like ``name``, the nearest first."""
     by_lower = {other.lower(): other for other in sorted(set(known))}
-    return [by_lower[hit] for hit in difflib.get_close_matches(name.lower(), by_lower, 3, 0.6)]
+    # Of two letters one may be wrong, as in w9 for w1.
+    least = 0.5 if len(name) <= _SHORT else 0.6
+    return [by_lower[hit] for hit in difflib.get_close_matches(name.lower(), by_lower, 3, least)]
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> str:

@@ -39,5 +39,18 @@ class OneWay(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Send them again, and ask the listeners what came."""
         assert scene.round is not None
-        again = await asyncio.gather(*(scene.prober.again(seen, AGAIN) for seen in group))
-        return await with_witnesses([one for some in again for one in some], scene.round)
+        again = await asyncio.gather(*(_ask_again(seen, scene) for seen in group))
+        found = await with_witnesses([one for some in again for one in some], scene.round)
+        loss = round(scene.prober.chance.loss, 3)
+        return [self._note_looks(one, loss) for one in found]
+
+    def _note_looks(self, one: Observation, loss: float) -> Observation:
+        if one.outcome is None:
+            return one
+        looks = one.outcome.packets or one.outcome.attempts
+        return one.noting(self.name, looks=looks, loss=loss)
+
+
+async def _ask_again(seen: Observation, scene: Scene) -> list[Observation]:
+    again = await scene.prober.again(seen, AGAIN)
+    return [one.counting(seen.outcome) for one in again]

@@ -101,10 +101,7 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
         if not _is_silent(one):
             flows = _count_flows(one)
             chance.note_answered(flows, flows * (before.attempts + one.outcome.attempts - 1))
-        packets = (before.packets or 0) + (one.outcome.packets or 0)
-        found.append(
-            one.amending(attempts=before.attempts + one.outcome.attempts, packets=packets or None)
-        )
+        found.append(one.counting(before))
     return found
 
 

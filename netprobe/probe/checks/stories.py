@@ -20,14 +20,13 @@ from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.refusers import is_in_its_name, with_refusal
+from netprobe.probe.checks.story_order import NONCES, make_order, name_packets
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 NO = StoryPlace("no")
 PLAIN = "plain"
-# The nonces on connections that opened, as ``StoryOrder.proto`` names them.
-NONCES = "tcp-nonce"
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
@@ -60,7 +59,10 @@ class Stories(Check):
             return found
         # Nobody waited for these answers any more. Who waits longer sees whether they get through.
         again = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
-        waited = [one for some in again for one in some if one.outcome is not None]
+        # The earlier ones came late, too: only what comes now tells.
+        waited = [
+            replace(one, earlier=()) for some in again for one in some if one.outcome is not None
+        ]
         return [seen for seen in found if not _came_late(seen)] + await self._read_stories(
             waited, scene
         )
@@ -73,11 +75,6 @@ class Stories(Check):
             for seen in some
             for piece in _cut_by_story(seen, one)
         ]
-
-
-def _name_packets(seen: Observation) -> str:
-    """Give the packets that a flow's story is about, as ``StoryOrder.proto`` names them."""
-    return NONCES if seen.unanswered else seen.task.protocol
 
 
 def _came_late(seen: Observation) -> bool:
@@ -115,7 +112,7 @@ async def ask_recorders(
     is_here = route.dev == LOOPBACK and task.source != scene.agent.host
     if asker is None or is_here:
         return [(group, Told(None, None))]
-    kinds = group_by(group, _name_packets)
+    kinds = group_by(group, name_packets)
 
     async def ask() -> list[Told]:
         return await asyncio.gather(
@@ -159,8 +156,7 @@ async def _ask_next_hop(asker: str, task: Task, scene: Scene) -> None:
 async def _ask_about(
     group: list[Observation], asker: str, source: AgentMethods, destination: AgentMethods
 ) -> Told:
-    task = group[0].task
-    order = _make_order(group, task, asker)
+    order = make_order(group, asker)
     at_source = await _ask_one(source, order)
     connected = await _find_connected(source, order) if order.proto == NONCES else ()
     if at_source is not None and order.proto == "tcp":
@@ -193,17 +189,6 @@ async def _find_connected(source: AgentMethods, order: StoryOrder) -> Ports:
     told = await _ask_one(source, order._replace(proto="tcp", numbers=[]))
     runs = told.runs if told is not None else ()
     return port_sets.union(port_sets.normalise(run.ports) for run in runs if run.requests)
-
-
-def _make_order(group: list[Observation], task: Task, asker: str) -> StoryOrder:
-    name, _, number = _name_packets(group[0]).partition("/")
-    ports = port_sets.union(seen.ports for seen in group)
-    numbers = [] if name == "tcp" else sorted({seen.order for seen in group})
-    protocol_number = int(number) if number else None
-    return StoryOrder(
-        0, name, protocol_number, asker, task.address, list(ports), sent=True, numbers=numbers,
-        own_ports=sorted({seen.sport for seen in group if seen.sport is not None}),
-    )  # fmt: skip
 
 
 async def _ask_one(agent: AgentMethods, order: StoryOrder) -> StoryTold | None:
@@ -320,7 +305,7 @@ def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool)
     witness = seen.witness
     answers = at_destination.answers if at_destination is not None else None
     if seen.task.protocol == "tcp" and answers is not None:
-        return StoryPlace("yes", answers.most)
+        return StoryPlace("yes")  # how often is not known: the kernel repeats SYN-ACKs
     if witness is None or seen.listener.state != "ours":
         return UNKNOWN
     if witness.socket:

@@ -44,8 +44,8 @@ class Observation(FlowFacts):
     """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from
-    where the agent said it. ``stood_for``: nothing was sent, because another flow to the same dead
-    host stands for it.
+    where the agent said it; ``earlier`` has both of the looks before. ``stood_for``: nothing was
+    sent, because another flow to the same dead host stands for it.
     """
 
     task: Task
@@ -54,6 +54,12 @@ class Observation(FlowFacts):
     order: int
     sport: int | None = None
     stood_for: bool = False
+    earlier: tuple[tuple[int, int | None], ...] = ()
+
+    @property
+    def orders(self) -> tuple[tuple[int, int | None], ...]:
+        """All orders that asked about the flow, each with the UDP port that it was sent from."""
+        return (*self.earlier, (self.order, self.sport))
 
     @property
     def proven(self) -> bool:
@@ -109,6 +115,15 @@ class Observation(FlowFacts):
         """Give the same with changes of its outcome, which must be there."""
         assert self.outcome is not None
         return replace(self, outcome=replace(self.outcome, **changes))
+
+    def counting(self, before: Outcome | None) -> Observation:
+        """Give the same with the looks and packets of an outcome before counted."""
+        if self.outcome is None or before is None:
+            return self
+        packets = (before.packets or 0) + (self.outcome.packets or 0)
+        return self.amending(
+            attempts=before.attempts + self.outcome.attempts, packets=packets or None
+        )
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
         """Split off the ports that are among these (True) from the others (False)."""
@@ -258,7 +273,7 @@ class Prober:
         listeners = ((seen.ports, seen.listener),)
         part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
         found = await self.part(part, timing, sport)
-        return [replace(one, trail=seen.trail + one.trail) for one in found]
+        return [replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in found]
 
     async def ask(
         self,

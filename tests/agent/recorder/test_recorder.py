@@ -434,11 +434,26 @@ def test_many_ports_that_went_alike_are_one_run(record: Record) -> None:
         connect(SOURCE, address, port)
 
     for recording, sent in ((source, True), (destination, False)):
-        told = recording.tell("tcp", *range(PORT, PORT + 10), sent=sent)
+        told = recording.tell("tcp", ports=[(PORT, PORT + 9)], sent=sent)
         assert sorted((run.ports, counts(run)) for run in told.runs) == [
             ([(PORT, PORT + 2), (PORT + 4, PORT + 7)], (1, 0, 1)),
             ([(PORT + 3, PORT + 3)], (1, 0, 0)),
         ]
+
+
+def test_ports_that_are_asked_apart_have_their_own_counts_and_times(record: Record) -> None:
+    """However alike their packets are: they become results of their own."""
+    address = ADDRESS[4]["destination"]
+    source = record(SOURCE)
+    for port in (PORT, PORT, PORT, PORT + 1):
+        connect(SOURCE, address, port)
+
+    first, second = source.tell("tcp", PORT, PORT + 1, sent=True).runs
+    assert (first.ports, counts(first)) == ([(PORT, PORT)], (3, 0, 3))
+    assert (second.ports, counts(second)) == ([(PORT + 1, PORT + 1)], (1, 0, 1))
+    assert first.requests
+    assert second.requests
+    assert first.requests.first_ns < second.requests.first_ns
 
 
 def test_streams_and_other_datagrams_stay_in_the_kernel(record: Record) -> None:

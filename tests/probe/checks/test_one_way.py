@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def sent(port: int = 8472, **change: Any) -> Observation:
 
 def scene_of(arrives: set[int]) -> Scene:
     """Both agents; packets to these ports arrive."""
-    source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, kind(op="send"))})
+    source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, kind(op="send", packets=6))})
     target = FakeAgent(TARGET)
     scene = make_scene(source, target)
 
@@ -61,9 +62,14 @@ async def test_they_are_sent_in_two_more_looks() -> None:
     """Six packets beside the first three: loss alone seldom takes them all."""
     scene = scene_of(set())
 
-    (found,) = await look(OneWay(), scene, sent().noting("earlier"))
+    first = replace(SENT, packets=3)
+
+    (found,) = await look(OneWay(), scene, sent(outcome=first).noting("earlier"))
 
     (order,) = scene.fleet.agent(SOURCE).asked  # type: ignore[attr-defined]  # a FakeAgent
+    assert found.outcome is not None
+    assert (found.outcome.attempts, found.outcome.packets) == (2, 9)
+    assert found.trail[-1].facts == {"looks": 9, "loss": 0.1}
     assert (order.first_ms, order.look_ms, order.looks) == (500, 500, 2)
     assert [entry.name for entry in found.trail] == ["earlier", "probe", "one-way"]
 

@@ -20,7 +20,9 @@ from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
+from netprobe.probe.checks.story_order import MOST_RANGES
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.work import join
 from tests.probe.builders import (
     ROUTER,
     SOURCE,
@@ -29,6 +31,7 @@ from tests.probe.builders import (
     make_observation,
     make_scene,
     make_task,
+    make_want,
 )
 from tests.probe.fakes import HELLO, FakeAgent, kind, reply, routed
 
@@ -246,8 +249,9 @@ async def test_places_tell_what_was_seen() -> None:
 async def test_the_listeners_word_tells_of_the_socket(seen: Observation, socket: str) -> None:
     """A handshake tells, too: the kernel answers only for a socket."""
     assert (await World(told(run(5)), told(run(5))).story(seen)).socket.seen == socket
-    answered = World(told(run(5)), told(run(5, answers=5)))
-    assert (await answered.story(seen)).socket.seen == "yes"
+    # How often is not known: the kernel repeats its answers.
+    answered = World(told(run(5)), told(run(5, answers=8)))
+    assert (await answered.story(seen)).socket == StoryPlace("yes")
     # A reset is the kernel's own.
     refused = World(told(run(5)), told(run(5, resets=5)))
     assert (await refused.story(seen)).socket.seen == socket
@@ -333,6 +337,42 @@ async def test_one_question_stands_for_a_pair_and_protocol() -> None:
     assert asked["tcp"].ports == [(80, 81), (443, 443)]
     assert (asked["udp"].ports, asked["icmp"].ports) == ([(443, 443)], [])
     assert len(asked) == len(world.source.orders(StoryOrder)) == 3
+
+
+async def test_results_of_their_own_are_asked_apart() -> None:
+    """Neighbouring ports of other requirements and outcomes too; overlapping ones stay joined."""
+    world = World()
+    beside = join([make_want(ports=((440, 441),)), make_want(ports=((442, 449), (445, 460)))], {})
+    refused = silent(ports=((461, 461),), outcome=Outcome("connect", "refused"))
+
+    await world.look(make_observation(SILENT, beside[0]), refused)
+
+    (order,) = world.source.orders(StoryOrder)
+    assert order.ports == [(440, 441), (442, 460), (461, 461)]
+
+
+async def test_very_many_ranges_are_asked_together() -> None:
+    """Cut into so many pieces a flow would take too long."""
+    world, every = World(), tuple((port, port) for port in range(1, 2 * MOST_RANGES + 3, 2))
+
+    await world.look(silent(ports=every), silent(ports=((2, 2),)))
+
+    (order,) = world.source.orders(StoryOrder)
+    assert order.ports == [(1, 3), *every[2:]]
+
+
+async def test_a_flow_that_was_asked_again_is_asked_for_by_all_its_looks() -> None:
+    """Datagrams are known by their orders and own ports, which are others each time."""
+    world = World(told(run(6)), told())
+    first = silent("udp", sport=40000, order=9)
+    (again,) = await world.scene.prober.again(first)
+    again = replace(again, sport=40001)
+
+    await world.look(again)
+
+    (order,) = world.source.orders(StoryOrder)
+    assert order.numbers == sorted([9, again.order])
+    assert order.own_ports == [40000, 40001]
 
 
 async def test_what_is_asked_names_the_packets() -> None:
