@@ -1,6 +1,6 @@
 """What a round's listeners saw: per order the ports and sources, in memory that stays bounded."""
 
-from typing import Dict, Iterable, List, Optional, Set
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from ..core.ranges import PortSet
 from ..host.port_owners import TCP_SYN_RECV, read_table
@@ -14,14 +14,21 @@ MAX_HALF_OPEN = 4096
 
 
 class OrderLog:
-    """The arrivals of one order."""
+    """The arrivals of one order; ``failures``: why answers did not leave, by port."""
 
-    __slots__ = ("ports", "reply", "sources")
+    __slots__ = ("failures", "ports", "sources")
 
     def __init__(self) -> None:
         self.ports = PortSet()
         self.sources: Set[str] = set()
-        self.reply: Optional[str] = None
+        self.failures: Dict[int, str] = {}
+
+    def by_failure(self) -> List[Tuple[Optional[str], PortSet]]:
+        """Give the ports by why their answers did not leave; None: they did."""
+        found: Dict[Optional[str], PortSet] = {}
+        for port in self.ports:
+            found.setdefault(self.failures.get(port), PortSet()).add(port)
+        return list(found.items())
 
 
 class RoundLog:
@@ -55,7 +62,12 @@ class RoundLog:
             log = self._orders.get(order)
             if log is not None:
                 senders = sorted(log.sources)
-                found.append(OrderArrivals(order, log.ports.pairs(), senders, log.reply))
+                found += [
+                    OrderArrivals(order, ports.pairs(), senders, failure)
+                    for failure, ports in (
+                        log.by_failure() if log.failures else [(None, log.ports)]
+                    )
+                ]
         return found
 
     def strangers(self) -> List[Stranger]:

@@ -86,7 +86,9 @@ def _send_answer(
     try:
         port.sock.sendmsg([reply], ancillary, 0, address)
     except OSError as error:
-        log.reply = name_of(error.errno)
+        log.failures[port.number] = name_of(error.errno)
+    else:
+        log.failures.pop(port.number, None)
 
 
 def _keep_asked_address(ancillary: Ancillary) -> Ancillary:

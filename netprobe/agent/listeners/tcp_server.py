@@ -161,7 +161,7 @@ class TcpServer:
         try:
             connection.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError as error:
-            log.reply = name_of(error.errno)
+            log.failures[port.number] = name_of(error.errno)
             self._end_connection(connection)
 
     def _end_stream(self, connection: Connection) -> None:

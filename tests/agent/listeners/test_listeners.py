@@ -12,6 +12,7 @@ import pytest
 from netprobe.agent.host.port_owners import PortHolders
 from netprobe.agent.listeners import opening
 from netprobe.agent.listeners import tcp_server as accepting
+from netprobe.agent.listeners.arrival_log import RoundLog
 from netprobe.agent.wire.answers import Closed, Listening
 from netprobe.agent.wire.orders import CloseOrder, HeldOrder, ListenOrder
 from netprobe.agent.wire.parts import OrderArrivals
@@ -341,6 +342,20 @@ def test_who_has_an_answer_makes_room_for_who_has_none(
     assert all(one.recv(100) for one in answered)
     for sock in (slow, *answered):
         sock.close()
+
+
+def test_why_an_answer_did_not_leave_is_told_of_its_own_port() -> None:
+    """A rule for one port of an order says nothing of the others."""
+    log = RoundLog()
+    for port in (7000, 7001, 7005):
+        found = log.saw(7, port, "10.0.0.1")
+        assert found is not None
+    found.failures[7005] = "not-permitted"
+
+    assert log.arrivals([7]) == [
+        OrderArrivals(7, [(7000, 7001)], ["10.0.0.1"], None),
+        OrderArrivals(7, [(7005, 7005)], ["10.0.0.1"], "not-permitted"),
+    ]
 
 
 def test_a_slow_stranger_is_put_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
