@@ -162,7 +162,10 @@ def _check_listening_block(block: ListenBlock, told: ListeningBlock, bound: bool
 
 
 def _check_seen(order: SeenOrder, answer: Seen) -> None:
-    _check_once([one.order for one in answer.orders], order.orders, "order")
+    # Of each order once, and once for each reason why answers to it did not leave.
+    told = [(one.order, one.reply) for one in answer.orders]
+    replies = {reply for _, reply in told}
+    _check_once(told, [(number, reply) for number in order.orders for reply in replies], "order")
     for arrivals in answer.orders:
         _check_ranges(arrivals.ports, ((0, MAX_PORT),))
         _check_addresses(arrivals.senders)
