@@ -20,6 +20,8 @@ LEAST_LOOK_MS = 150
 # A host that never answered may be far away; this is also long enough for the kernel's second SYN,
 # which tells whether packets leave this host.
 UNKNOWN_MS = 1300
+# On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
+OPENED_MS = 650
 
 
 class Silence(Check):
@@ -32,7 +34,7 @@ class Silence(Check):
         """Silent flows whose packets may have left, and that may be asked again at once."""
         outcome = seen.outcome
         stuck = outcome is not None and outcome.left_host is False
-        return _is_silent(seen) and not stuck and not seen.part.paced and seen.task.via is None
+        return is_silent(seen) and not stuck and not seen.part.paced and seen.task.via is None
 
     def group(self, seen: Observation) -> Hashable:
         """What is asked alike: a source, an address and a protocol."""
@@ -51,8 +53,8 @@ class Silence(Check):
             timing = _choose_timing(silent[0], looks, scene)
             asking = (_ask_again(seen, timing, scene) for seen in silent)
             pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
-            found += [piece for piece in pieces if not _is_silent(piece)]
-            silent = [piece for piece in pieces if _is_silent(piece)]
+            found += [piece for piece in pieces if not is_silent(piece)]
+            silent = [piece for piece in pieces if is_silent(piece)]
             before, asked = asked, min((_packets_of(seen) for seen in silent), default=asked)
             if asked == before:
                 break  # the source's agent is gone
@@ -78,7 +80,7 @@ def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
     slowest_ms = scene.prober.slowest_ms(seen.task)
     if slowest_ms is None:
         return Timing(UNKNOWN_MS, UNKNOWN_MS, looks)
-    least_ms = max(LEAST_LOOK_MS, SPREAD_MS // looks)
+    least_ms = OPENED_MS if seen.unanswered else max(LEAST_LOOK_MS, SPREAD_MS // looks)
     if scene.fleet.agent(seen.task.source).records:
         # Its recorder tells of answers that come later. Where this host is short of time, most
         # answers seem slow; the fastest one tells how far the other end is.
@@ -98,14 +100,14 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
             found.append(replace(seen, ports=one.ports))
             continue
         before = seen.outcome
-        if not _is_silent(one):
+        if not is_silent(one):
             flows = _count_flows(one)
             chance.note_answered(flows, flows * (before.attempts + one.outcome.attempts - 1))
         found.append(one.counting(before))
     return found
 
 
-def _is_silent(seen: Observation) -> bool:
+def is_silent(seen: Observation) -> bool:
     """Tell whether nothing answered: no SYN, or not the nonce on a connection that opened.
 
     A listener of ours that has no room left ends connections, too.

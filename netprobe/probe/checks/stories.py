@@ -18,7 +18,9 @@ from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.lost_looks import ask_lossy, came_late, shows_loss
 from netprobe.probe.checks.refusers import is_in_its_name, with_refusal
 from netprobe.probe.checks.story_order import NONCES, make_order, name_packets
 from netprobe.probe.flows.prober import Observation, source_address
@@ -54,18 +56,20 @@ class Stories(Check):
         if not scene.fleet.agent(group[0].task.source).records and not scene.agent.records:
             return group
         found = await self._read_stories(group, scene)
-        late = [seen for seen in found if _came_late(seen)]
-        if not late:
-            return found
         # Nobody waited for these answers any more. Who waits longer sees whether they get through.
-        again = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
-        # The earlier ones came late, too: only what comes now tells.
-        waited = [
-            replace(one, earlier=()) for some in again for one in some if one.outcome is not None
-        ]
-        return [seen for seen in found if not _came_late(seen)] + await self._read_stories(
-            waited, scene
+        late = [seen for seen in found if came_late(seen)]
+        lossy = [seen for seen in found if shows_loss(seen) and not came_late(seen)]
+        if not late and not lossy:
+            return found
+        waited = await asyncio.gather(
+            *(scene.prober.again(seen) for seen in late), ask_lossy(lossy, scene)
         )
+        asked = [one for some in waited for one in some if one.outcome is not None]
+        if scene.round is not None:
+            asked = await with_witnesses(asked, scene.round)
+        doubted = {id(seen) for seen in (*late, *lossy)}
+        rest = [seen for seen in found if id(seen) not in doubted]
+        return rest + await self._read_stories(asked, scene)
 
     async def _read_stories(self, group: list[Observation], scene: Scene) -> list[Observation]:
         told = await ask_recorders(group, scene)
@@ -75,11 +79,6 @@ class Stories(Check):
             for seen in some
             for piece in _cut_by_story(seen, one)
         ]
-
-
-def _came_late(seen: Observation) -> bool:
-    """Tell whether an answer came to the source's interface and to nobody who waited."""
-    return seen.silent and seen.story is not None and seen.story.source_in.seen == "yes"
 
 
 class Told(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.answers import Seen, StoryTold
 from netprobe.agent.wire.host_messages import RouteOrder
-from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, StoryOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, SeenOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
 from netprobe.model.dataclass_json import Nanoseconds
@@ -21,6 +21,7 @@ from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
 from netprobe.probe.checks.story_order import MOST_RANGES
+from netprobe.probe.flows.chance import LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import join
 from tests.probe.builders import (
@@ -98,6 +99,7 @@ class World:
             TARGET,
             {
                 StoryOrder: self._teller(self.at_destination),
+                SeenOrder: lambda order: Seen(order.id, [], [], []),
                 RouteOrder: routed(source=B, gateway=ROUTER),
                 EchoOrder: unheard,
             },
@@ -163,7 +165,7 @@ def sights(story: Story) -> str:
         # The destination saw what the source's recorder did not: that one missed it.
         (told(), told(run(5)), "?ynnnn"),
         # What comes to the source says nothing of the destination: others may answer.
-        (told(run(0, answers=1)), told(run(0)), "?n?nyn"),
+        (told(run(0, answers=1)), told(run(0)), "?nnnyn"),
     ],
 )
 async def test_each_place_is_yes_no_or_unknown(
@@ -173,6 +175,19 @@ async def test_each_place_is_yes_no_or_unknown(
     world = World(source, destination)
 
     assert sights(await world.story()) == places
+
+
+@pytest.mark.parametrize(("came", "asked"), [(5, False), (2, True), (0, False)])
+async def test_a_rule_does_not_let_some_packets_through(came: int, asked: bool) -> None:
+    """Where only some came, loss may explain the silence, and it is asked more often."""
+    there = told(run(came)) if came else told()
+    world = World(told(run(5)), there, again=kind(op="answer", answer="nonce"))
+
+    (found,) = await world.look(silent())
+
+    assert bool(world.source.orders(ProbeOrder)) is asked
+    assert (found.outcome is not None and found.outcome.answer == "nonce") is asked
+    assert (world.scene.prober.chance.loss > LEAST_LOSS) is asked
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""Silent flows whose recorders show that no rule stops them: packets get lost, or come late."""
+
+from __future__ import annotations
+
+import asyncio
+
+from netprobe.model.story import Story
+from netprobe.probe.checks.check import Scene, group_by
+from netprobe.probe.checks.silence import Silence, is_silent
+from netprobe.probe.flows.prober import Observation
+
+
+def came_late(seen: Observation) -> bool:
+    """Tell whether an answer came to the source's interface and to nobody who waited."""
+    return is_silent(seen) and seen.story is not None and seen.story.source_in.seen == "yes"
+
+
+def _count_lost(seen: Observation) -> tuple[int, int]:
+    """Count the requests that came to the destination, and those that were lost before it.
+
+    A rule stops all of them, or none.
+    """
+    story = seen.story or Story()
+    left, came = story.source_out, story.destination_in
+    if not left.seen == came.seen == "yes":
+        return 0, 0
+    return came.count, max(0, left.count - came.count)
+
+
+def shows_loss(seen: Observation) -> bool:
+    """Tell whether only some of a silent flow's requests came."""
+    return is_silent(seen) and _count_lost(seen)[1] > 0
+
+
+async def ask_lossy(lossy: list[Observation], scene: Scene) -> list[Observation]:
+    """Ask silent flows again whose recorders show that only some of their packets came."""
+    for came, lost in map(_count_lost, lossy):
+        # What gets lost on the way there may get lost on the way back as well.
+        scene.prober.chance.note_answered(came, 2 * lost)
+    groups = group_by(lossy, lambda seen: seen.task.protocol)
+    asked = await asyncio.gather(*(Silence().look(group, scene) for group in groups))
+    return [one for some in asked for one in some]
