@@ -290,7 +290,7 @@ def dead_host(repeats: int) -> list[Row]:
     flows = sum(down[0].answers[word] for word in ("pass", "blocked", "inconclusive"))
     return [
         Row(f"`run` of deckhouse-nodes, one dead host of ten, {flows:,} flows", seconds(down),
-            f"without it {seconds(alive)}", f"+{more_s:.1f} s", f"<= {DEAD_S:g} s more",
+            f"without it {seconds(alive)}", f"{more_s:+.1f} s", f"<= {DEAD_S:g} s more",
             more_s <= DEAD_S, _wrong([*down, *alive]))
     ]  # fmt: skip
 
