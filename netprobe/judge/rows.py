@@ -305,8 +305,8 @@ ALLOWED: Final = _read_table(
      "protocol there yet"),
     ("rejected-in-its-name | * | * | *", "blocked filtered {icmp} none",
      "destination host path",
-     "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or a "
-     "translation on the way gives the word of a router or of another host this address"),
+     "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or "
+     "another host or a router does, and a translation on the way replaces the sender's address"),
     ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
      "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
     ("rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",

@@ -167,7 +167,7 @@ class Destination:
         return self._widths.is_wide(seen.task.pair)
 
     def _find_known_machines(self, heard: list[Observation]) -> list[Observation]:
-        """Give those of which the last checks will not find that another machine answered.
+        """Give the flows that their own host answered; the last checks doubt the others.
 
         An echo reply may be anybody's: the destination's recorder knows, if there is one.
         """

@@ -145,7 +145,7 @@ class Recorder:
             self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
 
     def _read_packets(self) -> None:  # noqa: C901  # one turn a packet, without calls
-        """Take over what the ring holds."""
+        """Turn the packets in the ring into rows."""
         assert self._ring is not None
         memory, rows, pack = self._ring.memory, self.rows, ROW.pack
         read4, read6 = _IP4.unpack_from, _IP6.unpack_from
