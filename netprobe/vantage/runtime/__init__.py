@@ -1,1 +1,1 @@
-"""A Python for hosts that have none: built here of our own interpreter, unpacked on a tmpfs there."""
+"""A Python for hosts that have none: built here of our own, unpacked on a tmpfs there."""

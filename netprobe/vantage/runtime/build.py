@@ -36,7 +36,6 @@ _UNSEEN = ("encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.
 # Of glibc before 2.34 the loader cannot know them: getaddrinfo loads them by name.
 _NAME_LIBRARIES = ("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2")
 _BUILD_S = 60
-_OLDEST = (3, 6)
 
 
 def build_runtime(python: str | None = None) -> Runtime:
@@ -79,9 +78,12 @@ def _find_base(python: str | None) -> str:
         "import sys,os;print(sys.version_info[:2]>=(3,6));"
         "print(os.path.realpath(getattr(sys,'_base_executable',None) or sys.executable))"
     )
-    ok, _, base = _run_python([path, "-I", "-c", code], path).partition("\n")
+    try:
+        ok, _, base = _run_python([path, "-I", "-c", code], path).partition("\n")
+    except RequestError:
+        ok, base = "False", ""
     if ok != "True":
-        raise RequestError(f"{path} is older than Python {'.'.join(map(str, _OLDEST))}")
+        raise RequestError(f"no runtime can be made of {path}: it is no Python 3.6 or later")
     return base.strip()
 
 

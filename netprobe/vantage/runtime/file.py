@@ -115,9 +115,8 @@ def _read_manifest(members: Mapping[str, bytes]) -> Manifest:
         if told.pop("schema") != SCHEMA:
             raise ValueError(f"this runtime is of another version of netprobe than {SCHEMA}")
         told["modules"] = tuple(map(str, told["modules"]))
-        texts = ("arch", "python", "built_from")
-        if not all(isinstance(told[name], str) for name in texts):
+        if not all(isinstance(told[name], str) for name in ("arch", "python", "built_from")):
             raise TypeError
-        return Manifest(*(told[name] for name in texts), told["modules"])
+        return Manifest(**told)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
         raise ValueError(f"it has no {MANIFEST} that can be read") from None

@@ -17,16 +17,18 @@ from importlib.util import MAGIC_NUMBER
 NEEDLESS = ("_hashlib", "_ssl")
 
 
-def collect(folder, wanted):  # type: ignore[no-untyped-def]
+def collect(folder: str, wanted: "list[str]") -> "dict[str, object]":
     """Import what is wanted, write the zip file, and give the facts of this interpreter."""
     base = sys.base_prefix
     archive = next(path for path in sys.path if path.endswith(".zip"))
     library = os.path.dirname(os.__file__)
     for name in NEEDLESS:
-        sys.modules[name] = None
+        sys.modules[name] = None  # type: ignore[assignment]
     found = [name for name in wanted if _can_import(name)]
     names = sorted(name for name in sys.modules if name != "__main__")
-    origins = [getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) for name in names]
+    origins = [
+        getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) for name in names
+    ]
     extensions = [origin for origin in origins if origin and origin.endswith(".so")]
     os.makedirs(os.path.join(folder, os.path.dirname(os.path.relpath(archive, base))))
     landmark = os.path.join(folder, os.path.relpath(library, base), "os.pyc")
@@ -51,7 +53,7 @@ def collect(folder, wanted):  # type: ignore[no-untyped-def]
     }
 
 
-def _can_import(name):  # type: ignore[no-untyped-def]
+def _can_import(name: str) -> bool:
     try:
         import_module(name)
     except ImportError:
@@ -59,7 +61,7 @@ def _can_import(name):  # type: ignore[no-untyped-def]
     return True
 
 
-def _compile_module(source, path):  # type: ignore[no-untyped-def]
+def _compile_module(source: str, path: str) -> bytes:
     """Give a module as the bytes of its .pyc file, without a date."""
     with open(source, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
@@ -68,4 +70,4 @@ def _compile_module(source, path):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
-    print(json.dumps(collect(sys.argv[1], sys.argv[2].split(","))))
+    sys.stdout.write(json.dumps(collect(sys.argv[1], sys.argv[2].split(","))))

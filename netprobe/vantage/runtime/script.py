@@ -28,9 +28,7 @@ _SPARE_KB = 512
 
 # It waits until nobody holds the other end of its stdin: however the agent, or the shell around it,
 # ends. It says how the agent ended, which it read there.
-_CLEANER = (
-    'trap "" HUP INT TERM; s=137; while read -r x; do s=$x; done; rm -rf "$@"; exit $s'
-)
+_CLEANER = 'trap "" HUP INT TERM; s=137; while read -r x; do s=$x; done; rm -rf "$@"; exit $s'
 
 
 def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
