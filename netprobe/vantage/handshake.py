@@ -35,7 +35,8 @@ class StartFailed(Exception):
     """The command ended, or said the wrong thing, before the agent's hello.
 
     ``stage`` names the part that failed: the vantage itself, sudo, the search for a Python, the
-    Python that we sent, or our own agent. In stage ``hello`` the text says why the hello was refused; the others just ended.
+    Python that we sent, or our own agent. In stage ``hello`` the text says why the hello was
+    refused; the others just ended.
     """
 
     def __init__(self, stage: StageName, text: str) -> None:

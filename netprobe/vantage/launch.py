@@ -17,13 +17,14 @@ from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
 from netprobe.vantage.folder import CLOSE_S, HURRIED_CLOSE_S, PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
-from netprobe.vantage.patience import GRACE_S
+from netprobe.vantage.no_python import NoPython, find_runtime, read_useless_runtime
 from netprobe.vantage.pack import BOOTSTRAP
+from netprobe.vantage.patience import GRACE_S
 from netprobe.vantage.process import AgentProcess
-from netprobe.vantage.runtime.cache import NoRuntime, Runtimes
+from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
-from netprobe.vantage.runtime.script import USELESS_RUNTIME_LINE, runtime_script
-from netprobe.vantage.script import SUDO_LINE, USELESS_LINE, agent_script
+from netprobe.vantage.runtime.script import runtime_script
+from netprobe.vantage.script import SUDO_LINE, agent_script
 
 VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
@@ -39,15 +40,6 @@ SLOT_S = 3.0
 SEND_S_PER_BYTE = 1e-5
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
-# Of what a host says about the Python that it got.
-MOST_WORDS = 400
-
-
-# What helps where a host has no Python, and cannot get ours.
-_NO_PYTHON_WAYS = (
-    "or install python3 there, or start the agent in a container that has one (`vantage: {command: "
-    "[podman, ...]}`, docs/compose.md), or say `vantage: none`: then the host is a destination only"
-)
 
 
 class Launcher:
@@ -127,14 +119,6 @@ class _TryAgain(Exception):
     """The connection failed in a way that may pass; the text is for the user."""
 
 
-class _NoPython(Exception):
-    """The host has no Python; the text says so, and ``machine`` is what it is (``uname -m``)."""
-
-    def __init__(self, words: str, machine: str) -> None:
-        super().__init__(words)
-        self.machine = machine
-
-
 class _Start:
     """The start of one host's agent, by its vantage."""
 
@@ -148,12 +132,9 @@ class _Start:
         """Start with a Python of the host, and with one that we send where it has none."""
         try:
             return await self._start_with_sudo()
-        except _NoPython as none:
-            try:
-                self._runtime = await self._launcher.runtimes.find(none.machine)
-            except NoRuntime as error:
-                words = f"{self._host.name}: {none}; {error}; {_NO_PYTHON_WAYS}"
-                raise AgentError("no-python", words) from None
+        except NoPython as none:
+            runtimes = self._launcher.runtimes
+            self._runtime = await find_runtime(self._host.name, none, runtimes)
         link = await self._start_with_sudo()
         link.is_python_sent = True
         return link
@@ -229,22 +210,17 @@ class _Start:
         """Give the exception that tells the meaning of a failed start."""
         said = [news for line in process.last_words() if (news := handshake.news(line))]
         if isinstance(error, TimeoutError):
-            limit = f"{self._limit_s:.3g} s"
-            if handshake.stage == "sudo":
-                return _SudoFailed(f"no answer in {limit}")
-            words = f"{self._host.name}: no agent after {limit}"
-            told = [*said, *handshake.printed][-LAST_LINES:]
-            return AgentError("start-timeout", "; ".join([words, *told]))
+            return self._word_timeout(handshake, said)
         if not isinstance(error, StartFailed):
             return error
-        useless = next((line for line in said if line.startswith(USELESS_RUNTIME_LINE)), None)
+        useless = read_useless_runtime(self._host.name, said)
         if useless is not None:
-            return AgentError("no-python", f"{self._host.name}: {_word_useless_runtime(useless)}")
+            return useless
         if error.stage == "sudo":
             told = said[-LAST_LINES:]
             return _SudoFailed("; ".join(line.rstrip(".") for line in told) or str(error))
         if error.stage == "no-python":
-            return _NoPython(_word_useless_pythons(said), handshake.machine)
+            return NoPython(said, handshake.machine)
         if error.stage == "hello":
             return self._make_error("; ".join([str(error), *said[-LAST_LINES:]]))
         heard = [*said, *handshake.printed]
@@ -254,6 +230,14 @@ class _Start:
             return _TryAgain(trouble.words)
         return self._make_error(trouble.words)
 
+    def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
+        limit = f"{self._limit_s:.3g} s"
+        if handshake.stage == "sudo":
+            return _SudoFailed(f"no answer in {limit}")
+        words = f"{self._host.name}: no agent after {limit}"
+        told = [*said, *handshake.printed][-LAST_LINES:]
+        return AgentError("start-timeout", "; ".join([words, *told]))
+
     def _make_error(self, words: str) -> AgentError:
         return AgentError("no-vantage", f"{self._host.name}: {words}")
 
@@ -262,20 +246,3 @@ def _make_script(runtime: Runtime | None, sudo: str) -> str:
     if runtime is None:
         return agent_script(sudo)
     return runtime_script(runtime, BOOTSTRAP, sudo, SUDO_LINE)
-
-
-def _word_useless_runtime(said: str) -> str:
-    """Say why the Python that was sent is of no use; the host's words may be of any length."""
-    words = said.removeprefix(USELESS_RUNTIME_LINE).lstrip(": ")[:MOST_WORDS]
-    none = "no Python 3.6 or later is there, and the one that netprobe sent cannot run"
-    return f"{none}: {words}; {_NO_PYTHON_WAYS}"
-
-
-def _word_useless_pythons(said: Sequence[str]) -> str:
-    """Say why no Python of a host is of use; one that does not start says why itself."""
-    useless = [line.partition(USELESS_LINE)[2].strip() for line in said if USELESS_LINE in line]
-    for found in filter(None, useless):
-        path, _, printed = found.partition(":")
-        told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
-        return f"no Python 3.6 or later works there ({path} {told})"
-    return "no Python 3.6 or later was found there (python3, platform-python, python3.N)"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from netprobe.errors import RequestError
-from netprobe.vantage.pack import BOOTSTRAP, sources
+from netprobe.vantage.pack import BOOTSTRAP, bundle
 from netprobe.vantage.runtime.elf import Elf, read_elf
 from netprobe.vantage.runtime.file import (
     MANIFEST,
@@ -56,16 +57,21 @@ def build_runtime(python: str | None = None) -> Runtime:
 @cache
 def agent_modules() -> tuple[str, ...]:
     """List the modules of the standard library that the agent imports anywhere, or may need."""
-    names = set(_UNSEEN)
-    # Packed agents have a stand-in for ``typing``.
-    for text in (BOOTSTRAP, *sources().values()):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                names.add(node.module)
-    own = {one for one in names if one.startswith("netprobe_agent")}
-    return tuple(sorted(names - own - {"typing"}))
+    # What is shipped says it, without docstrings and comments; its own modules are relative.
+    packed = zlib.decompress(bundle().partition(b"\n")[2]).decode("utf-8")
+    statements = re.split("[\n\0;]", f"{packed};{BOOTSTRAP}")
+    names = {name for one in statements for name in _read_import(one.strip())}
+    known = {one for one in names if one.partition(".")[0] in sys.stdlib_module_names}
+    return tuple(sorted(known | set(_UNSEEN)))
+
+
+def _read_import(statement: str) -> list[str]:
+    """Give the modules that a statement imports; none where it is another one."""
+    first, _, rest = statement.partition(" ")
+    if first == "from":
+        return [rest.partition(" import ")[0]]
+    names = rest.split(",") if first == "import" else []
+    return [name.split()[0] for name in names if name.split()]
 
 
 def _find_base(python: str | None) -> str:
@@ -178,7 +184,7 @@ def _pack_folder(folder: Path, manifest: Manifest) -> bytes:
     """Pack it, the same bytes for the same files."""
     packed = io.BytesIO()
     with (
-        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped,
+        gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=6, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
         _add_member(tar, MANIFEST, write_manifest(manifest))
