@@ -1,4 +1,4 @@
-"""The verbs ``runtime build`` and ``runtime list``, and the Pythons that verbs may send to hosts."""
+"""The verbs ``runtime build`` and ``runtime list``, and what a verb may send to hosts."""
 
 from __future__ import annotations
 
