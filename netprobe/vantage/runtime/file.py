@@ -8,7 +8,7 @@ import json
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from netprobe.errors import FileErrors, Problem
@@ -39,7 +39,7 @@ class Runtime:
     """A checked runtime: ``payload`` is the compressed tar as it crosses the wire."""
 
     manifest: Manifest
-    payload: bytes
+    payload: bytes = field(repr=False)
     unpacked_bytes: int
 
     @property

@@ -46,7 +46,8 @@ def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
     start = '"$d/ld.so" --library-path "$d/so" "$d/bin/python" -I -S'
     say = f"echo {SEND_LINE.decode()}; " if announce else ""
     return (
-        f"umask 077; t={FOLDER_PREFIX}{secrets.token_hex(8)}; "
+        # Unquoted, what a program says becomes one line.
+        f"umask 077; set -f; t={FOLDER_PREFIX}{secrets.token_hex(8)}; "
         f'no() {{ echo "{USELESS_RUNTIME_LINE}: $*" >&2; exit {USELESS_RUNTIME_STATUS}; }}; '
         # A new file without a word in it is a script for every shell, and can be run where any
         # program can.
@@ -67,9 +68,10 @@ def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
         f"r='head -c {len(runtime.payload)}'; "
         f"{say}"
         'w=$({ $r 2>/dev/null | gzip -dc | tar -x -o -f - -C "$d"; } 2>&1) || '
-        'no "it cannot be unpacked in $d:" $w; '
-        f'w=$({start} -V 2>&1) || no "it does not start there (status $?; {runtime.arch} on '
-        '$(uname -m)):" $w; '
+        'no "it cannot be unpacked in $d: "$w; '
+        f'w=$({start} -V 2>&1) || no "it does not start in $d (status $?${{w:+, it says: }}"$w"; '
+        f"it is for {runtime.arch}, the host is $(uname -m)): build one on a machine like this host "
+        'and give it with --agent-python"; '
         f'{start} -c {shlex.quote(code)} "$@"; }}; '
         "w=; command -v setsid >/dev/null 2>&1 && w=setsid; "
         # 9 is the true stdout. 8 is the cleaner's stdin: the program holds it as long as it lives.

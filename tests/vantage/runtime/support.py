@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.model.inventory import Host
 from netprobe.vantage.runtime.build import build_runtime
-from netprobe.vantage.runtime.cache import Runtimes, keep_runtime
+from netprobe.vantage.runtime.cache import keep_runtime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
 from netprobe.vantage.runtime.script import FOLDER_PREFIX, PLACES
 from tests.vantage.support import command
 
 # What the scripts use of a host.
 PROGRAMS = ("sh", "dd", "gzip", "tar", "chmod", "mkdir", "rm", "uname", "id", "setsid")
-# Mount table, then the root: what ``{root}`` has is private to the command and its children.
-_ENTER = """
+# A mount table of its own with busybox alone in its root; it lives as long as its process.
+_ROOT = """
 mount --make-rprivate /
-mount -t tmpfs {options} netprobe-lab {root}/run
-mount --rbind /dev {root}/dev && mount --rbind /proc {root}/proc
-{more}
-exec chroot {root} "$@"
+cd {root}
+mount --rbind /dev dev && mount --rbind /proc proc && mount -t sysfs netprobe-lab sys
+for place in {places}; do mount -t tmpfs -o {options} netprobe-lab .$place; done
+exec chroot . sh -c 'echo ready; exec sleep 1000'
 """
+# Everywhere that a runtime may go to.
+EVERYWHERE = ("/run", "/dev/shm", "/tmp", "/var/lib", "/var/tmp", "/root")
 
 
 def shared_runtime(folder: Path) -> Runtime:
@@ -56,14 +58,14 @@ def other_machine(folder: Path, machine: str) -> None:
     (folder / "uname").chmod(0o755)
 
 
-def leftovers(root: str = "") -> list[str]:
-    """Every folder of a runtime that is on this machine, or below a root of it."""
+def leftovers() -> list[str]:
+    """Every folder of a runtime that is on this machine now."""
     places = {os.path.expandvars(place) for place in PLACES}
     return [
         str(path)
         for place in places
         if place.startswith("/")
-        for path in Path(root + place).glob(f"{FOLDER_PREFIX}*")
+        for path in Path(place).glob(f"{FOLDER_PREFIX}*")
     ]
 
 
@@ -77,50 +79,65 @@ def has_busybox() -> bool:
 
 
 class BusyboxRoot:
-    """A root folder that holds busybox and nothing else; ``close`` removes it."""
+    """A machine whose root holds busybox and nothing else, with tmpfs of these options on top.
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="netprobe-root-"))
-        for name in ("bin", "dev", "proc", "run", "tmp", "root", "etc", "var/lib", "var/tmp"):
-            (self.path / name).mkdir(parents=True)
+    ``within`` are words that start it in a network namespace. ``close`` ends and removes it.
+    """
+
+    def __init__(
+        self,
+        options: str = "mode=0755",
+        places: Sequence[str] = ("/run",),
+        within: Sequence[str] = (),
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="netprobe-root-"))
+        for name in (
+            "bin",
+            "dev",
+            "proc",
+            "sys",
+            "run",
+            "tmp",
+            "root",
+            "etc",
+            "var/lib",
+            "var/tmp",
+        ):
+            (self.folder / name).mkdir(parents=True)
         busybox = shutil.which("busybox")
         assert busybox is not None
-        shutil.copy(busybox, self.path / "bin/busybox")
+        shutil.copy(busybox, self.folder / "bin/busybox")
         listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
         for name in set(listed.stdout.split()) - {"busybox"}:
-            (self.path / "bin" / name).symlink_to("busybox")
+            (self.folder / "bin" / name).symlink_to("busybox")
+        text = _ROOT.format(root=self.folder, options=options, places=" ".join(places))
+        self._process = subprocess.Popen(
+            [*within, "unshare", "-m", "sh", "-ec", text],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
 
-    def words(self, options: str = "", more: str = "") -> list[str]:
-        """The command that runs another in this root, with a tmpfs of these options at /run."""
-        given = f"-o {options}" if options else ""
-        text = _ENTER.format(options=given, root=self.path, more=more)
-        return ["env", "PATH=/bin:/usr/bin:/sbin:/usr/sbin", "unshare", "-m", "sh", "-ec", text,
-                "enter"]  # fmt: skip
+    @property
+    def enter(self) -> list[str]:
+        """The words before a command that make it run there."""
+        pid = str(self._process.pid)
+        return ["nsenter", "-t", pid, "-m", "-n", f"-r/proc/{pid}/root", "env", "-i", "PATH=/bin", "HOME=/root"]  # fmt: skip
 
-    def host(self, options: str = "", more: str = "") -> Host:
-        """A host that is this root."""
-        return command(*self.words(options, more))
+    @property
+    def host(self) -> Host:
+        """A host of the inventory that is this machine."""
+        return command(*self.enter)
 
-    def mounted(self, options: str) -> str:
-        """Lines that put a tmpfs of these options on every folder that a runtime may go to."""
-        named = [place for place in PLACES if place.startswith("/")]
-        there = [place for place in named if (self.path / place.lstrip("/")).is_dir()]
-        folders = " ".join(shlex.quote(str(self.path) + place) for place in there)
-        return (
-            f"mkdir -p {self.path}/dev/shm 2>/dev/null || true\n"
-            f"for f in {folders} {self.path}/dev/shm {self.path}/root; do "
-            f"mount -t tmpfs -o {options} netprobe-lab $f; done"
-        )
-
-    def files(self) -> list[str]:
-        """Folders of runtimes that are left in the root itself."""
-        return leftovers(str(self.path))
+    def left(self) -> list[str]:
+        """Folders of runtimes that are there now, as the machine itself names them."""
+        root = Path(f"/proc/{self._process.pid}/root")
+        found = (root / place.lstrip("/") for place in EVERYWHERE)
+        folders = (one for place in found for one in place.glob(f"{FOLDER_PREFIX}*"))
+        return sorted("/" + str(one.relative_to(root)) for one in folders)
 
     def close(self) -> None:
-        """Remove it."""
-        shutil.rmtree(self.path)
-
-
-def runtimes(runtime: Runtime) -> Runtimes:
-    """What a run knows that was given this one."""
-    return Runtimes([runtime])
+        """End it; its mounts go with it."""
+        self._process.kill()
+        self._process.communicate()
+        shutil.rmtree(self.folder)

@@ -259,7 +259,7 @@ async def test_an_unready_host_is_told_of_in_time(tmp_path: Path, runtime: Runti
     """A host that reads and never answers: the limit grows with what is sent, and no further."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/sh").write_text(
-        "#!/bin/sh\ncase $* in *NETPROBE-SEND*) echo NETPROBE-SEND; exec sleep 60;; esac\n"
+        "#!/bin/sh\ncase $* in *NETPROBE-SEND*) echo NETPROBE-SEND; exec /bin/sleep 60;; esac\n"
         f"PATH={os.environ['PATH']}; echo NETPROBE-NO-PYTHON {runtime.arch}; exit 97\n"
     )
     (tmp_path / "bin/sh").chmod(0o755)
