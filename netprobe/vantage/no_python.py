@@ -52,5 +52,5 @@ def _word_useless_pythons(said: Sequence[str]) -> str:
     for found in filter(None, useless):
         path, _, printed = found.partition(":")
         told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
-        return f"no Python 3.6 or later works there ({path} {told})"
+        return f"no Python 3.6 or later works there ({path} {told}); repair it"
     return "no Python 3.6 or later was found there (python3, platform-python, python3.N)"

@@ -22,7 +22,7 @@ from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab
-from tests.vantage.runtime.support import EVERYWHERE, BusyboxRoot, has_busybox, shared_runtime
+from tests.vantage.runtime.support import EVERYWHERE, BusyboxRoot, has_busybox, session_runtime
 from tests.vantage.support import HOST, KEY, until
 
 pytestmark = [
@@ -45,8 +45,7 @@ TOLD = ("requirement", "source", "destination", "address", "protocol", "port", "
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
     """The runtime of this Python."""
-    base = tmp_path_factory.getbasetemp()
-    return shared_runtime(base.parent if base.name.startswith("popen") else base)
+    return session_runtime(tmp_path_factory)
 
 
 @pytest.fixture

@@ -45,10 +45,11 @@ def build_runtime(python: str | None = None) -> Runtime:
     Raises RequestError where it cannot be built, with the reason and what to do.
     """
     source = _find_base(python)
+    elf = _read_program(source)
     with tempfile.TemporaryDirectory(prefix="netprobe-build-") as name:
         folder = Path(name)
         told = _run_inside(source, folder)
-        elf = _copy_programs(source, folder, told)
+        _copy_programs(source, str(elf.loader), folder, told)
         manifest = Manifest(elf.arch, told["version"], source, agent_modules())
         _try_out(folder, told["found"], source)
         return check_runtime(_pack_folder(folder, manifest))
@@ -114,8 +115,8 @@ def _run_inside(source: str, folder: Path) -> dict[str, Any]:
     return told
 
 
-def _copy_programs(source: str, folder: Path, told: dict[str, Any]) -> Elf:
-    """Copy the interpreter, its extension modules, the loader, and all libraries of these."""
+def _read_program(source: str) -> Elf:
+    """Read the headers of an interpreter. Raises RequestError where no loader starts it."""
     elf = read_elf(Path(source).read_bytes())
     if elf is None or elf.loader is None:
         kind = "is no ELF program" if elf is None else "is linked statically, without a loader"
@@ -123,16 +124,20 @@ def _copy_programs(source: str, folder: Path, told: dict[str, Any]) -> Elf:
             f"no runtime can be made of {source}: it {kind}; name a Python of a distribution or of "
             "pyenv with --python"
         )
+    return elf
+
+
+def _copy_programs(source: str, loader: str, folder: Path, told: dict[str, Any]) -> None:
+    """Copy the interpreter, its extension modules, the loader, and all libraries of these."""
     (folder / "bin").mkdir()
     (folder / "so").mkdir()
     _copy_stripped(source, folder / "bin/python")
-    _copy_stripped(elf.loader, folder / "ld.so")
+    _copy_stripped(loader, folder / "ld.so")
     extensions = told["extensions"]
     for path in extensions:
         _copy_stripped(path, folder / told["dynload"] / Path(path).name)
-    for name, path in _find_libraries(elf.loader, [source, *extensions]):
+    for name, path in _find_libraries(loader, [source, *extensions]):
         _copy_stripped(path, folder / "so" / name)
-    return elf
 
 
 def _find_libraries(loader: str, programs: Iterable[str]) -> Iterator[tuple[str, str]]:

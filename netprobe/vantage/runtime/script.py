@@ -70,8 +70,8 @@ def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
         'w=$({ $r 2>/dev/null | gzip -dc | tar -x -o -f - -C "$d"; } 2>&1) || '
         'no "it cannot be unpacked in $d: "$w; '
         f'w=$({start} -V 2>&1) || no "it does not start in $d (status $?${{w:+, it says: }}"$w"; '
-        f"it is for {runtime.arch}, the host is $(uname -m)): build one on a machine like this host "
-        'and give it with --agent-python"; '
+        f"it is for {runtime.arch}, the host is $(uname -m)): build one on a machine like this "
+        'host and give it with --agent-python"; '
         f'{start} -c {shlex.quote(code)} "$@"; }}; '
         "w=; command -v setsid >/dev/null 2>&1 && w=setsid; "
         # 9 is the true stdout. 8 is the cleaner's stdin: the program holds it as long as it lives.

@@ -9,14 +9,13 @@ import pytest
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
-from tests.vantage.runtime.support import shared_runtime
+from tests.vantage.runtime.support import session_runtime
 
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
     """The runtime of this Python."""
-    base = tmp_path_factory.getbasetemp()
-    return shared_runtime(base.parent if base.name.startswith("popen") else base)
+    return session_runtime(tmp_path_factory)
 
 
 @pytest.fixture

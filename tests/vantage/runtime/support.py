@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from netprobe.model.inventory import Host
 from netprobe.vantage.runtime.build import build_runtime
 from netprobe.vantage.runtime.cache import keep_runtime
@@ -31,8 +33,10 @@ exec chroot . sh -c 'echo ready; exec sleep 1000'
 EVERYWHERE = ("/run", "/dev/shm", "/tmp", "/var/lib", "/var/tmp", "/root")
 
 
-def shared_runtime(folder: Path) -> Runtime:
+def session_runtime(factory: pytest.TempPathFactory) -> Runtime:
     """The runtime of this Python, built once for all processes that test."""
+    base = factory.getbasetemp()
+    folder = base.parent if base.name.startswith("popen") else base
     path = folder / "runtime-of-tests.tar.gz"
     with open(folder / "runtime-lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -122,7 +126,8 @@ class BusyboxRoot:
     def enter(self) -> list[str]:
         """The words before a command that make it run there."""
         pid = str(self._process.pid)
-        return ["nsenter", "-t", pid, "-m", "-n", f"-r/proc/{pid}/root", "env", "-i", "PATH=/bin", "HOME=/root"]  # fmt: skip
+        inside = ["nsenter", "-t", pid, "-m", "-n", f"-r/proc/{pid}/root"]
+        return [*inside, "env", "-i", "PATH=/bin", "HOME=/root"]
 
     @property
     def host(self) -> Host:

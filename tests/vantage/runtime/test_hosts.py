@@ -205,7 +205,7 @@ async def test_a_missing_program_is_named(tmp_path: Path, start: Start) -> None:
     assert (
         "no Python 3.6 or later is there, and the one that netprobe sent cannot run: gzip is not installed there; or install python3"
         in words
-    )  # noqa: E501
+    )
 
 
 async def test_another_machine_is_named(tmp_path: Path, start: Start) -> None:
@@ -217,7 +217,7 @@ async def test_another_machine_is_named(tmp_path: Path, start: Start) -> None:
     assert (
         "run `netprobe runtime build -o FILE` on a machine that is riscv64, and give it with --agent-python FILE; or install python3"
         in words
-    )  # noqa: E501
+    )
 
 
 async def test_a_host_that_says_nothing_of_itself(tmp_path: Path, start: Start) -> None:
