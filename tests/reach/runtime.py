@@ -7,7 +7,7 @@ over a real sshd, and every Python of this machine as the source of a runtime.
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import os
 import signal
 import statistics
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from demo import estate
-from netprobe.agent.wire.answers import Seen
-from netprobe.agent.wire.orders import SeenOrder
+from netprobe.agent.wire.host_messages import Routed, RouteOrder
 from netprobe.errors import AgentError, NetprobeError
 from netprobe.model.inventory import Host, Ssh
 from netprobe.vantage.launch import Launcher, start_agent
@@ -187,7 +186,8 @@ async def try_coordinators(runtime: Path) -> bool:
             assert len(lean.left()) == 1
             process.send_signal(number)
             fine &= await until(lambda: not lean.left(), GONE_S)
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
     return tell(fine, "a coordinator killed, and one stopped (silence 2 s): nothing left")
 
@@ -201,7 +201,7 @@ async def try_sources() -> bool:
                 runtime = build_runtime(path)
                 async with Launcher(runtimes=Runtimes([runtime])) as launcher:
                     link = await start_agent(lean.host, HOST, key=KEY, launcher=launcher)
-                    await link.request(SeenOrder(0, 1, []), Seen)
+                    await link.request(RouteOrder(0, "127.0.0.1", None), Routed)
                     await link.close()
             except (NetprobeError, AgentError) as error:
                 fine = tell(False, f"{path}: {error}")
@@ -219,7 +219,9 @@ def compare_verdicts(runtime: Path) -> bool:
         lean = {name: BusyboxRoot(within=lab[name].enter) for name in LEAN}
         try:
             plain = run_estate(lab, runtime, {})
-            ways = {name: {"vantage": {"command": one.enter}} for name, one in lean.items()}
+            ways: dict[str, dict[str, object]] = {
+                name: {"vantage": {"command": one.enter}} for name, one in lean.items()
+            }
             mixed = run_estate(lab, runtime, ways)
             left = [path for one in lean.values() for path in one.left()]
             cut = run_interrupted(lab, runtime)
@@ -229,9 +231,8 @@ def compare_verdicts(runtime: Path) -> bool:
                 one.close()
     every, stopped = estate.expected()
     told = flows(plain), flows(mixed)
-    differing = {
-        flow for flow in told[0].keys() | told[1].keys() if told[0].get(flow) != told[1].get(flow)
-    }
+    known = told[0].keys() | told[1].keys()
+    differing = {flow for flow in known if told[0].get(flow) != told[1].get(flow)}
     blocked = {flow for flow, words in told[1].items() if words[0] == "blocked"}
     sent = [host["name"] for host in mixed.document["hosts"] if host["facts"].get("python_sent")]
     fine = tell(sorted(sent) == sorted(LEAN), f"a Python was sent to {', '.join(sent)}")
@@ -271,15 +272,13 @@ def run_interrupted(lab: Lab, runtime: Path) -> bool:
 
 
 def flows(done: Finished) -> dict[tuple[Any, ...], tuple[str, ...]]:
-    """Verdict and state of every port of every pair; a reason may be one of several."""
+    """Verdict, state and reason of every port of every pair."""
     told: dict[tuple[Any, ...], tuple[str, ...]] = {}
     for one in done.results:
         first = one["port"]
         for port in (None,) if first is None else range(first, one["end_port"] + 1):
             flow = tuple(one[key] for key in TOLD[:5])
-            told[(*flow, port)] = tuple(
-                json.dumps(one[key]) if key == "where" else str(one[key]) for key in TOLD[5:]
-            )
+            told[(*flow, port)] = tuple(str(one[key]) for key in TOLD[5:])
     return told
 
 
