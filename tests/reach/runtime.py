@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -227,8 +227,8 @@ def compare_verdicts(runtime: Path) -> bool:
             }
             mixed = run_estate(lab, runtime, ways)
             left = [path for one in lean.values() for path in one.left()]
-            cut = run_interrupted(lab, runtime)
-            left += [path for one in lean.values() for path in one.left()]
+            kill_run(lab, runtime)
+            cut = wait_until_gone(lean.values())
         finally:
             for one in lean.values():
                 one.close()
@@ -258,7 +258,7 @@ def run_estate(lab: Lab, runtime: Path, overrides: dict[str, dict[str, object]])
     return done
 
 
-def run_interrupted(lab: Lab, runtime: Path) -> bool:
+def kill_run(lab: Lab, runtime: Path) -> None:
     """Kill a run in its middle."""
     words = ("--matrix", estate.MATRIX, "-i", str(lab.folder / "inventory.yaml"), "-v")
     process = subprocess.Popen(
@@ -270,7 +270,15 @@ def run_interrupted(lab: Lab, runtime: Path) -> bool:
         pass
     process.kill()
     process.communicate()
-    time.sleep(GONE_S / 2)
+
+
+def wait_until_gone(machines: Iterable[BusyboxRoot]) -> bool:
+    """Whether the machines hold nothing of a runtime, in the end."""
+    late = time.monotonic() + GONE_S
+    while any(one.left() for one in machines):
+        if time.monotonic() > late:
+            return False
+        time.sleep(0.02)
     return True
 
 
