@@ -135,7 +135,7 @@ def repacked(runtime: Runtime, change: Change) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
-    return gzip.compress(made.getvalue(), 1)
+    return gzip.compress(made.getvalue(), 0)
 
 
 def told(members: dict[str, bytes], **changes: object) -> None:
