@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from netprobe.errors import FAULT, RequestError, bug_words
+from netprobe.errors import FAULT, bug_words
 from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
+from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -19,8 +20,13 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
+from netprobe.plan.choices import CoverChoice, refuse_too_much
+from netprobe.plan.completion import Completion
+from netprobe.plan.conclusion import conclude
+from netprobe.plan.cover import Cover, with_flows
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
+from netprobe.plan.zones import zone_by_groups
 from netprobe.probe import preflight
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
@@ -36,6 +42,7 @@ def make_plan(
     sets: Sequence[str],
     selection: Selection,
     role_options: Sequence[str] = (),
+    zone_groups: Sequence[str] = (),
     *,
     probing: bool = False,
 ) -> Plan:
@@ -47,35 +54,61 @@ def make_plan(
     chosen, inventory, notes = load_request(
         matrices, inventories, sets, role_options, probing=probing
     )
+    inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)
 
 
-def choose_part(plan: Plan, sample_size: int | None, max_results: int) -> tuple[Plan, str | None]:
-    """The part of the plan to probe, and the words for a sample. Raises RequestError for too much.
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """The plan to probe: all, what covers the whole plan, or a sample with the words for it."""
 
-    Results are at least one a pair; ports of a range share one while they share their fate.
+    plan: Plan
+    sample: str | None = None
+    cover: Cover | None = None
+
+
+def choose_part(
+    plan: Plan,
+    choice: CoverChoice,
+    sample_size: int | None,
+    max_results: int,
+    earlier: Iterable[Result] = (),
+) -> PlanPart:
+    """Choose what of the plan to probe. Raises RequestError for too much.
+
+    ``earlier``: results of an earlier run that a covering plan holds as well.
     """
-    part, words = (plan, None) if sample_size is None else sample(plan, sample_size)
-    results = sum(block.pair_count() * max(1, len(block.ports)) for block in part.blocks)
-    if results > max_results:
-        raise RequestError(
-            f"the plan has {results:,} results, more than {max_results:,}: choose a part "
-            "(--limit, --from, --to, --only), take a sample (--sample N), or raise --max-results"
-        )
-    return part, words
+    part = PlanPart(plan)
+    if sample_size is not None:
+        part = PlanPart(*sample(plan, sample_size))
+    covering = choice.cover(plan)
+    if covering is not None:
+        covering = with_flows(covering, earlier)
+        part = PlanPart(covering.plan, cover=covering)
+    is_part = part.plan is not plan
+    refuse_too_much(part.plan, max_results, is_part=is_part, is_said=choice.is_said)
+    return part
 
 
 class PlanRun:
     """One run of a plan: evidence in, results out to the sink as they become final, progress told.
 
     ``done`` are ports of which an earlier run has final results; they are not probed again.
+    ``completion`` follows a plan that covers a larger one.
     """
 
-    def __init__(
-        self, plan: Plan, rules: Rules, sink: Sink, events: Events, done: Mapping[Key, Ports]
+    def __init__(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
+        self,
+        plan: Plan,
+        rules: Rules,
+        sink: Sink,
+        events: Events,
+        done: Mapping[Key, Ports],
+        completion: Completion | None = None,
     ) -> None:
         self._plan = plan
+        self._completion = completion
         self._rules = rules
         self._sink = sink
         self._events = events
@@ -100,13 +133,25 @@ class PlanRun:
             complete=not stopped and self._known_flows >= self._total_flows,
             hosts=tuple(self._reports.get(host.name, host) for host in before.hosts),
             interrupted=stopped,
+            coverage=self._conclude(),
         )
+
+    def _conclude(self) -> Coverage | None:
+        if self._completion is None:
+            return None
+        return replace(conclude(self._completion), strict=self._rules.strict)
+
+    def _next_plan(self) -> Plan | None:
+        further = None if self._completion is None else self._completion.next_plan()
+        if further is not None:
+            self._total_flows += further.flow_count()
+        return further
 
     async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
         async with launcher:
             await collect(
                 self._plan, settings, launcher, self._emit_all, self._tell_host, self._done,
-                self._watch_phases,
+                self._watch_phases, self._next_plan,
             )  # fmt: skip
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
@@ -115,6 +160,8 @@ class PlanRun:
         ]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._known_flows += result.port_count
+            if self._completion is not None:
+                self._completion.add(result)
             self._sink.add(result)
         probed = [one for one in found if one.untested != STOPPED]
         self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 
 from netprobe import pipeline
+from netprobe.cli.covering import read_cover
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish, read_acceptances
@@ -27,6 +28,8 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.asked import keep_asked, keep_ruled
+from netprobe.plan.choices import CoverChoice
+from netprobe.plan.completion import Completion
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -60,16 +63,23 @@ def run_verb(options: VerbOptions) -> int:
     accepted, baseline = read_acceptances(options), _read_baseline(options, plan)
     mark = Marks(accepted, baseline)
     taken = _read_earlier(options)
+    choice = read_cover(options, None if taken is None else taken.earlier.info)
     if taken is not None and taken.earlier.rules is not None:
         plan = _keep_asked(plan, taken)
+        choice = CoverChoice(is_said=True)
     if options["record"]:
         _check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
     settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
-    part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
+    earlier_results = taken.asked_again() if taken else ()
+    limits = (options["sample"], options["max_results"])
+    part = pipeline.choose_part(plan, choice, *limits, earlier_results)
+    completion = None if part.cover is None else Completion(part.cover)
+    if part.cover is not None:
+        plan = part.plan
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
-        done = _take_over(taken, plan, collector, mark)
+        done = _take_over(taken, plan, mark.into(Both(collector, completion)))
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
@@ -77,7 +87,9 @@ def run_verb(options: VerbOptions) -> int:
         with _begin_record(options["record"], taken, plan, mark) as writer:
             sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
+                run = pipeline.PlanRun(
+                    part.plan, rules_of(options), sink, events, done, completion
+                )
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
@@ -90,7 +102,7 @@ def run_verb(options: VerbOptions) -> int:
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        info = replace(info, sample=sample, earlier=earlier)
+        info = replace(info, sample=part.sample, earlier=earlier)
         info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
         redact = options["redact"]
@@ -151,14 +163,15 @@ class Marking:
 class Both:
     """A sink that hands every result to two others."""
 
-    def __init__(self, first: Sink, second: Sink) -> None:
+    def __init__(self, first: Sink, second: Sink | None) -> None:
         self._first = first
         self._second = second
 
     def add(self, result: Result) -> None:
         """Hand it on; first to what keeps it for the report."""
         self._first.add(result)
-        self._second.add(result)
+        if self._second is not None:
+            self._second.add(result)
 
 
 def _read_earlier(options: VerbOptions) -> TakeOver | None:
@@ -225,13 +238,13 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
 
 
 def _take_over(
-    taken: TakeOver | None, plan: Plan, collector: Collector, marks: Marks
+    taken: TakeOver | None, plan: Plan, sink: Sink
 ) -> Mapping[ResultKey, Ports]:
     """Take over what is kept of an earlier run, and give the ports that are done."""
     if taken is None:
         return {}
-    for result in marks.mark(taken.kept(plan)):
-        collector.add(result)
+    for result in taken.kept(plan):
+        sink.add(result)
     return done_ports(taken.kept(plan))
 
 
@@ -266,6 +279,8 @@ def plan_verb(options: VerbOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = read_outputs(options, PAGE_FORMATS)
     plan = make_plan(options)
+    covering = read_cover(options).cover(plan)
+    plan = plan if covering is None else covering.plan
     cost = estimate(plan)
     if options["count"]:
         _tell_notes(plan)
@@ -318,7 +333,8 @@ def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
-    return pipeline.make_plan(*files, Selection(*words), options["roles"], probing=probing)
+    roles, groups = options["roles"], options.get("zone_groups", ())
+    return pipeline.make_plan(*files, Selection(*words), roles, groups, probing=probing)
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

@@ -17,6 +17,8 @@ PACKETS_OTHER = 2
 # source whose destinations have no agent (docs/performance.md).
 FLOWS_PER_S = 3500
 BARE_FLOWS_PER_S = 50_000
+# How many pairs and ranges a second the coordinator orders, judges and keeps.
+RESULTS_PER_S = 5_000
 # A start of an agent takes about a second over ssh, eight at a time through one first hop; then
 # come netprobe's own start and the end.
 START_S = {"ssh": 1.2, "command": 0.2, "local": 0.2, "none": 0.0}
@@ -54,10 +56,16 @@ def estimate(plan: Plan) -> Cost:
         block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks
     )
     paced = _paced_seconds(plan)
-    seconds = _start_seconds(plan) + _busiest_seconds(plan) + paced if flows else 0.0
+    busiest = max(_busiest_seconds(plan), count_results(plan) / RESULTS_PER_S)
+    seconds = _start_seconds(plan) + busiest + paced if flows else 0.0
     dropped = seconds + SILENCE_S if flows else 0.0
     listeners = _count_listeners(plan)
     return Cost(flows, packets, listeners, round(seconds, 1), round(dropped, 1), round(paced, 1))
+
+
+def count_results(plan: Plan) -> int:
+    """Tell how many results there are at least: ports of a range share one with their fate."""
+    return sum(block.pair_count() * max(1, len(block.ports)) for block in plan.blocks)
 
 
 def _start_seconds(plan: Plan) -> float:
@@ -86,6 +94,9 @@ def _busiest_seconds(plan: Plan) -> float:
     load: dict[str, float] = {}
     for block in plan.blocks:
         ports = port_sets.count(block.ports) or 1
+        if block.chosen is not None:
+            _add_chosen(block, ports, load)
+            continue
         bare = sum(1 for host, _ in block.destinations if host.vantage.kind == "none")
         heard = len(block.destinations) - bare
         for source in block.sources:
@@ -96,6 +107,19 @@ def _busiest_seconds(plan: Plan) -> float:
                 its_s = ports * len(block.sources) / FLOWS_PER_S
                 load[host.name] = load.get(host.name, 0.0) + its_s
     return max(load.values(), default=0.0)
+
+
+def _add_chosen(block: Block, ports: int, load: dict[str, float]) -> None:
+    """Add the seconds of a part of which each pair is known, to both of its hosts."""
+    assert block.chosen is not None
+    heard_s, bare_s = ports / FLOWS_PER_S, ports / BARE_FLOWS_PER_S
+    ends = [(host.name, host.vantage.kind == "none") for host, _ in block.destinations]
+    for source, peers in zip(block.sources, block.chosen, strict=True):
+        for peer in peers:
+            name, bare = ends[peer]
+            load[source.name] = load.get(source.name, 0.0) + (bare_s if bare else heard_s)
+            if not bare:
+                load[name] = load.get(name, 0.0) + heard_s
 
 
 def _paced_seconds(plan: Plan) -> float:

@@ -30,9 +30,7 @@ _merge_key = attrgetter(
 
 def ranges_of(plan: Plan) -> Ranges:
     """Give the port ranges of this plan, within which results may be merged."""
-    return {
-        (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
-    }
+    return {(one.matrix, one.id, one.protocol): one.ports for one in plan.requirements}
 
 
 def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Result]:
