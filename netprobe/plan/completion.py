@@ -72,7 +72,7 @@ class Completion:
         """Give what is to be probed between two zones, less what was."""
         if _key_of(facts) in self.given_up:
             return {}
-        wanted = {pair: facts.entries for pair in _find_partners(facts, dead)}
+        wanted = dict(_find_partners(facts, dead))
         doubt, failing = find_doubt(facts, dead)
         if doubt:
             self.mixed[_word_zones(facts)] = None
@@ -138,31 +138,38 @@ def find_whole(facts: Facts, failing: Mapping[Pair, Ports]) -> Ports:
     return tuple(found)
 
 
-def _find_partners(facts: Facts, dead: Dead) -> Iterator[Pair]:
-    """Give new pairs for hosts whose only partners nobody could look at, or are dead."""
+def _find_partners(facts: Facts, dead: Dead) -> Iterator[tuple[Pair, Ports]]:
+    """Give new pairs for hosts whose only partners nobody could look at, or are dead.
+
+    They ask what the old ones were to ask.
+    """
     if facts.relation.itself:
         return
     unknown = {pair for pair, _ in facts.unknown()}
-    good = [
-        pair
-        for pair in facts.probed_pairs()
-        if pair not in unknown and dead.spares(facts, pair)
-    ]
-    sources = [at for at in facts.relation.sources if _lives(facts, at, dead)]
+    probed = list(facts.probed_pairs())
+    good = [pair for pair in probed if pair not in unknown and dead.spares(facts, pair)]
+    starts = [at for at in facts.relation.sources if _lives(facts, at, dead)]
     ends = [at for at in facts.relation.ends if _is_up(facts, at, dead)]
-    starts = dict.fromkeys(pair[0] for pair in good) or dict.fromkeys(sources)
-    for end in set(ends) - {pair[1] for pair in good}:
-        yield from _first_pair(facts, [(start, end) for start in starts])
-    goals = dict.fromkeys(pair[1] for pair in good) or dict.fromkeys(ends)
-    for source in set(sources) - {pair[0] for pair in good}:
-        yield from _first_pair(facts, [(source, goal) for goal in goals])
+    by_end, by_start = {pair[1]: pair for pair in probed}, {pair[0]: pair for pair in probed}
+    seen_ends, seen_starts = {pair[1] for pair in good}, {pair[0] for pair in good}
+    for end in ends:
+        if end not in seen_ends:
+            some = ((start, end) for start in (sorted(seen_starts) or starts))
+            yield from _first_pair(facts, some, by_end.get(end))
+    for start in starts:
+        if start not in seen_starts:
+            some = ((start, end) for end in (sorted(seen_ends) or ends))
+            yield from _first_pair(facts, some, by_start.get(start))
 
 
-def _first_pair(facts: Facts, pairs: Iterable[Pair]) -> Iterator[Pair]:
+def _first_pair(
+    facts: Facts, pairs: Iterable[Pair], old: Pair | None
+) -> Iterator[tuple[Pair, Ports]]:
+    """Give the first of these that was not asked, with the ports of the pair that it replaces."""
     for pair in pairs:
         asked = pair in facts.relation.place_of or pair in facts.extra
         if not asked and facts.source_name(pair) != facts.end_name(pair):
-            yield pair
+            yield pair, facts.entries if old is None else facts.asked(old)
             return
 
 

@@ -1,0 +1,1 @@
+"""Large estates, in the long form: ``make reach``."""
