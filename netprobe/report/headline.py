@@ -9,6 +9,7 @@ from netprobe.model.accepted import NEVER
 from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import coverage_line
 from netprobe.report.page import Line
 from netprobe.report.wording import duration, number, plural
 
@@ -47,6 +48,8 @@ def scope(report: Report) -> Iterator[Line]:
     """Give the tested part of the matrix, where it is not the whole."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
+    if report.info.coverage:
+        yield Line(f"COVERAGE: {coverage_line(report.info.coverage)}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
 
@@ -90,7 +93,9 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
     if failed:
         word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
         cause = f", {plural(causes, 'finding')}" if causes else ""
-        return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
+        covered = deciding.get("covered", 0)
+        rest = f" ({number(covered)} of them covered, not probed)" if covered else ""
+        return Line(f"{word}: {' and '.join(failed)} of {total}{rest}{cause}", "bad")
     other = bool(summary.accepted or summary.known)
     unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
     if unknown:
@@ -101,6 +106,11 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
         )
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
+    covered = deciding.get("covered", 0)
+    if covered:
+        all_pass = _word_all_pass(required - covered, other).replace("flows are", "probed flows are")
+        text = f"COVERED: {all_pass}{refused}; {number(covered)} more were not probed"
+        return Line(text, "good")
     return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
 
 
@@ -167,6 +177,7 @@ def totals(report: Report) -> Line:
             f"{number(counts[verdict])} {verdict.replace('-', ' ')}"
             for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
         ),
+        *([f"{number(counts['covered'])} covered"] if counts.get("covered") else []),
     ]
     total = plural(sum(counts.values()), "flow")
     missing = _count_missing(report)
