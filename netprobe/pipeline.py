@@ -133,10 +133,10 @@ class PlanRun:
             complete=not stopped and self._known_flows >= self._total_flows,
             hosts=tuple(self._reports.get(host.name, host) for host in before.hosts),
             interrupted=stopped,
-            coverage=self._conclude(),
+            coverage=self._conclude_coverage(),
         )
 
-    def _conclude(self) -> Coverage | None:
+    def _conclude_coverage(self) -> Coverage | None:
         if self._completion is None:
             return None
         return replace(conclude(self._completion), strict=self._rules.strict)

@@ -87,9 +87,7 @@ def run_verb(options: VerbOptions) -> int:
         with _begin_record(options["record"], taken, plan, mark) as writer:
             sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                run = pipeline.PlanRun(
-                    part.plan, rules_of(options), sink, events, done, completion
-                )
+                run = pipeline.PlanRun(part.plan, rules_of(options), sink, events, done, completion)
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
@@ -237,9 +235,7 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
     return open_folder(path)
 
 
-def _take_over(
-    taken: TakeOver | None, plan: Plan, sink: Sink
-) -> Mapping[ResultKey, Ports]:
+def _take_over(taken: TakeOver | None, plan: Plan, sink: Sink) -> Mapping[ResultKey, Ports]:
     """Take over what is kept of an earlier run, and give the ports that are done."""
     if taken is None:
         return {}

@@ -54,13 +54,15 @@ class Completion:
         """Give what is to be probed after all that was; None: that was all."""
         self._rounds += 1
         dead = Dead(self.ledger.dead_sources(), self.ledger.dead_ends())
-        found = [(facts, self._want(facts, dead)) for facts in self.ledger.told()]
+        found = [(facts, self._list_wanted(facts, dead)) for facts in self.ledger.told()]
         wanted = [(facts, some) for facts, some in found if some]
         if self._rounds > MOST_ROUNDS:
             self.given_up.update(map(_key_of, (facts for facts, _ in wanted)))
             return None
         blocks = [
-            block for facts, some in self._within_budget(wanted) for block in _cut(facts, some)
+            block
+            for facts, some in self._within_budget(wanted)
+            for block in _cut_wanted(facts, some)
         ]
         if not blocks:
             return None
@@ -68,7 +70,7 @@ class Completion:
         self.flows += plan.flow_count()
         return plan
 
-    def _want(self, facts: Facts, dead: Dead) -> Wanted:
+    def _list_wanted(self, facts: Facts, dead: Dead) -> Wanted:
         """Give what is to be probed between two zones, less what was."""
         if _key_of(facts) in self.given_up:
             return {}
@@ -148,7 +150,7 @@ def _find_partners(facts: Facts, dead: Dead) -> Iterator[tuple[Pair, Ports]]:
     unknown = {pair for pair, _ in facts.unknown()}
     probed = list(facts.probed_pairs())
     good = [pair for pair in probed if pair not in unknown and dead.spares(facts, pair)]
-    starts = [at for at in facts.relation.sources if _lives(facts, at, dead)]
+    starts = [at for at in facts.relation.sources if _lives_at(facts, at, dead)]
     ends = [at for at in facts.relation.ends if _is_up(facts, at, dead)]
     by_end, by_start = {pair[1]: pair for pair in probed}, {pair[0]: pair for pair in probed}
     seen_ends, seen_starts = {pair[1] for pair in good}, {pair[0] for pair in good}
@@ -173,7 +175,7 @@ def _first_pair(
             return
 
 
-def _lives(facts: Facts, source: int, dead: Dead) -> bool:
+def _lives_at(facts: Facts, source: int, dead: Dead) -> bool:
     return facts.block.sources[source].name not in dead.sources
 
 
@@ -181,7 +183,7 @@ def _is_up(facts: Facts, end: int, dead: Dead) -> bool:
     return facts.block.destinations[end][0].name not in dead.ends
 
 
-def _cut(facts: Facts, wanted: Wanted) -> Iterator[Block]:
+def _cut_wanted(facts: Facts, wanted: Wanted) -> Iterator[Block]:
     entries = facts.block.ports
     by_entry = {
         # Neighbours that the requirement lists one by one stay two results.

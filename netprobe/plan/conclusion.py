@@ -78,10 +78,12 @@ class _Rest:
         ends = [at for at in relation.ends if at not in dead_ends]
         if len(sources) < len(relation.sources):
             gone = [at for at in relation.sources if at in dead_sources]
-            yield from self._make(gone, relation.ends, facts.entries, *self._word_gone(gone, 0))
+            yield from self._make_group(
+                gone, relation.ends, facts.entries, *self._word_gone(gone, 0)
+            )
         if sources and len(ends) < len(relation.ends):
             gone = [at for at in relation.ends if at in dead_ends]
-            yield from self._make(sources, gone, facts.entries, *self._word_gone(gone, 1))
+            yield from self._make_group(sources, gone, facts.entries, *self._word_gone(gone, 1))
         if sources and ends:
             kept, there = set(sources), set(ends)
             pairs = [one for one in facts.probed_pairs() if one[0] in kept and one[1] in there]
@@ -96,8 +98,7 @@ class _Rest:
         seen = [
             pair
             for pair in facts.probed_pairs()
-            if self.dead.spares(facts, pair)
-            and subtract(facts.asked(pair), unknown.get(pair, ()))
+            if self.dead.spares(facts, pair) and subtract(facts.asked(pair), unknown.get(pair, ()))
         ]
         starts, ends = {pair[0] for pair in seen}, {pair[1] for pair in seen}
         relation = facts.relation
@@ -123,11 +124,9 @@ class _Rest:
         doubt, _ = find_doubt(facts, self.dead)
         if (facts.block.index, facts.relation.between) in self.completion.given_up:
             doubt = entries
-        yield from self._make(sources, ends, doubt, "not-completed", NOT_COMPLETED)
+        yield from self._make_group(sources, ends, doubt, "not-completed", NOT_COMPLETED)
         entries = subtract(entries, doubt)
-        failing = {
-            pair: ports for pair, ports in facts.failing() if self.dead.spares(facts, pair)
-        }
+        failing = {pair: ports for pair, ports in facts.failing() if self.dead.spares(facts, pair)}
         whole = find_whole(facts, failing) if failing else ()
         by_worst: dict[Verdict, Ports] = {}
         left = whole
@@ -141,15 +140,15 @@ class _Rest:
             if ports:
                 by = tuple(_stand_ins(facts, pairs, ports, verdict))
                 words = _word_covered(by, verdict)
-                yield from self._make(sources, ends, ports, "covered", words, by, verdict)
+                yield from self._make_group(sources, ends, ports, "covered", words, by, verdict)
         unknown = subtract(subtract(entries, known), whole)
         if unknown:
-            yield from self._make(
+            yield from self._make_group(
                 sources, ends, unknown, "not-covered",
                 "what was to stand for it could not be looked at, or does not pass",
             )  # fmt: skip
 
-    def _make(
+    def _make_group(
         self,
         sources: Collection[int],
         ends: Collection[int],

@@ -138,7 +138,7 @@ class _Layouts:
             one.between: one
             for start, sources in by_start.items()
             for (end, is_bare), places in by_end.items()
-            for one in self._relate(block, (start, end, is_bare), sources, places)
+            for one in self._relate_zones(block, (start, end, is_bare), sources, places)
         }
         peers: list[list[int]] = [[] for _ in block.sources]
         for relation in relations.values():
@@ -147,7 +147,7 @@ class _Layouts:
         chosen = tuple(tuple(sorted(some)) for some in peers)
         return Layout(relations, tuple(starts), tuple(ends), chosen)
 
-    def _relate(
+    def _relate_zones(
         self,
         block: Block,
         zones: tuple[str, str, bool],
@@ -229,11 +229,13 @@ def slice_ports(entries: Ports, place: int, total: int) -> Ports:
         size = max(-(-length // total), LEAST_SLICE)
         begin = first + place * length // total
         cut = (begin, min(last, begin + size - 1))
-        found += [(first, last)] if size >= length else _join((first, first), cut, (last, last))
+        found += (
+            [(first, last)] if size >= length else _join_parts((first, first), cut, (last, last))
+        )
     return tuple(found)
 
 
-def _join(*parts: PortRange) -> Ports:
+def _join_parts(*parts: PortRange) -> Ports:
     return normalise(parts)
 
 
@@ -368,4 +370,3 @@ def _word_chance(layouts: Iterable[Layout]) -> dict[str, object]:
     sides = (len(largest.sources), len(largest.ends))
     hidden = tuple(min(side, -(-round(side * needed**0.5 * 1000) // 1000)) for side in sides)
     return {"hidden": hidden, "single": share}
-

@@ -80,18 +80,18 @@ class _Pairing:
         anybody = [deque(sources), deque(ends)]
         while waiting[0]:
             source = waiting[0].popleft()
-            end = self._find(waiting[1], source, remove=True)
+            end = self._find_partner(waiting[1], source, remove=True)
             if end is None:
-                end = self._find(anybody[1], source)
+                end = self._find_partner(anybody[1], source)
             if end is not None:
                 self.pairs.add((source, end))
         while waiting[1]:
             end = waiting[1].popleft()
-            found = self._find(anybody[0], end, is_end=True)
+            found = self._find_partner(anybody[0], end, is_end=True)
             if found is not None:
                 self.pairs.add((found, end))
 
-    def _find(
+    def _find_partner(
         self, some: deque[int], other: int, *, remove: bool = False, is_end: bool = False
     ) -> int | None:
         """Give the next of these that may be paired and is not yet; the queue is turned.

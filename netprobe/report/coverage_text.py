@@ -16,13 +16,13 @@ MOST_MIXED = 6
 NO_PLACE = (-1, -1, -1)
 
 
-def coverage_line(about: Coverage) -> str:
+def coverage_line(about: Coverage, verb: str = "were probed") -> str:
     """Say in one line what is certain, what follows for zones, and what only chance says."""
     share = _word_share(about.probed, about.required)
     twice = "" if about.copies == 1 else f" {about.copies} times"
     pairs = _word_share(about.pairs, about.all_pairs)
     certain = (
-        f"{number(about.probed)} of {plural(about.required, 'flow')} were probed ({share}), each of "
+        f"{number(about.probed)} of {plural(about.required, 'flow')} {verb} ({share}), each of "
         f"{plural(about.hosts, 'host')} to and from each of "
         f"{plural(len(about.zones), 'zone')}{twice}, each port between each two zones, between "
         f"{number(about.pairs)} of {plural(about.all_pairs, 'pair')} of hosts ({pairs})"

@@ -108,7 +108,9 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
     covered = deciding.get("covered", 0)
     if covered:
-        all_pass = _word_all_pass(required - covered, other).replace("flows are", "probed flows are")
+        all_pass = _word_all_pass(required - covered, other).replace(
+            "flows are", "probed flows are"
+        )
         text = f"COVERED: {all_pass}{refused}; {number(covered)} more were not probed"
         return Line(text, "good")
     return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")

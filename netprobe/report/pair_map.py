@@ -74,7 +74,6 @@ class Cell:
         pair = (result.source, result.destination)
         self.pairs[pair] = min(self.pairs.get(pair, "pass"), fate, key=WORST.index)
 
-
     def add_unprobed(self, group: Unprobed) -> None:
         """Take in flows that were not probed; their pairs of hosts are not listed."""
         self.counts[group.verdict] = self.counts.get(group.verdict, 0) + group.flows

@@ -15,10 +15,9 @@ from tests.plan.conftest import host, requirement
 from tests.plan.covering import (
     Fault,
     OneFlow,
-    Simulation,
+    check_against_truth,
     draw_faults,
     simulate,
-    stopped_by,
     truth_of,
     without_agent,
     zone_hosts,
@@ -102,31 +101,7 @@ def test_structural_faults_are_found_and_none_is_invented(
         covering = covered(copies, seed)
         faults = draw_faults(random.Random(seed), ZONES, SIZE, WIRES)
         found = simulate(covering, truth_of(faults))
-        check_against_truth(covering, found, faults)
-
-
-def check_against_truth(covering: Cover, found: Simulation, faults: list[Fault]) -> None:
-    """What failed is what is stopped, wholly so but where two zones fail alike."""
-    stopped = [stopped_by(fault, fault.sources, fault.destinations) for fault in faults]
-    everything = set().union(*stopped)
-    assert found.failed() <= everything
-    rest = dict(found.rest())
-    groups = sum(group.flows for group in found.coverage.unprobed)
-    assert len(rest) == groups == covering.whole.flow_count() - found.flows
-    for fault, flows in zip(faults, stopped, strict=True):
-        seen = found.failed() & flows
-        if fault.kind != "5x5":
-            assert seen, fault
-        for flow in flows - found.failed():
-            group = rest[flow]
-            # What nobody probed stands beside what failed in the same way; never beside a pass.
-            told = (group.verdict, group.by_verdict)
-            assert told == ("covered", "blocked") or (fault.kind == "5x5" and not seen), (
-                fault, flow, group,
-            )  # fmt: skip
-    for flow, group in rest.items():
-        if group.by_verdict == "blocked" or group.verdict != "covered":
-            assert flow in everything, (flow, group, faults)
+        check_against_truth(covering.whole.flow_count(), found, faults)
 
 
 def test_a_dead_host_stands_for_nobody_and_blows_nothing_up(covered: Callable[..., Cover]) -> None:
@@ -191,7 +166,9 @@ def test_hosts_of_several_roles_are_covered_for_each_row(plan_of: Planner) -> No
     """A master is a node too; each row reaches all its destinations from all its zones."""
     hosts = zone_hosts(3, 4, "node")
     for zone in range(3):
-        hosts[zone * 4] = host(f"z{zone}-0", "master", addresses=(f"10.{zone}.0.1",), zone=f"z{zone}")
+        hosts[zone * 4] = host(
+            f"z{zone}-0", "master", addresses=(f"10.{zone}.0.1",), zone=f"z{zone}"
+        )
     rows = [ROWS[0], requirement("kubelet", "master", "node", tcp=((10250, 10250),))]
     plan = cover(plan_of(rows, hosts)).plan
     asked = {(flow.source.name, flow.destination.name) for flow in plan.flows()
@@ -211,7 +188,9 @@ def test_what_takes_too_much_is_given_up_and_said(
                   "tcp", 6443, 6443)  # fmt: skip
     found = simulate(covered(), truth_of([fault]))
     left = [group for group in found.coverage.unprobed if group.reason == "not-completed"]
-    assert [(one.from_zone, one.to_zone, one.verdict) for one in left] == [("z0", "z2", "not-tested")]
+    assert [(one.from_zone, one.to_zone, one.verdict) for one in left] == [
+        ("z0", "z2", "not-tested")
+    ]
 
 
 def test_flows_are_counted_whatever_their_number(covered: Callable[..., Cover]) -> None:
