@@ -20,10 +20,10 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
-from netprobe.plan.choices import CoverChoice, refuse_too_much
+from netprobe.plan.choices import CoverChoice
 from netprobe.plan.completion import Completion
 from netprobe.plan.conclusion import conclude
-from netprobe.plan.cover import Cover, with_flows
+from netprobe.plan.cover import with_flows
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.plan.zones import zone_by_groups
@@ -36,7 +36,7 @@ from netprobe.signals import run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913  # what a plan is made of, and why
     matrices: Sequence[str],
     inventories: Sequence[str],
     sets: Sequence[str],
@@ -61,54 +61,48 @@ def make_plan(
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """The plan to probe: all, what covers the whole plan, or a sample with the words for it."""
+    """The plan to probe, and the plan that reports are of.
+
+    ``sample``: the words for a sample. ``completion`` follows a plan that covers a larger one.
+    """
 
     plan: Plan
+    whole: Plan
     sample: str | None = None
-    cover: Cover | None = None
+    completion: Completion | None = None
 
 
 def choose_part(
     plan: Plan,
     choice: CoverChoice,
-    sample_size: int | None,
-    max_results: int,
-    earlier: Iterable[Result] = (),
+    sample_size: int | None = None,
+    earlier: Iterable[Result] | None = None,
 ) -> PlanPart:
-    """Choose what of the plan to probe. Raises RequestError for too much.
+    """Choose what of the plan to probe.
 
     ``earlier``: results of an earlier run that a covering plan holds as well.
     """
-    part = PlanPart(plan)
     if sample_size is not None:
-        part = PlanPart(*sample(plan, sample_size))
+        part, words = sample(plan, sample_size)
+        return PlanPart(part, plan, words)
     covering = choice.cover(plan)
-    if covering is not None:
-        covering = with_flows(covering, earlier)
-        part = PlanPart(covering.plan, cover=covering)
-    is_part = part.plan is not plan
-    refuse_too_much(part.plan, max_results, is_part=is_part, is_said=choice.is_said)
-    return part
+    if covering is None:
+        return PlanPart(plan, plan)
+    covering = with_flows(covering, earlier or ())
+    return PlanPart(covering.plan, covering.plan, completion=Completion(covering))
 
 
 class PlanRun:
     """One run of a plan: evidence in, results out to the sink as they become final, progress told.
 
     ``done`` are ports of which an earlier run has final results; they are not probed again.
-    ``completion`` follows a plan that covers a larger one.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
-        self,
-        plan: Plan,
-        rules: Rules,
-        sink: Sink,
-        events: Events,
-        done: Mapping[Key, Ports],
-        completion: Completion | None = None,
+    def __init__(
+        self, part: PlanPart, rules: Rules, sink: Sink, events: Events, done: Mapping[Key, Ports]
     ) -> None:
-        self._plan = plan
-        self._completion = completion
+        self._plan = part.plan
+        self._completion = part.completion
         self._rules = rules
         self._sink = sink
         self._events = events
@@ -116,7 +110,7 @@ class PlanRun:
         self._reports: dict[str, HostReport] = {}
         self._done_flows = sum(count_ports(ports) or 1 for ports in done.values())
         self._known_flows = self._done_flows
-        self._total_flows = plan.flow_count()
+        self._total_flows = part.plan.flow_count()
         self._phases: dict[str, float] = {}
         self._waits_for = ""
 

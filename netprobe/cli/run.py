@@ -28,8 +28,7 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.asked import keep_asked, keep_ruled
-from netprobe.plan.choices import CoverChoice
-from netprobe.plan.completion import Completion
+from netprobe.plan.choices import CoverChoice, refuse_too_much
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -63,23 +62,15 @@ def run_verb(options: VerbOptions) -> int:
     accepted, baseline = read_acceptances(options), _read_baseline(options, plan)
     mark = Marks(accepted, baseline)
     taken = _read_earlier(options)
-    choice = read_cover(options, None if taken is None else taken.earlier.info)
-    if taken is not None and taken.earlier.rules is not None:
-        plan = _keep_asked(plan, taken)
-        choice = CoverChoice(is_said=True)
     if options["record"]:
         _check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
     settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
-    earlier_results = taken.asked_again() if taken else ()
-    limits = (options["sample"], options["max_results"])
-    part = pipeline.choose_part(plan, choice, *limits, earlier_results)
-    completion = None if part.cover is None else Completion(part.cover)
-    if part.cover is not None:
-        plan = part.plan
+    part = _choose_part(options, plan, taken)
+    plan, rules = part.whole, rules_of(options)
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
-        done = _take_over(taken, plan, mark.into(Both(collector, completion)))
+        done = _take_over(taken, plan, mark.into(Both(collector, part.completion)))
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
@@ -87,15 +78,12 @@ def run_verb(options: VerbOptions) -> int:
         with _begin_record(options["record"], taken, plan, mark) as writer:
             sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                run = pipeline.PlanRun(part.plan, rules_of(options), sink, events, done, completion)
+                run = pipeline.PlanRun(part, rules, sink, events, done)
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
-        agents = [host for host in info.hosts if host.state == "agent"]
-        if evidence is not None and agents and not any(host.privileged for host in agents):
-            _tell_note(
-                "--evidence kept nothing: agents need root to record packets, and none has it"
-            )
+        if evidence is not None:
+            _tell_of_evidence(info)
         since = before if baseline is None else baseline.fates
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
@@ -105,6 +93,25 @@ def run_verb(options: VerbOptions) -> int:
         ended = _end_record(writer, info)
         redact = options["redact"]
         return finish(info, collector, outputs, ended, changes, evidence, redact=redact)
+
+
+def _choose_part(options: VerbOptions, plan: Plan, taken: TakeOver | None) -> pipeline.PlanPart:
+    """Choose what is probed. Raises RequestError for too much."""
+    choice = read_cover(options, None if taken is None else taken.earlier.info)
+    if taken is not None and taken.earlier.rules is not None:
+        plan = _keep_asked(plan, taken)
+        choice = CoverChoice(is_said=True)
+    again = None if taken is None else taken.asked_again()
+    part = pipeline.choose_part(plan, choice, options["sample"], again)
+    is_part = part.plan is not plan
+    refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
+    return part
+
+
+def _tell_of_evidence(info: RunInfo) -> None:
+    agents = [host for host in info.hosts if host.state == "agent"]
+    if agents and not any(host.privileged for host in agents):
+        _tell_note("--evidence kept nothing: agents need root to record packets, and none has it")
 
 
 def _hold_against(

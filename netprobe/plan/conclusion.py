@@ -20,9 +20,11 @@ from netprobe.plan.pairing import Pair
 
 MOST_NAMES = 3
 NOT_COMPLETED = (
-    "some of these hosts fail and others do not, and all of them were not probed: probe this part "
-    "alone (--cover all with --only, --from, --to)"
+    "not-completed",
+    "some of these hosts fail and others do not, and not all of them were probed: probe this part "
+    "alone (--cover all with --only, --from, --to)",
 )
+NOT_SEEN = ("not-covered", "what was to stand for it could not be looked at, or does not pass")
 _WORST: tuple[Verdict, ...] = ("blocked", "exposed", "inconclusive")
 
 
@@ -79,11 +81,11 @@ class _Rest:
         if len(sources) < len(relation.sources):
             gone = [at for at in relation.sources if at in dead_sources]
             yield from self._make_group(
-                gone, relation.ends, facts.entries, *self._word_gone(gone, 0)
+                gone, relation.ends, facts.entries, self._word_gone(gone, 0)
             )
         if sources and len(ends) < len(relation.ends):
             gone = [at for at in relation.ends if at in dead_ends]
-            yield from self._make_group(sources, gone, facts.entries, *self._word_gone(gone, 1))
+            yield from self._make_group(sources, gone, facts.entries, self._word_gone(gone, 1))
         if sources and ends:
             kept, there = set(sources), set(ends)
             pairs = [one for one in facts.probed_pairs() if one[0] in kept and one[1] in there]
@@ -124,7 +126,7 @@ class _Rest:
         doubt, _ = find_doubt(facts, self.dead)
         if (facts.block.index, facts.relation.between) in self.completion.given_up:
             doubt = entries
-        yield from self._make_group(sources, ends, doubt, "not-completed", NOT_COMPLETED)
+        yield from self._make_group(sources, ends, doubt, NOT_COMPLETED)
         entries = subtract(entries, doubt)
         failing = {pair: ports for pair, ports in facts.failing() if self.dead.spares(facts, pair)}
         whole = find_whole(facts, failing) if failing else ()
@@ -139,26 +141,21 @@ class _Rest:
         for verdict, ports in by_worst.items():
             if ports:
                 by = tuple(_stand_ins(facts, pairs, ports, verdict))
-                words = _word_covered(by, verdict)
-                yield from self._make_group(sources, ends, ports, "covered", words, by, verdict)
+                why = ("covered", _word_covered(by, verdict))
+                yield from self._make_group(sources, ends, ports, why, by, verdict)
         unknown = subtract(subtract(entries, known), whole)
-        if unknown:
-            yield from self._make_group(
-                sources, ends, unknown, "not-covered",
-                "what was to stand for it could not be looked at, or does not pass",
-            )  # fmt: skip
+        yield from self._make_group(sources, ends, unknown, NOT_SEEN)
 
     def _make_group(
         self,
         sources: Collection[int],
         ends: Collection[int],
         ports: Ports,
-        reason: str,
-        because: str,
+        why: tuple[str, str],
         by: tuple[StandIn, ...] = (),
         by_verdict: Verdict | None = None,
     ) -> Iterator[Unprobed]:
-        """Make a group, unless all of its flows were probed."""
+        """Make a group, with its reason in words, unless all of its flows were probed."""
         facts, block = self.facts, self.facts.block
         ports = normalise(ports)
         flows = self._count_left(set(sources), set(ends), ports)
@@ -180,8 +177,8 @@ class _Rest:
             itself=itself,
             flows=flows,
             verdict="covered" if by else "not-tested",
-            reason=reason,
-            because=because,
+            reason=why[0],
+            because=why[1],
             by=by,
             by_verdict=by_verdict,
             optional=requirement.optional,

@@ -32,7 +32,7 @@ def pair_up(
     for pair in known:
         if design.needs_one(pair):
             design.take(pair)
-    chance = random.Random(seed)  # noqa: S311 (a choice that can be repeated, no secret)
+    chance = random.Random(seed)
     left = [list(sources), list(ends)]
     for side in left:
         chance.shuffle(side)

@@ -1,4 +1,4 @@
-"""What a covering run says: what is certain, what follows, what chance says; and what is covered."""
+"""What a covering run says: what is certain, what follows, what chance says; the rest."""
 
 from __future__ import annotations
 

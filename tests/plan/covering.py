@@ -1,4 +1,4 @@
-"""A covering run without packets: a truth decides every flow, as an independent table of its own."""
+"""A covering run without packets: a truth decides every flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covering plans: who is paired with whom, which faults they find, and what they say of the rest."""
+"""Covering plans: who is paired with whom, what they find, what they say of the rest."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ RUN_KEYS = (
     "skipped accepted baseline"
 )
 SUMMARY_KEYS = (
-    "pass blocked exposed inconclusive not_tested covered skipped refusals waived optional accepted "
-    "known"
+    "pass blocked exposed inconclusive not_tested covered skipped refusals waived optional "
+    "accepted known"
 )
 RESULT_KEYS = (
     "matrix requirement purpose row optional expect waived source destination address protocol "

@@ -182,7 +182,8 @@ def rest_section(report: Report) -> Markup:
     rest = sections.survey_rest(report)
     parts = [
         *sections.changed_parts(report), *sections.warning_parts(report),
-        *sections.open_parts(rest), *coverage_parts(report.info.coverage), *sections.refusal_parts(report),
+        *sections.open_parts(rest), *coverage_parts(report.info.coverage),
+        *sections.refusal_parts(report),
         *sections.accepted_parts(report), *sections.excused_parts(rest),
         *sections.limit_parts(report, rest), *sections.note_parts(report),
     ]  # fmt: skip
