@@ -92,10 +92,13 @@ def _count_listeners(plan: Plan) -> int:
 def _busiest_seconds(plan: Plan) -> float:
     """Give the seconds of the host that has most to do, as source and destination together."""
     load: dict[str, float] = {}
+    parts: dict[int, tuple[Block, int]] = {}
     for block in plan.blocks:
         ports = port_sets.count(block.ports) or 1
         if block.chosen is not None:
-            _add_chosen(block, ports, load)
+            # Blocks of the same pairs share them: thousands of hosts are walked once.
+            known = parts.get(id(block.chosen), (block, 0))
+            parts[id(block.chosen)] = (block, known[1] + ports)
             continue
         bare = sum(1 for host, _ in block.destinations if host.vantage.kind == "none")
         heard = len(block.destinations) - bare
@@ -106,6 +109,8 @@ def _busiest_seconds(plan: Plan) -> float:
             if host.vantage.kind != "none":
                 its_s = ports * len(block.sources) / FLOWS_PER_S
                 load[host.name] = load.get(host.name, 0.0) + its_s
+    for block, ports in parts.values():
+        _add_chosen(block, ports, load)
     return max(load.values(), default=0.0)
 
 

@@ -244,11 +244,14 @@ def _parts_of_block(block: Block, layout: Layout) -> Iterator[Block]:
     if not any(last - first >= LEAST_SLICE for first, last in block.ports):
         yield replace(block, chosen=layout.chosen)
         return
-    by_ports: dict[Ports, list[Pair]] = {}
+    by_place: dict[tuple[int, int], list[Pair]] = {}
     for relation in layout.relations.values():
         total = len(relation.pairs)
         for place, pair in enumerate(relation.pairs):
-            by_ports.setdefault(slice_ports(block.ports, place, total), []).append(pair)
+            by_place.setdefault((place, total), []).append(pair)
+    by_ports: dict[Ports, list[Pair]] = {}
+    for (place, total), pairs in by_place.items():
+        by_ports.setdefault(slice_ports(block.ports, place, total), []).extend(pairs)
     for ports, pairs in by_ports.items():
         yield cut_block(block, ports, pairs)
 

@@ -12,6 +12,7 @@ from netprobe.report.wording import listed, number, plural
 
 MOST_GROUPS = 20
 MOST_MIXED = 6
+MOST_TOLD = 2
 # Of a result that stands for a group: no flow of a plan has this place.
 NO_PLACE = (-1, -1, -1)
 
@@ -21,15 +22,18 @@ def coverage_line(about: Coverage, verb: str = "were probed") -> str:
     share = _word_share(about.probed, about.required)
     twice = "" if about.copies == 1 else f" {about.copies} times"
     pairs = _word_share(about.pairs, about.all_pairs)
+    left = sum(one.flows for one in about.unprobed if one.verdict != "covered")
+    missed = f", but for {plural(left, 'flow')} that nothing stands for" if left else ""
     certain = (
         f"{number(about.probed)} of {plural(about.required, 'flow')} {verb} ({share}), each of "
         f"{plural(about.hosts, 'host')} to and from each of "
         f"{plural(len(about.zones), 'zone')}{twice}, each port between each two zones, between "
-        f"{number(about.pairs)} of {plural(about.all_pairs, 'pair')} of hosts ({pairs})"
+        f"{number(about.pairs)} of {plural(about.all_pairs, 'pair')} of hosts ({pairs}){missed}"
     )
+    mixed = f" (not so: {listed(about.mixed, MOST_TOLD)})" if about.mixed else ""
     follows = (
-        "for zones that treat their hosts alike no rule between zones, nor between a host and a "
-        "zone, was missed"
+        f"for zones that treat their hosts alike{mixed} no rule between zones, nor between a host "
+        "and a zone, was missed"
     )
     return f"{certain}; {follows}; {_word_chance(about)} (seed {about.seed})"
 
@@ -107,9 +111,13 @@ def _word_sum(known: _Sum) -> str:
     zones = f"{first.from_zone} to {first.to_zone}"
     more = known.between - 1
     between = f"{zones} and {plural(more, 'more pair')} of zones" if more else zones
+    advice = ""
+    if first.verdict == "covered" and first.by_verdict in ("blocked", "exposed"):
+        what = "Allow" if first.by_verdict == "blocked" else "Close"
+        advice = f". {what} it for all hosts of these zones, not only for those that were probed"
     return (
         f"{first.requirement} ({first.matrix}) {first.protocol}: {plural(known.flows, 'flow')}, "
-        f"{between}: {first.because}"
+        f"{between}: {first.because}{advice}"
     )
 
 

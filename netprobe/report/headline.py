@@ -49,7 +49,10 @@ def scope(report: Report) -> Iterator[Line]:
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.coverage:
-        yield Line(f"COVERAGE: {coverage_line(report.info.coverage)}", "doubt")
+        words = coverage_line(report.info.coverage)
+        if not report.info.complete:
+            words = "the run did not come to its end; nothing is said of what was not probed"
+        yield Line(f"COVERAGE: {words}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
 
