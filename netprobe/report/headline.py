@@ -111,22 +111,23 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
     covered = deciding.get("covered", 0)
     if covered:
-        all_pass = _word_all_pass(required - covered, other).replace(
-            "flows are", "probed flows are"
-        )
+        all_pass = _word_all_pass(required - covered, other, probed=True)
         text = f"COVERED: {all_pass}{refused}; {number(covered)} more were not probed"
         return Line(text, "good")
     return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
 
 
-def _word_all_pass(required: int, other: bool) -> str:
-    """Word how many flows are fine; ``other``: they are not all that are required."""
+def _word_all_pass(required: int, other: bool, *, probed: bool = False) -> str:
+    """Word how many flows are fine; ``other``: they are not all that are required.
+
+    ``probed``: there are further ones that were not.
+    """
     if other and not required:
         return "nothing else is required"
-    flow = "other required flow" if other else "required flow"
+    words = f"{'other ' if other else ''}required {'and probed ' if probed else ''}flow"
     if required == 1:
-        return f"the {flow} is as it should be"
-    return f"all {number(required)} {flow}s are as they should be"
+        return f"the {words} is as it should be"
+    return f"all {number(required)} {words}s are as they should be"
 
 
 def _word_excused(report: Report, passes: bool) -> str:
