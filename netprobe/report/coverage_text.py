@@ -94,13 +94,14 @@ def _write_groups(groups: list[Unprobed], title: str, style: Style) -> Iterator[
     sums: dict[tuple[object, ...], _Sum] = {}
     for one in groups:
         fate = one.because if one.verdict != "covered" else one.by_verdict
-        key = (one.matrix, one.requirement, one.protocol, fate)
+        key = (one.matrix, one.requirement, one.protocol, one.itself, fate)
         known = sums.setdefault(key, _Sum(one))
         known.flows += one.flows
         known.between += 1
     yield Line()
     yield Line(f"{title} ({plural(sum(one.flows for one in sums.values()), 'flow')})", style)
-    for known in list(sums.values())[:MOST_GROUPS]:
+    largest = sorted(sums.values(), key=lambda known: -known.flows)
+    for known in largest[:MOST_GROUPS]:
         yield Line(f"   {_word_sum(known)}", hang=3)
     if len(sums) > MOST_GROUPS:
         yield Line(f"   and {number(len(sums) - MOST_GROUPS)} more groups, see -o wide", "quiet")
@@ -109,6 +110,8 @@ def _write_groups(groups: list[Unprobed], title: str, style: Style) -> Iterator[
 def _word_sum(known: _Sum) -> str:
     first = known.first
     zones = f"{first.from_zone} to {first.to_zone}"
+    if first.itself:
+        zones = f"hosts of {first.from_zone} to themselves"
     more = known.between - 1
     between = f"{zones} and {plural(more, 'more pair')} of zones" if more else zones
     advice = ""

@@ -46,6 +46,23 @@ def test_random_faults_are_found_and_none_is_invented(lab: Lab) -> None:
     assert again.document["coverage"]["seed"] == 1
 
 
+@pytest.mark.full
+def test_a_run_that_was_cut_off_goes_on_as_it_was(lab: Lab) -> None:
+    """A record without its end says nothing of the rest; resumed, it is the whole run."""
+    faults = draw_faults(random.Random(2), ZONES, SIZE, WIRES)
+    stop_on_router(lab, faults)
+    record = lab.folder / "run.jsonl"
+    run_covering(lab, "--cover", "zones", "--seed", "2", "--record", str(record))
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join(lines[: len(lines) // 2]))
+    cut = netprobe("report", str(record))
+    assert cut.status == 1 or cut.status == 3
+    assert "nothing is said of what was not probed" in cut.stdout
+    again = run_covering(lab, "--resume", str(record))
+    check_against_truth(*read_found(again), faults)
+    assert again.document["earlier"].startswith("RESUMED: ")
+
+
 def test_where_all_pass_the_first_line_says_what_is_certain_and_what_is_not(lab: Lab) -> None:
     """Status 0 with that sentence, 3 with --strict; no covered flow counts as a pass."""
     stop_on_router(lab, ())
