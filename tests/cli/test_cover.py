@@ -33,7 +33,6 @@ SIX = "schema: netprobe.inventory/1\nhosts:\n" + "".join(
             ["--cover", "zones", "--zone-groups", "rack*"],
             "--zone-groups rack*: no group or role of",
         ),
-        (["--seed", "-1"], "-1 is not in the range 0<=x<="),
     ],
 )
 def test_wrong_words(folder: Path, words: list[str], problem: str) -> None:
@@ -51,7 +50,8 @@ def test_a_plan_tells_what_it_covers(folder: Path) -> None:
     first, second = counted.stdout.splitlines()
     assert counted.returncode == 0
     assert second.startswith("coverage: ")
-    assert "flows are probed" in second and "each of 6 hosts to and from each of 2 zones" in second
+    assert "flows are probed" in second
+    assert "each of 6 hosts to and from each of 2 zones" in second
     plan = json.loads(netprobe("plan", *TINY, *words, "-o", "json", cwd=folder).stdout)
     assert sorted(plan["coverage"]["zones"]) == ["rack_0", "rack_1"]
     assert (plan["coverage"]["pairs"], plan["coverage"]["required"]) == (12, 36 * 22)
