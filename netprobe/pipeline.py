@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from netprobe.errors import FAULT, RequestError, bug_words
+from netprobe.errors import FAULT, bug_words
 from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
+from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -19,8 +20,13 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
+from netprobe.plan.choices import CoverChoice
+from netprobe.plan.completion import Completion
+from netprobe.plan.conclusion import conclude
+from netprobe.plan.cover import with_flows
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
+from netprobe.plan.zones import zone_by_groups
 from netprobe.probe import preflight
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
@@ -30,12 +36,13 @@ from netprobe.signals import run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913  # what a plan is made of, and why
     matrices: Sequence[str],
     inventories: Sequence[str],
     sets: Sequence[str],
     selection: Selection,
     role_options: Sequence[str] = (),
+    zone_groups: Sequence[str] = (),
     *,
     probing: bool = False,
 ) -> Plan:
@@ -47,23 +54,42 @@ def make_plan(
     chosen, inventory, notes = load_request(
         matrices, inventories, sets, role_options, probing=probing
     )
+    inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)
 
 
-def choose_part(plan: Plan, sample_size: int | None, max_results: int) -> tuple[Plan, str | None]:
-    """The part of the plan to probe, and the words for a sample. Raises RequestError for too much.
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """The plan to probe, and the plan that reports are of.
 
-    Results are at least one a pair; ports of a range share one while they share their fate.
+    ``sample``: the words for a sample. ``completion`` follows a plan that covers a larger one.
     """
-    part, words = (plan, None) if sample_size is None else sample(plan, sample_size)
-    results = sum(block.pair_count() * max(1, len(block.ports)) for block in part.blocks)
-    if results > max_results:
-        raise RequestError(
-            f"the plan has {results:,} results, more than {max_results:,}: choose a part "
-            "(--limit, --from, --to, --only), take a sample (--sample N), or raise --max-results"
-        )
-    return part, words
+
+    plan: Plan
+    whole: Plan
+    sample: str | None = None
+    completion: Completion | None = None
+
+
+def choose_part(
+    plan: Plan,
+    choice: CoverChoice,
+    sample_size: int | None = None,
+    earlier: Iterable[Result] | None = None,
+) -> PlanPart:
+    """Choose what of the plan to probe.
+
+    ``earlier``: results of an earlier run that a covering plan holds as well.
+    """
+    if sample_size is not None:
+        part, words = sample(plan, sample_size)
+        return PlanPart(part, plan, words)
+    covering = choice.cover(plan)
+    if covering is None:
+        return PlanPart(plan, plan)
+    covering = with_flows(covering, earlier or ())
+    return PlanPart(covering.plan, covering.plan, completion=Completion(covering))
 
 
 class PlanRun:
@@ -73,9 +99,10 @@ class PlanRun:
     """
 
     def __init__(
-        self, plan: Plan, rules: Rules, sink: Sink, events: Events, done: Mapping[Key, Ports]
+        self, part: PlanPart, rules: Rules, sink: Sink, events: Events, done: Mapping[Key, Ports]
     ) -> None:
-        self._plan = plan
+        self._plan = part.plan
+        self._completion = part.completion
         self._rules = rules
         self._sink = sink
         self._events = events
@@ -83,7 +110,7 @@ class PlanRun:
         self._reports: dict[str, HostReport] = {}
         self._done_flows = sum(count_ports(ports) or 1 for ports in done.values())
         self._known_flows = self._done_flows
-        self._total_flows = plan.flow_count()
+        self._total_flows = part.plan.flow_count()
         self._phases: dict[str, float] = {}
         self._waits_for = ""
 
@@ -100,13 +127,25 @@ class PlanRun:
             complete=not stopped and self._known_flows >= self._total_flows,
             hosts=tuple(self._reports.get(host.name, host) for host in before.hosts),
             interrupted=stopped,
+            coverage=self._conclude_coverage(),
         )
+
+    def _conclude_coverage(self) -> Coverage | None:
+        if self._completion is None:
+            return None
+        return replace(conclude(self._completion), strict=self._rules.strict)
+
+    def _next_plan(self) -> Plan | None:
+        further = None if self._completion is None else self._completion.next_plan()
+        if further is not None:
+            self._total_flows += further.flow_count()
+        return further
 
     async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
         async with launcher:
             await collect(
                 self._plan, settings, launcher, self._emit_all, self._tell_host, self._done,
-                self._watch_phases,
+                self._watch_phases, self._next_plan,
             )  # fmt: skip
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
@@ -115,6 +154,8 @@ class PlanRun:
         ]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._known_flows += result.port_count
+            if self._completion is not None:
+                self._completion.add(result)
             self._sink.add(result)
         probed = [one for one in found if one.untested != STOPPED]
         self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)

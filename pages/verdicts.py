@@ -23,6 +23,7 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `exposed` | it must not answer, and it does |
 | `inconclusive` | the evidence allows both |
 | `not-tested` | nobody could look |
+| `covered` | not probed itself; a flow that was stands for it ([reach](reach.md#coverage)) |
 
 `where` is the sorted list of places that are still possible; one element is proven.
 

@@ -10,7 +10,7 @@ from netprobe.judge.verdict import Rules
 from netprobe.model.evidence import Evidence, Listener, Outcome
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport, Result
-from netprobe.pipeline import PlanRun
+from netprobe.pipeline import PlanPart, PlanRun
 from netprobe.probe.flows.work import Want
 from tests.probe.builders import make_want
 
@@ -36,7 +36,8 @@ class Notes:
 def results_of(want: Want, *found: Evidence) -> list[tuple[str, str, int | None, int | None]]:
     """Verdict, reason and ports of what becomes of some evidence."""
     notes = Notes()
-    run = PlanRun(Plan((), (want.flow.block,)), Rules(), notes, notes, {})
+    plan = Plan((), (want.flow.block,))
+    run = PlanRun(PlanPart(plan, plan), Rules(), notes, notes, {})
     run._emit_all(want, list(found))
     return [(one.verdict, one.reason, one.port, one.end_port) for one in notes.results]
 

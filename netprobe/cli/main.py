@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 import netprobe
+from netprobe.cli.covering import cover_options
 from netprobe.cli.options import (
     DIFF_FORMATS,
     MATRIX_FORMATS,
@@ -74,6 +75,7 @@ def cli() -> None:
 
 @cli.command(epilog=EPILOG)
 @request_options
+@cover_options
 @probing_options
 @output_option(RUN_FORMATS)
 @redact_option
@@ -94,6 +96,7 @@ def run(**options: Any) -> int:
 
 @cli.command()
 @request_options
+@cover_options
 @flag("--count", "Print the totals only.")
 @output_option()
 def plan(**options: Any) -> int:

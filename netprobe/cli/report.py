@@ -92,7 +92,9 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
     if all(output.path for output in outputs):
         # No report went to the terminal: print the totals there.
         tell(f"netprobe: {totals(report).text}")
-    status = exit_status(report.summary, info.interrupted, info.planned_flows, info.complete)
+    strict = info.coverage is not None and info.coverage.strict
+    ends = (info.interrupted, info.planned_flows, info.complete)
+    status = exit_status(report.summary, *ends, strict=strict)
     return FAILED if unwritten else status
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 
 from netprobe import pipeline
+from netprobe.cli.covering import read_cover
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish, read_acceptances
@@ -28,6 +29,7 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.asked import keep_asked, keep_ruled
+from netprobe.plan.choices import CoverChoice, refuse_too_much
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -61,16 +63,15 @@ def run_verb(options: VerbOptions) -> int:
     accepted, baseline = read_acceptances(options), _read_baseline(options, plan)
     mark = Marks(accepted, baseline)
     taken = _read_earlier(options)
-    if taken is not None and taken.earlier.rules is not None:
-        plan = _keep_asked(plan, taken)
     if options["record"]:
         _check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
     settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
-    part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
+    part = _choose_part(options, plan, taken)
+    plan, rules = part.whole, rules_of(options)
     launcher = make_launcher(options)
     with closing(Collector(ranges_of(plan))) as collector:
-        done = _take_over(taken, plan, collector, mark)
+        done = _take_over(taken, plan, mark.into(Both(collector, part.completion)))
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
@@ -78,24 +79,40 @@ def run_verb(options: VerbOptions) -> int:
         with _begin_record(options["record"], taken, plan, mark) as writer:
             sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
+                run = pipeline.PlanRun(part, rules, sink, events, done)
                 info = run.probe(settings, launcher)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
-        agents = [host for host in info.hosts if host.state == "agent"]
-        if evidence is not None and agents and not any(host.privileged for host in agents):
-            _tell_note(
-                "--evidence kept nothing: agents need root to record packets, and none has it"
-            )
+        if evidence is not None:
+            _tell_of_evidence(info)
         since = before if baseline is None else baseline.fates
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        info = replace(info, sample=sample, earlier=earlier)
+        info = replace(info, sample=part.sample, earlier=earlier)
         info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
         redact = options["redact"]
         return finish(info, collector, outputs, ended, changes, evidence, redact=redact)
+
+
+def _choose_part(options: VerbOptions, plan: Plan, taken: TakeOver | None) -> pipeline.PlanPart:
+    """Choose what is probed. Raises RequestError for too much."""
+    choice = read_cover(options, None if taken is None else taken.earlier.info)
+    if taken is not None and taken.earlier.rules is not None:
+        plan = _keep_asked(plan, taken)
+        choice = CoverChoice(is_said=True)
+    again = None if taken is None else taken.asked_again()
+    part = pipeline.choose_part(plan, choice, options["sample"], again)
+    is_part = part.plan is not plan
+    refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
+    return part
+
+
+def _tell_of_evidence(info: RunInfo) -> None:
+    agents = [host for host in info.hosts if host.state == "agent"]
+    if agents and not any(host.privileged for host in agents):
+        _tell_note("--evidence kept nothing: agents need root to record packets, and none has it")
 
 
 def _hold_against(
@@ -152,14 +169,15 @@ class Marking:
 class Both:
     """A sink that hands every result to two others."""
 
-    def __init__(self, first: Sink, second: Sink) -> None:
+    def __init__(self, first: Sink, second: Sink | None) -> None:
         self._first = first
         self._second = second
 
     def add(self, result: Result) -> None:
         """Hand it on; first to what keeps it for the report."""
         self._first.add(result)
-        self._second.add(result)
+        if self._second is not None:
+            self._second.add(result)
 
 
 def _read_earlier(options: VerbOptions) -> TakeOver | None:
@@ -225,14 +243,12 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
     return open_folder(path)
 
 
-def _take_over(
-    taken: TakeOver | None, plan: Plan, collector: Collector, marks: Marks
-) -> Mapping[ResultKey, Ports]:
+def _take_over(taken: TakeOver | None, plan: Plan, sink: Sink) -> Mapping[ResultKey, Ports]:
     """Take over what is kept of an earlier run, and give the ports that are done."""
     if taken is None:
         return {}
-    for result in marks.mark(taken.kept(plan)):
-        collector.add(result)
+    for result in taken.kept(plan):
+        sink.add(result)
     return done_ports(taken.kept(plan))
 
 
@@ -267,6 +283,8 @@ def plan_verb(options: VerbOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = read_outputs(options, PAGE_FORMATS)
     plan = make_plan(options)
+    covering = read_cover(options).cover(plan)
+    plan = plan if covering is None else covering.plan
     cost = estimate(plan)
     if options["count"]:
         _tell_notes(plan)
@@ -319,7 +337,8 @@ def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
-    return pipeline.make_plan(*files, Selection(*words), options["roles"], probing=probing)
+    roles, groups = options["roles"], options.get("zone_groups", ())
+    return pipeline.make_plan(*files, Selection(*words), roles, groups, probing=probing)
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, Ports
-from netprobe.model.result import Finding, Result, Summary
+from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 
@@ -171,7 +172,20 @@ def info_from_json(data: Mapping[str, Any]) -> RunInfo:
     info = from_json(RunInfo, data)
     for ports in (one.ports for one in info.requirements):
         check_ranges(ports)
+    if info.coverage is not None:
+        _check_coverage(info.coverage)
     return info
+
+
+def _check_coverage(about: Coverage) -> None:
+    """Raise WrongValue where a group names no ports or hosts that there are."""
+    for group in about.unprobed:
+        check_ranges(group.ports)
+        for place in (group.sources, group.destinations):
+            if not 0 <= place < len(about.host_sets) or not about.host_sets[place]:
+                raise WrongValue(f"coverage: {place} is no place of a list of hosts")
+        if group.verdict not in UNPROBED or group.flows < 0:
+            raise WrongValue("coverage: expected flows that were not probed")
 
 
 def header_from_json(data: Mapping[str, Any]) -> RecordHeader:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
@@ -25,7 +26,8 @@ class Block:
     ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; the last two have no ``ports``.
     Its ranges are the requirement's entries, sorted but not joined: 2379 and 2380 stay two results.
     ``family`` is None where the destinations are names: the source resolves them.
-    ``chosen`` holds for each source the places of its destinations where only a sample is probed.
+    ``chosen`` holds for each source the places of its destinations where only a part is probed.
+    ``places``: of a part of a block, the places of its sources and destinations in the whole.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
     """
@@ -44,6 +46,13 @@ class Block:
     chosen: tuple[tuple[int, ...], ...] | None = None
     sni: str | None = None
     existing: bool = False
+    places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    def order(self, source: int, destination: int) -> tuple[int, int, int]:
+        """Give the place in the plan of a pair, which all its ports share."""
+        if self.places is None:
+            return (self.index, source, destination)
+        return (self.index, self.places[0][source], self.places[1][destination])
 
     def has_flow(self, source: int, destination: int) -> bool:
         """Tell whether the hosts at these places are two, or the matrix is ``local``."""
@@ -148,6 +157,7 @@ class Plan:
     matrices that it has: its own first, then what they imply.
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
+    ``coverage``: how the plan covers a larger one; None where it is the whole.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -158,6 +168,7 @@ class Plan:
     limited_to: frozenset[str] = frozenset()
     requirements: tuple[PlannedRequirement, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coverage: Coverage | None = None
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""

@@ -9,12 +9,16 @@ from netprobe.model.matrix import Expect
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.story import Story
 
-Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested"]
+Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested", "covered"]
 State = Literal["open", "closed", "filtered", "open|filtered", "unreachable", "unknown"]
 Proof = Literal["nonce", "witness", "service", "handshake", "refusal", "none"]
 Place = Literal["source", "path", "destination", "return-path", "host", "service"]
 
-VERDICTS: tuple[Verdict, ...] = ("pass", "blocked", "exposed", "inconclusive", "not-tested")
+VERDICTS: tuple[Verdict, ...] = (
+    "pass", "blocked", "exposed", "inconclusive", "not-tested", "covered",
+)  # fmt: skip
+# What nobody looked at.
+UNPROBED: tuple[Verdict, ...] = ("not-tested", "covered")
 
 # From the strongest to the weakest (docs/design.md, section 2.2). Merged ports carry the weakest of
 # their proofs (section 5).

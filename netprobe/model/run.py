@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.model.accepted import CheckedAcceptance
+from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import HostReport, Result
 
@@ -20,6 +21,7 @@ class RunInfo:
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
+    ``coverage`` is how a part of the plan covers the rest, else None.
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
     Files of an older netprobe have no ``requirements``, and their hosts no roles.
@@ -34,6 +36,7 @@ class RunInfo:
     selection: str | None = None
     earlier: str | None = None
     sample: str | None = None
+    coverage: Coverage | None = None
     baseline: str | None = None
     accepted: tuple[CheckedAcceptance, ...] = ()
     matrices: tuple[PlannedMatrix, ...] = ()
@@ -57,7 +60,8 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
     ]
     return RunInfo(
         started_at=started_at,
-        planned_flows=plan.flow_count(),
+        planned_flows=plan.coverage.required if plan.coverage else plan.flow_count(),
+        coverage=plan.coverage,
         selection=plan.selection,
         matrices=plan.matrices,
         hosts=tuple(sorted(hosts, key=lambda host: host.name)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 
 from netprobe.model import ports as port_sets
 from netprobe.model.plan import Block, Plan
@@ -17,6 +19,8 @@ PACKETS_OTHER = 2
 # source whose destinations have no agent (docs/performance.md).
 FLOWS_PER_S = 3500
 BARE_FLOWS_PER_S = 50_000
+# How many pairs and ranges a second the coordinator orders, judges and keeps.
+RESULTS_PER_S = 5_000
 # A start of an agent takes about a second over ssh, eight at a time through one first hop; then
 # come netprobe's own start and the end.
 START_S = {"ssh": 1.2, "command": 0.2, "local": 0.2, "none": 0.0}
@@ -54,10 +58,16 @@ def estimate(plan: Plan) -> Cost:
         block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks
     )
     paced = _paced_seconds(plan)
-    seconds = _start_seconds(plan) + _busiest_seconds(plan) + paced if flows else 0.0
+    busiest = max(_busiest_seconds(plan), count_results(plan) / RESULTS_PER_S)
+    seconds = _start_seconds(plan) + busiest + paced if flows else 0.0
     dropped = seconds + SILENCE_S if flows else 0.0
     listeners = _count_listeners(plan)
     return Cost(flows, packets, listeners, round(seconds, 1), round(dropped, 1), round(paced, 1))
+
+
+def count_results(plan: Plan) -> int:
+    """Tell how many results there are at least: ports of a range share one with their fate."""
+    return sum(block.pair_count() * max(1, len(block.ports)) for block in plan.blocks)
 
 
 def _start_seconds(plan: Plan) -> float:
@@ -84,8 +94,14 @@ def _count_listeners(plan: Plan) -> int:
 def _busiest_seconds(plan: Plan) -> float:
     """Give the seconds of the host that has most to do, as source and destination together."""
     load: dict[str, float] = {}
+    parts: dict[int, tuple[Block, int]] = {}
     for block in plan.blocks:
         ports = port_sets.count(block.ports) or 1
+        if block.chosen is not None:
+            # Blocks of the same pairs share them: thousands of hosts are walked once.
+            known = parts.get(id(block.chosen), (block, 0))
+            parts[id(block.chosen)] = (block, known[1] + ports)
+            continue
         bare = sum(1 for host, _ in block.destinations if host.vantage.kind == "none")
         heard = len(block.destinations) - bare
         for source in block.sources:
@@ -95,7 +111,23 @@ def _busiest_seconds(plan: Plan) -> float:
             if host.vantage.kind != "none":
                 its_s = ports * len(block.sources) / FLOWS_PER_S
                 load[host.name] = load.get(host.name, 0.0) + its_s
+    for block, ports in parts.values():
+        _add_chosen(block, ports, load)
     return max(load.values(), default=0.0)
+
+
+def _add_chosen(block: Block, ports: int, load: dict[str, float]) -> None:
+    """Add the seconds of a part of which each pair is known, to both of its hosts."""
+    assert block.chosen is not None
+    bare = {at for at, (host, _) in enumerate(block.destinations) if host.vantage.kind == "none"}
+    times = Counter(chain.from_iterable(block.chosen))
+    for at, (host, _) in enumerate(block.destinations):
+        if at not in bare:
+            load[host.name] = load.get(host.name, 0.0) + times[at] * ports / FLOWS_PER_S
+    for source, peers in zip(block.sources, block.chosen, strict=True):
+        few = len(bare.intersection(peers)) if bare else 0
+        its_s = ports * ((len(peers) - few) / FLOWS_PER_S + few / BARE_FLOWS_PER_S)
+        load[source.name] = load.get(source.name, 0.0) + its_s
 
 
 def _paced_seconds(plan: Plan) -> float:

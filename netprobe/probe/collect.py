@@ -40,11 +40,13 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     tell: Callable[[HostReport], None],
     done: Mapping[Key, Ports] | None = None,
     watch: Callable[[Phases], None] = lambda _: None,
+    next_plan: Callable[[], Plan | None] = lambda: None,
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
     ``done`` are ports that an earlier run has final results for. ``watch`` is called again and
-    again, and at the end, with the times of the run so far and whom it waits for.
+    again, and at the end, with the times of the run so far and whom it waits for. ``next_plan``
+    is asked for more as long as it has some: flows between the same hosts, over the same agents.
 
     Cancelled, it ends every agent and emits what was not probed as untested.
     """
@@ -60,6 +62,10 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
         watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
+            while (further := next_plan()) is not None:
+                work = Work(further)
+                emitted = Emitted(work)
+                await _work_through(work, fleet, settings, emit, emitted)
             await fleet.tell_losses()
         finally:
             pace.cancel()

@@ -20,6 +20,7 @@ Class = Literal["good", "bad", "open", "untested"]
 
 _CLASSES: dict[str, Class] = {
     "pass": "good", "blocked": "bad", "exposed": "bad", "not-tested": "untested",
+    "covered": "untested",
 }  # fmt: skip
 _MOST_LINES = 40
 _MOST_REQUIREMENTS = 20

@@ -109,7 +109,12 @@ class Report:
     @property
     def summary(self) -> Summary:
         """The counts of the run."""
-        return self.collector.summary(len(self.info.skipped))
+        summary = self.collector.summary(len(self.info.skipped))
+        for group in self.info.coverage.unprobed if self.info.coverage else ():
+            summary.counts[group.verdict] += group.flows
+            if group.decides:
+                summary.deciding[group.verdict] += group.flows
+        return summary
 
 
 def collect(results: Iterable[Result], ranges: Ranges | None = None) -> Collector:

@@ -49,6 +49,13 @@ class TakeOver:
             if result.verdict in KEEPS[self.option] and order is not None:
                 yield replace(result, order=order, accepted=None, known=None)
 
+    def asked_again(self) -> Iterator[Result]:
+        """Give what a covering plan must hold too: all of a run that covered, else what failed."""
+        covered = self.earlier.info.coverage is not None
+        for result in self.earlier.read_results():
+            if covered or result.verdict not in KEEPS[self.option]:
+                yield result
+
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
         now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
@@ -167,7 +174,7 @@ def _places_of_flows(plan: Plan) -> dict[_FlowKey, PlanOrder]:
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
                 flow = Flow(block, source, *block.destinations[peer])
-                found.setdefault(_flow_key(flow), (block.index, place, peer))
+                found.setdefault(_flow_key(flow), block.order(place, peer))
     return found
 
 

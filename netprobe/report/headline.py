@@ -9,6 +9,7 @@ from netprobe.model.accepted import NEVER
 from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import coverage_line
 from netprobe.report.page import Line
 from netprobe.report.wording import duration, number, plural
 
@@ -47,6 +48,11 @@ def scope(report: Report) -> Iterator[Line]:
     """Give the tested part of the matrix, where it is not the whole."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
+    if report.info.coverage:
+        words = coverage_line(report.info.coverage)
+        if not report.info.complete:
+            words = "the run did not come to its end; nothing is said of what was not probed"
+        yield Line(f"COVERAGE: {words}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
 
@@ -90,7 +96,9 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
     if failed:
         word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
         cause = f", {plural(causes, 'finding')}" if causes else ""
-        return Line(f"{word}: {' and '.join(failed)} of {total}{cause}", "bad")
+        covered = deciding.get("covered", 0)
+        rest = f" ({number(covered)} of them covered, not probed)" if covered else ""
+        return Line(f"{word}: {' and '.join(failed)} of {total}{rest}{cause}", "bad")
     other = bool(summary.accepted or summary.known)
     unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
     if unknown:
@@ -101,17 +109,25 @@ def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
         )
         return Line(text, "doubt")
     refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
+    covered = deciding.get("covered", 0)
+    if covered:
+        all_pass = _word_all_pass(required - covered, other, probed=True)
+        text = f"COVERED: {all_pass}{refused}; {number(covered)} more were not probed"
+        return Line(text, "good")
     return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
 
 
-def _word_all_pass(required: int, other: bool) -> str:
-    """Word how many flows are fine; ``other``: they are not all that are required."""
+def _word_all_pass(required: int, other: bool, *, probed: bool = False) -> str:
+    """Word how many flows are fine; ``other``: they are not all that are required.
+
+    ``probed``: there are further ones that were not.
+    """
     if other and not required:
         return "nothing else is required"
-    flow = "other required flow" if other else "required flow"
+    words = f"{'other ' if other else ''}required {'and probed ' if probed else ''}flow"
     if required == 1:
-        return f"the {flow} is as it should be"
-    return f"all {number(required)} {flow}s are as they should be"
+        return f"the {words} is as it should be"
+    return f"all {number(required)} {words}s are as they should be"
 
 
 def _word_excused(report: Report, passes: bool) -> str:
@@ -167,6 +183,7 @@ def totals(report: Report) -> Line:
             f"{number(counts[verdict])} {verdict.replace('-', ' ')}"
             for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
         ),
+        *([f"{number(counts['covered'])} covered"] if counts.get("covered") else []),
     ]
     total = plural(sum(counts.values()), "flow")
     missing = _count_missing(report)

@@ -15,11 +15,13 @@ from xml.sax.saxutils import XMLGenerator
 from xml.sax.xmlreader import AttributesImpl
 
 import netprobe
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.exit import PASS, exit_status
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.model.run import RunIndex
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import example_of
 from netprobe.report.flow_groups import wire_text
 from netprobe.report.headline import headline, scope, word_value
 from netprobe.report.progress import host_text
@@ -46,6 +48,7 @@ class _Case:
 
     name: str
     flows: int = 0
+    covered: int = 0
     failed: dict[Fate, int] = field(default_factory=dict)
     kept: list[tuple[Fate, Result]] = field(default_factory=list)
     why: str = ""
@@ -55,10 +58,20 @@ class _Case:
         """The worst of its flows; None where all are as they should be."""
         return next((fate for fate in _WORST if fate in self.failed), None)
 
+    def add_unprobed(self, group: Unprobed, example: Result) -> None:
+        """Count flows that were not probed: covered ones fail nothing, and are told."""
+        self.flows += group.flows
+        if group.verdict == "covered":
+            self.covered += group.flows
+            return
+        fate: Fate = "error" if group.decides else "skipped"
+        self.failed[fate] = self.failed.get(fate, 0) + group.flows
+        self.kept.append((fate, example))
+
     def add(self, result: Result) -> None:
         """Count one result."""
         self.flows += result.port_count
-        if result.verdict == "pass":
+        if result.verdict in ("pass", "covered"):
             return
         fate = _FATES[result.verdict] if result.decides else "skipped"
         self.failed[fate] = self.failed.get(fate, 0) + result.port_count
@@ -128,6 +141,13 @@ def _list_suites(report: Report) -> dict[str, Suite]:
         name = names.name(result)
         key = (f"{result.matrix}.{result.requirement}", name)
         suites.setdefault(result.matrix, {}).setdefault(key, _Case(name)).add(result)
+    about = report.info.coverage or Coverage()
+    for group in about.unprobed:
+        example = example_of(about, group)
+        name = names.name(example)
+        key = (f"{group.matrix}.{group.requirement}", name)
+        case = suites.setdefault(group.matrix, {}).setdefault(key, _Case(name))
+        case.add_unprobed(group, example)
     for skipped in report.info.skipped:
         ends = [end for end in (skipped.source, skipped.destination) if end]
         name = " -> ".join(ends) or "not tested on purpose"
@@ -208,6 +228,11 @@ def _write_case(xml: XMLGenerator, class_name: str, case: _Case, titles: Titles)
         )
         xml.characters("\n".join(map(_clean_text, _case_lines(case, fate, kept, told))))
         xml.endElement(fate)
+    if case.covered:
+        _start_element(xml, "system-out", {})
+        probed = number(case.flows - case.covered)
+        xml.characters(f"{probed} of {plural(case.flows, 'flow')} were probed; the rest is covered")
+        xml.endElement("system-out")
     xml.endElement("testcase")
 
 

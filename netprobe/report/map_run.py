@@ -35,11 +35,11 @@ Signs = Mapping[Fate, str]
 
 ASCII_SIGNS: Signs = {
     "pass": ".", "blocked": "X", "exposed": "E", "inconclusive": "?", "not-tested": "-",
-    "excused": "~",
+    "excused": "~", "covered": ":",
 }  # fmt: skip
 SIGNS: Signs = {
     "pass": "✓", "blocked": "✗", "exposed": "!", "inconclusive": "?", "not-tested": "·",
-    "excused": "~",
+    "excused": "~", "covered": "≈",
 }  # fmt: skip
 # A pipe has no width; its reader does not wrap what is no wider than this.
 PIPE_WIDTH = 120
@@ -67,8 +67,9 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
         yield Line()
         yield from _write_roles(pairs, width, signs)
         yield Line()
-        yield Line(_word_signs(signs), "quiet")
-    bad = [(roles, cell) for roles, cell in pairs.cells.items() if cell.worst != "pass"]
+        yield Line(_word_signs(signs, covers=report.info.coverage is not None), "quiet")
+    good = ("pass", "covered")
+    bad = [(roles, cell) for roles, cell in pairs.cells.items() if cell.worst not in good]
     bad.sort(key=lambda item: (WORST.index(item[1].worst), -item[1].counts[item[1].worst]))
     hosts = sort_hosts(report)
     for (source, destination), cell in bad[:MOST_MAPS]:
@@ -82,14 +83,16 @@ def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterato
     yield totals(report)
 
 
-def _word_signs(signs: Signs) -> str:
-    words = (f"{signs[one]} {one.replace('-', ' ')}" for one in reversed(WORST))
-    return f"from the left to the top; {'   '.join(words)}   blank: not required"
+def _word_signs(signs: Signs, *, covers: bool) -> str:
+    told = [one for one in reversed(WORST) if covers or one != "covered"]
+    words = (f"{signs[one]} {one.replace('-', ' ')}" for one in told)
+    blank = "not required, and of hosts also not probed" if covers else "not required"
+    return f"from the left to the top; {'   '.join(words)}   blank: {blank}"
 
 
 def _choose_style(fate: Fate) -> Style:
     styles: dict[Fate, Style] = {
-        "pass": "plain", "excused": "plain", "blocked": "bad", "exposed": "bad",
+        "pass": "plain", "covered": "plain", "excused": "plain", "blocked": "bad", "exposed": "bad",
     }  # fmt: skip
     return styles.get(fate, "doubt")
 

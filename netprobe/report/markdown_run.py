@@ -12,6 +12,7 @@ from netprobe.model.printable import escape_markdown
 from netprobe.model.result import Finding
 from netprobe.report import sections
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import coverage_parts
 from netprobe.report.flow_groups import Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import origin, split_headline, totals
 from netprobe.report.page import Field, Line, PagePart
@@ -43,7 +44,8 @@ def write_markdown(report: Report, stream: TextIO) -> None:
     rest = sections.survey_rest(report)
     for part in (
         sections.changed_parts(report), sections.warning_parts(report),
-        sections.open_parts(rest), sections.refusal_parts(report),
+        sections.open_parts(rest), coverage_parts(report.info.coverage),
+        sections.refusal_parts(report),
         sections.accepted_parts(report), sections.excused_parts(rest),
         sections.limit_parts(report, rest), sections.skipped_parts(report),
         sections.note_parts(report),

@@ -30,9 +30,11 @@ _merge_key = attrgetter(
 
 def ranges_of(plan: Plan) -> Ranges:
     """Give the port ranges of this plan, within which results may be merged."""
-    return {
+    found = {
         (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
     }
+    # A block may hold a part of a range only.
+    return found | {(one.matrix, one.id, one.protocol): one.ports for one in plan.requirements}
 
 
 def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Result]:

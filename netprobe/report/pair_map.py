@@ -11,16 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunIndex
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import example_of
 from netprobe.report.wording import EXCUSES, excuse_of, number, plural
 
 Fate = Verdict | Literal["excused"]
 
 # From the worst: a cell is what the first of these is that occurs in it.
 WORST: tuple[Fate, ...] = (
-    "blocked", "exposed", "inconclusive", "not-tested", "excused", "pass",
+    "blocked", "exposed", "inconclusive", "not-tested", "excused", "covered", "pass",
 )  # fmt: skip
 # The role of a host of which the file tells none.
 ANY_ROLE = "any host"
@@ -72,6 +74,10 @@ class Cell:
         pair = (result.source, result.destination)
         self.pairs[pair] = min(self.pairs.get(pair, "pass"), fate, key=WORST.index)
 
+    def add_unprobed(self, group: Unprobed) -> None:
+        """Take in flows that were not probed; their pairs of hosts are not listed."""
+        self.counts[group.verdict] = self.counts.get(group.verdict, 0) + group.flows
+
 
 def fate_of(result: Result) -> Fate:
     """Give the verdict of a result that decides or passes; the others are excused."""
@@ -114,16 +120,23 @@ def map_pairs(report: Report, results: Iterable[Result]) -> PairMap:
     index = RunIndex(report.info)
     cells: dict[Pair, Cell] = {}
     for result in results:
-        asked = index.requirement(result)
-        roles = (
-            _role_of(index, result.source, asked.from_ if asked else ()),
-            _role_of(index, result.destination, asked.to if asked else ()),
-        )
-        cells.setdefault(roles, Cell()).add(result)
+        cells.setdefault(_find_roles(index, result), Cell()).add(result)
+    about = report.info.coverage or Coverage()
+    for group in about.unprobed:
+        example = example_of(about, group)
+        cells.setdefault(_find_roles(index, example), Cell()).add_unprobed(group)
     named = [role for one in report.info.requirements for role in (*one.from_, *one.to)]
     met = [role for pair in cells for role in pair]
     order = dict.fromkeys([*(role for role in named if role in set(met)), *met])
     return PairMap(tuple(order), cells)
+
+
+def _find_roles(index: RunIndex, result: Result) -> Pair:
+    asked = index.requirement(result)
+    return (
+        _role_of(index, result.source, asked.from_ if asked else ()),
+        _role_of(index, result.destination, asked.to if asked else ()),
+    )
 
 
 def _role_of(index: RunIndex, host: str, wanted: Sequence[str]) -> str:

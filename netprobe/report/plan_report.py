@@ -7,10 +7,12 @@ from typing import Protocol, TextIO
 
 import netprobe
 from netprobe.model.codec import skipped_to_json
+from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean
+from netprobe.report.coverage_text import coverage_line
 from netprobe.report.json_run import write_document
 from netprobe.report.page import write_line
 from netprobe.report.wording import duration, listed, plural
@@ -19,6 +21,7 @@ SCHEMA = "netprobe.plan/1"
 
 _HEADS = ("SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT", "PURPOSE")
 _WIDEST_PORTS = 40
+_OF_RUNS = ("strict", "completed", "mixed", "host_sets", "unprobed")
 
 
 class PlanCost(Protocol):
@@ -62,6 +65,8 @@ def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
         f"where nothing is blocked, {duration(cost.seconds_dropped)} where something is dropped; "
         f"{plural(len(plan.skipped), 'requirement')} skipped\n"
     )
+    if plan.coverage is not None:
+        stream.write(f"coverage: {coverage_line(plan.coverage, 'are probed')}\n")
 
 
 def _measure_widths(plan: Plan) -> list[int]:
@@ -144,6 +149,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
             "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
             "skipped": len(plan.skipped),
         },
+        **({} if plan.coverage is None else {"coverage": _coverage_json(plan.coverage)}),
         "notes": list(plan.notes),
         "warnings": [
             {"text": text, "requirements": ids} for text, ids in _ids_by_warning(plan).items()
@@ -153,6 +159,12 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
     if not count:
         document["flows"] = map(_flow_json, plan.flows())
     write_document(document, stream)
+
+
+def _coverage_json(about: Coverage) -> Json:
+    """Give how the plan covers a larger one; what is covered is known only after a run."""
+    data: Json = to_json(about)
+    return {key: value for key, value in data.items() if key not in _OF_RUNS}
 
 
 def _flow_json(flow: Flow) -> Json:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
@@ -29,6 +30,7 @@ _OF_RESULT = (
     "source", "destination", "address", "purpose", "row", "waived", "rejected_by", "last_hop",
     "next_hop", "holder", "known",
 )  # fmt: skip
+_OF_UNPROBED = ("from_zone", "to_zone", "because", "by", "waived")
 _OF_ACCEPTANCE = ("id", "from_", "to", "addresses", "reason", "ticket")
 
 # What no list of names has: addresses of routers, names that a certificate tells, logins, what
@@ -77,7 +79,8 @@ class Redactor:
             {str(host.facts.get("hostname") or "") for host in info.hosts} - {""}
         ):
             self._name_anew(machine, "machine")
-        for zone in sorted({host.zone for host in info.hosts if host.zone}):
+        zones = {host.zone for host in info.hosts if host.zone}
+        for zone in sorted(zones | set(info.coverage.zones if info.coverage else ())):
             self._name_anew(zone, "zone")
         self._listed = _match_names(self._new)
         self.text = cache(self._hide_names)
@@ -92,6 +95,7 @@ class Redactor:
                 replace(self._with_texts(one, _OF_ACCEPTANCE), owner=self._hide_owner(one.owner))
                 for one in info.accepted
             ),
+            coverage=info.coverage and self._hide_coverage(info.coverage),
             requirements=tuple(self._with_texts(one, _OF_REQUIREMENT) for one in info.requirements),
             matrices=tuple(
                 replace(one, settings=self._hide_value(one.settings)) for one in info.matrices
@@ -133,6 +137,16 @@ class Redactor:
             moved=hide_seen(changes.moved),
             only_later=self._hide_unshared(changes.only_later),
             only_earlier=self._hide_unshared(changes.only_earlier),
+        )
+
+    def _hide_coverage(self, about: Coverage) -> Coverage:
+        hide = self.text
+        return replace(
+            about,
+            zones={hide(zone): tuple(map(hide, names)) for zone, names in about.zones.items()},
+            mixed=self._hide_value(about.mixed),
+            host_sets=self._hide_value(about.host_sets),
+            unprobed=tuple(self._with_texts(one, _OF_UNPROBED) for one in about.unprobed),
         )
 
     def _hide_unshared(self, some: Unshared) -> Unshared:

@@ -8,6 +8,7 @@ from typing import TextIO
 from netprobe.model.result import Finding, Result
 from netprobe.report import sections
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import coverage_parts
 from netprobe.report.flow_groups import MOST_LINES, Addresses, addresses_of, flow_lines, needs
 from netprobe.report.headline import headline, origin, totals
 from netprobe.report.page import Field, Line, PagePart, Style, field, write_plain
@@ -49,6 +50,7 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield from sections.warning_parts(report)
     yield from _write_findings([one for one in told if not _is_failure(one)], addresses)
     yield from sections.open_parts(rest)
+    yield from coverage_parts(report.info.coverage)
     yield from sections.refusal_parts(report)
     yield from sections.accepted_parts(report)
     yield from sections.excused_parts(rest)

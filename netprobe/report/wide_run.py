@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
+from netprobe.model.coverage import Unprobed
 from netprobe.model.plan import Skipped
+from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.collector import Report
 from netprobe.report.headline import scope, totals
 from netprobe.report.page import Line, write_line
-from netprobe.report.wording import excuse_text, port_text
+from netprobe.report.wording import excuse_text, plural, port_text
 
 # Words without spaces first, so that awk can count columns; sentences last.
 _WORDS = (
@@ -43,6 +45,8 @@ def _make_rows(report: Report) -> Iterator[Cells]:
     yield (*_WORDS, *_SENTENCES)
     for result in report.collector.results():
         yield tuple(clean(cell) or "-" for cell in _make_cells(result))
+    for group in report.info.coverage.unprobed if report.info.coverage else ():
+        yield tuple(clean(cell) or "-" for cell in _unprobed_cells(group))
     for skipped in report.info.skipped:
         yield tuple(clean(cell) or "-" for cell in _skipped_cells(skipped))
 
@@ -55,6 +59,18 @@ def _make_cells(result: Result) -> Cells:
         ",".join(result.where), result.rejected_by or "", result.last_hop or "",
         "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}", str(result.attempts),
         result.purpose, result.row, excuse_text(result), result.because, "; ".join(result.warnings),
+    )  # fmt: skip
+
+
+def _unprobed_cells(group: Unprobed) -> Cells:
+    """Give flows that were not probed: zones stand for their hosts, and a sentence counts them."""
+    ends = (f"zone:{group.from_zone}", f"zone:{group.to_zone}", "")
+    ports = ports_text(group.ports).replace(" ", "")
+    because = f"{plural(group.flows, 'flow')}: {group.because}"
+    return (
+        group.verdict, "unknown", group.reason, "none", *ends, group.protocol, ports, group.matrix,
+        group.requirement, group.expect, "optional" if group.optional else "", "", "", "", "", "0",
+        "", "", group.waived or "", because, "",
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from netprobe.model.firewall import (
     RuleNeed,
     Unmended,
 )
+from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.request.mends import (
@@ -58,6 +59,7 @@ def request_of_run(
         elif members and (finding.verdict != "exposed" or "exposed" in wishes.include):
             flows = sum(one.port_count for one in members)
             unmended.append(Unmended(finding.title, finding.advice, flows))
+    unmended += _leave_out_unprobed(info)
     asked += (
         _ask_for_result(one, 0, enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
@@ -65,6 +67,17 @@ def request_of_run(
     asked = [one._replace(need=_add_document(one.need, documents)) for one in asked]
     why_none = _explain_absence(findings, wishes)
     return finish_request(info, asked, unmended, path, wishes, why_none)
+
+
+def _leave_out_unprobed(info: RunInfo) -> Iterator[Unmended]:
+    """Give what is covered by flows that fail: no rule is asked for what nobody probed."""
+    for group in info.coverage.unprobed if info.coverage else ():
+        if group.decides and group.by_verdict == "blocked":
+            wire = " ".join(filter(None, (group.protocol, ports_text(group.ports))))
+            ends = f"from zone {group.from_zone} to zone {group.to_zone}"
+            title = f"{group.flows:,} flows that were not probed: {wire} {ends} fails where it was"
+            words = f"Allow {wire} {ends}: all hosts of these zones, not only those of the rules."
+            yield Unmended(f"not asked for: {title}", words, 0)
 
 
 def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:

@@ -421,5 +421,6 @@ def test_too_many_results(folder: Path) -> None:
     done = netprobe("run", *TINY, "--max-results", "3", "--record", "r", cwd=folder)
 
     assert done.returncode == 2
-    assert done.stderr.startswith("netprobe: the plan has 12 results, more than 3: choose a part")
+    assert done.stderr.startswith("netprobe: the plan has 12 results, more than 3: choose\n")
+    assert "netprobe:   --cover zones: " in done.stderr
     assert not (folder / "r").exists()

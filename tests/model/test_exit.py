@@ -54,6 +54,15 @@ def test_interrupted() -> None:
     assert exit_status(summary(PASS, {}), interrupted=True) == 130
 
 
+def test_what_is_covered_is_enough_but_for_strict() -> None:
+    """0 where all that was probed passes, 3 with --strict; alone it is nothing that was tested."""
+    covered = {"verdict": "covered"}
+    assert exit_status(summary(PASS, covered), interrupted=False) == 0
+    assert exit_status(summary(PASS, covered), interrupted=False, strict=True) == 3
+    assert exit_status(summary(PASS, {**covered, **OPTIONAL}), False, strict=True) == 0
+    assert exit_status(summary(covered), interrupted=False) == 3
+
+
 def test_counts() -> None:
     """Excused failures are counted in their verdict, and once more as waived or optional."""
     counted = summary(PASS, OPTIONAL, WAIVED, {**WAIVED, **OPTIONAL}, {"end_port": 2383})

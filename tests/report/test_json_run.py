@@ -14,7 +14,8 @@ RUN_KEYS = (
     "skipped accepted baseline"
 )
 SUMMARY_KEYS = (
-    "pass blocked exposed inconclusive not_tested skipped refusals waived optional accepted known"
+    "pass blocked exposed inconclusive not_tested covered skipped refusals waived optional "
+    "accepted known"
 )
 RESULT_KEYS = (
     "matrix requirement purpose row optional expect waived source destination address protocol "
@@ -52,6 +53,7 @@ def test_summary_counts_flows() -> None:
         "exposed": 1,
         "inconclusive": 2,
         "not_tested": 3,
+        "covered": 0,
         "skipped": 3,
         "refusals": 1000,
         "waived": 1,

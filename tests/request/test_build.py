@@ -10,6 +10,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.inventory import Inventory
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.plan.expand import make_plan
@@ -250,3 +251,22 @@ def test_a_part_keeps_its_names() -> None:
     assert part.id == everything.id
     assert [rule.id for rule in part.rules] == [everything.rules[1].id] == ["R2"]
     assert part.asked == everything.asked[1:]
+
+
+def test_what_is_covered_by_a_failure_is_told_and_not_asked_for() -> None:
+    """Nobody probed it; who writes the rule should write it for the zones."""
+    group = Unprobed(
+        matrix="m", requirement="etcd", protocol="tcp", ports=((2379, 2379),), from_zone="a",
+        to_zone="b", flows=9_900, by=(("x", "y", 2379, 2379),), by_verdict="blocked",
+    )  # fmt: skip
+    groups = (group, replace(group, by_verdict="pass"), replace(group, optional=True))
+    about = Coverage(host_sets=(("x",),), unprobed=groups)
+    made = request_of_run(replace(INFO, coverage=about), (), (), "run.json", RequestWishes())
+    assert [(one.title, one.help) for one in made.unmended] == [
+        (
+            "not asked for: 9,900 flows that were not probed: tcp 2379 from zone a to zone b fails "
+            "where it was",
+            "Allow tcp 2379 from zone a to zone b: all hosts of these zones, not only those of the "
+            "rules.",
+        )
+    ]

@@ -2,9 +2,9 @@
 // The data of the run, as netprobe/report/html/island.py wrote it: unpacked into one array a column,
 // because an object for each of a million flows would take seconds.
 
-const FATES = ["blocked", "exposed", "inconclusive", "not-tested", "excused", "pass"]; // from the worst
+const FATES = ["blocked", "exposed", "inconclusive", "not-tested", "excused", "covered", "pass"]; // from the worst
 const PASS = FATES.indexOf("pass");
-const SIGNS = { blocked: "\u2717", exposed: "!", inconclusive: "?", "not-tested": "\u00b7", excused: "~", pass: "\u2713" };
+const SIGNS = { blocked: "\u2717", exposed: "!", inconclusive: "?", "not-tested": "\u00b7", excused: "~", covered: "\u2248", pass: "\u2713" };
 // What is counted of a pair that did not all pass.
 const FAILED = ["blocked", "exposed", "inconclusive", "not-tested", "accepted", "waived", "optional", "known"];
 const ANY_ROLE = "any host";

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from netprobe.model.result import Finding, HostReport
 from netprobe.report import sections
 from netprobe.report.collector import Report
+from netprobe.report.coverage_text import coverage_parts
 from netprobe.report.flow_groups import Addresses, addresses_of
 from netprobe.report.html.elements import Child, Markup, element
 from netprobe.report.map_run import SIGNS
@@ -181,7 +182,8 @@ def rest_section(report: Report) -> Markup:
     rest = sections.survey_rest(report)
     parts = [
         *sections.changed_parts(report), *sections.warning_parts(report),
-        *sections.open_parts(rest), *sections.refusal_parts(report),
+        *sections.open_parts(rest), *coverage_parts(report.info.coverage),
+        *sections.refusal_parts(report),
         *sections.accepted_parts(report), *sections.excused_parts(rest),
         *sections.limit_parts(report, rest), *sections.note_parts(report),
     ]  # fmt: skip

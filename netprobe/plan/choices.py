@@ -1,0 +1,77 @@
+"""How much of a plan is probed: all, a covering part, or a sample; and what to do with too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from netprobe.errors import RequestError
+from netprobe.model.coverage import Coverage
+from netprobe.model.plan import Plan
+from netprobe.plan.cost import Cost, count_results, estimate
+from netprobe.plan.cover import Cover, cover
+
+# Up to this a run probes everything unasked.
+LONGEST_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class CoverChoice:
+    """What ``--cover`` says; ``copies`` is None where everything is to be probed.
+
+    ``is_said``: the user chose it, however long it takes.
+    """
+
+    copies: int | None = None
+    seed: int = 0
+    is_said: bool = False
+
+    def cover(self, plan: Plan) -> Cover | None:
+        """Give the covering plan; None where everything is probed."""
+        return None if self.copies is None else cover(plan, self.copies, self.seed)
+
+
+def refuse_too_much(plan: Plan, max_results: int, *, is_part: bool, is_said: bool) -> None:
+    """Raise RequestError for a plan with more results, or longer than a run takes unasked.
+
+    Results are at least one a pair; ports of a range share one while they share their fate. What
+    the pace of closed UDP ports takes does not count: no choice of hosts makes it shorter.
+    ``is_part``: the plan covers or samples a larger one, so that this is no choice any more.
+    """
+    results = count_results(plan)
+    if is_part and results > max_results:
+        raise RequestError(
+            f"the plan has {results:,} results, more than {max_results:,}: choose a part "
+            "(--limit, --from, --to, --only), or raise --max-results"
+        )
+    cost = estimate(plan)
+    too_long = cost.seconds - cost.paced_udp_seconds > LONGEST_S
+    why = []
+    if results > max_results:
+        why.append(f"has {results:,} results, more than {max_results:,}")
+    if too_long and not is_said:
+        why.append(f"takes {_word_time(cost)}, more than {LONGEST_S // 60} min")
+    if why and not is_part:
+        choices = "\n".join(f"  {line}" for line in _list_choices(plan, results, max_results))
+        raise RequestError(f"the plan {' and '.join(why)}: choose\n{choices}")
+
+
+def _list_choices(plan: Plan, results: int, max_results: int) -> Iterator[str]:
+    part = cover(plan).plan
+    about = part.coverage or Coverage()
+    yield (
+        f"--cover zones: {part.flow_count():,} flows between {about.pairs:,} pairs of hosts, "
+        f"{_word_time(estimate(part))}; the rest is covered, not probed"
+    )
+    yield (
+        "--limit, --from, --to, --only, --sample N: a part, of which nothing else is said "
+        "(`netprobe plan --count` tells its time)"
+    )
+    more = f" --max-results {results}" if results > max_results else ""
+    yield f"--cover all{more}: all {plan.flow_count():,} flows, {_word_time(estimate(plan))}"
+
+
+def _word_time(cost: Cost) -> str:
+    minutes = -(-cost.seconds // 60)
+    hours = f"{int(minutes // 60)} h " if minutes >= 60 else ""
+    return f"about {hours}{int(minutes % 60)} min"
