@@ -33,7 +33,7 @@ def coverage_line(about: Coverage, verb: str = "were probed") -> str:
     mixed = f" (not so: {listed(about.mixed, MOST_TOLD)})" if about.mixed else ""
     follows = (
         f"for zones that treat their hosts alike{mixed} no rule between zones, nor between a host "
-        "and a zone, was missed"
+        "and a zone (for part of a range only by chance), was missed"
     )
     return f"{certain}; {follows}; {_word_chance(about)} (seed {about.seed})"
 

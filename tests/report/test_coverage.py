@@ -56,9 +56,9 @@ def test_the_first_line_says_what_is_certain_what_follows_and_what_chance_says()
     assert first == (
         "COVERAGE: 1 of 10,000 flows were probed (0.01 %), each of 3 hosts to and from each of 2 "
         "zones, each port between each two zones, between 10 of 1,000 pairs of hosts (1 %); for "
-        "zones that treat their hosts alike no rule between zones, nor between a host and a zone, "
-        "was missed; inside two zones only chance finds a rule: for 17 x 17 hosts with 95 %, for a "
-        "single pair with 1 % (seed 0)"
+        "zones that treat their hosts alike no rule between zones, nor between a host and a zone "
+        "(for part of a range only by chance), was missed; inside two zones only chance finds a "
+        "rule: for 17 x 17 hosts with 95 %, for a single pair with 1 % (seed 0)"
     )
     assert second == (
         "COVERED: the required and probed flow is as it should be; 9,999 more were not probed"
