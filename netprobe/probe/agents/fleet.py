@@ -52,7 +52,8 @@ class Fleet:
         self._launcher = launcher
         self._tell = tell
         self._agents = {
-            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
+            host.name: Agent(host, index, self.templates, len(hosts))
+            for index, host in enumerate(hosts)
         }
         for agent in self._agents.values():
             agent.phases = self.phases

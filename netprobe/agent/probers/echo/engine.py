@@ -16,6 +16,7 @@ from ...wire.orders import EchoOrder
 from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
+from ..reports import OrderReport
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
 from .ping_program import PingProgram
 from .sockets import EchoSockets, SentRequest
@@ -38,7 +39,9 @@ class EchoEngine(DatagramEngine):
 
     # Orders
 
-    def submit(self, order: EchoOrder) -> None:
+    def submit(
+        self, order: EchoOrder, _report: Optional[OrderReport] = None, _place: int = 1
+    ) -> None:
         """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
         self.take_order(RunningEchoOrder(self.agent, order))
 
@@ -74,11 +77,11 @@ class EchoEngine(DatagramEngine):
         else:
             DatagramEngine.refuse_order(self, order, error)
 
-    def cancel(self, order_id: int) -> bool:
-        """End an order early; whether it was one of this engine."""
+    def cancel(self, order_id: int) -> None:
+        """End an order early, where it is one of this engine."""
         if order_id in self.orders:
             self._program.cancel(self.orders[order_id])
-        return DatagramEngine.cancel(self, order_id)
+        DatagramEngine.cancel(self, order_id)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""
