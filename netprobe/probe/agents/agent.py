@@ -61,12 +61,30 @@ class AgentMethods(ABC):
         self.unhurried = asyncio.Lock()
         # Whether its start has succeeded or failed.
         self.settled = asyncio.Event()
+        self._settling: asyncio.Task[Any] | None = None
         self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
+        # Its host's addresses, and the hello that they were made of.
+        self._addresses: tuple[answers.HelloLine | None, frozenset[str]] | None = None
+
+    @property
+    def own_addresses(self) -> frozenset[str]:
+        """The addresses of its host: those of the inventory, and what it said itself."""
+        hello = self.hello
+        if self._addresses is None or self._addresses[0] is not hello:
+            told = hello.addresses if hello is not None else ()
+            self._addresses = hello, frozenset((*self.host.listed_addresses, *told))
+        return self._addresses[1]
 
     async def settle(self, limit_s: float) -> None:
         """Wait until its start has succeeded or failed, for so long at most."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.settled.wait(), max(0.0, limit_s))
+        if not self.settled.is_set():
+            await asyncio.wait([self.settling()], timeout=max(0.0, limit_s))
+
+    def settling(self) -> asyncio.Task[Any]:
+        """Give what waits until its start has succeeded or failed: one for all who wait."""
+        if self._settling is None:
+            self._settling = asyncio.create_task(self.settled.wait())
+        return self._settling
 
     @abstractmethod
     async def wait_ready(self) -> object:
@@ -218,7 +236,8 @@ class Agent(AgentMethods):
 
     async def wait_ready(self) -> AgentLink:
         """Wait until the agent has started. Raises AgentError where it did not or was lost."""
-        await self.settled.wait()
+        if not self.settled.is_set():
+            await self.settled.wait()
         if self.error is not None or self.link is None:
             raise self.error or AgentError("no-vantage", "no agent was started")
         if self.link.lost.done():
