@@ -20,6 +20,7 @@ from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -128,6 +129,7 @@ async def _work_through(
     slots = asyncio.Semaphore(settings.forks)
     # Flows of the others are not even listed: memory holds those of a few destinations.
     listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
+    room = Room()
 
     async def some(host: Host, wants: list[Want]) -> None:
         # Who starts is waited for here, without a slot.
@@ -150,7 +152,11 @@ async def _work_through(
         while left:
             prompt, left = await _sort_by_promptness(left, fleet)
             await fleet.agent(host).settle(ready_by - now_s())
-            async with fleet.phases.turn(slots, f"for a slot for {host.name}"):
+            about = f"for a slot for {host.name}"
+            async with (
+                fleet.phases.turn(slots, about),
+                fleet.phases.turn(room.hold(len(prompt)), about),
+            ):
                 await some(host, prompt)
 
     async with asyncio.TaskGroup() as group:
