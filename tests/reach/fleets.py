@@ -150,7 +150,7 @@ def replay(fleet: Fleet) -> dict[str, Any]:
     """Run one fleet in this process; gives what it cost and what it found."""
     begun = time.monotonic()
     estate = Estate()
-    fleet_module.start_agent = starter(estate)
+    setattr(fleet_module, "start_agent", starter(estate))  # noqa: B010
     with tempfile.TemporaryDirectory() as folder:
         plan = make_plan(fleet, Path(folder))
         planned_mb = peak_mb()

@@ -77,7 +77,7 @@ class OrderBatches:
                 for place, rows, own_port in read_outcomes(answer):
                     _take_rows(batch[place - 1], rows, own_port)
                 for place in complete:
-                    _settle(batch[place - 1])
+                    _settle_waiting(batch[place - 1])
         except Exception as error:  # whatever it is, it is for those who wait for the outcome
             left = error
         finally:
@@ -131,6 +131,6 @@ def _take_rows(waiting: Waiting, rows: list[PortOutcome], own_port: int | None) 
         waiting.done.set_exception(error)
 
 
-def _settle(waiting: Waiting) -> None:
+def _settle_waiting(waiting: Waiting) -> None:
     if not waiting.done.done():
         waiting.done.set_result(waiting.reply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.probe.checks.check import Scene

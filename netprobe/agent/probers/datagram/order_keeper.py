@@ -113,15 +113,18 @@ class OrderKeeper:
             for _, port, look in order.take(CHUNK):
                 self.report(order, port, what, None, look)
 
-    def cancel(self, order_id: int) -> None:
-        """End an order early, where it is one of this engine."""
-        for order in [each for each in self._backlog if each.is_part_of(order_id)]:
+    def cancel(self, order_id: int) -> bool:
+        """End an order early; whether it was one of this engine."""
+        waiting = [each for each in self._backlog if each.is_part_of(order_id)]
+        for order in waiting:
             self._backlog.remove(order)
             order.finish(True)
-        for order in [each for each in self.orders.values() if each.is_part_of(order_id)]:
+        found = [each for each in self.orders.values() if each.is_part_of(order_id)]
+        for order in found:
             for flow in list(order.out.values()):
                 self.forget_flow(order, flow)
             self.finish_order(order, True)
+        return bool(waiting or found)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""

@@ -77,11 +77,11 @@ class EchoEngine(DatagramEngine):
         else:
             DatagramEngine.refuse_order(self, order, error)
 
-    def cancel(self, order_id: int) -> None:
-        """End an order early, where it is one of this engine."""
+    def cancel(self, order_id: int) -> bool:
+        """End an order early; whether it was one of this engine."""
         if order_id in self.orders:
             self._program.cancel(self.orders[order_id])
-        DatagramEngine.cancel(self, order_id)
+        return DatagramEngine.cancel(self, order_id)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""

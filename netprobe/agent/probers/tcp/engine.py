@@ -73,14 +73,16 @@ class TcpEngine:
         self._scheduler.add(running)
         self._pump.wake(0.0)
 
-    def cancel(self, order_id: int) -> None:
-        """End an order early, where it is one of this engine."""
-        for order in [each for each in self._orders.values() if each.is_part_of(order_id)]:
+    def cancel(self, order_id: int) -> bool:
+        """End an order early; whether it was one of this engine."""
+        found = [each for each in self._orders.values() if each.is_part_of(order_id)]
+        for order in found:
             for fd, batch in list(self._live.items()):
                 if batch.part.order is order:
                     self._pool.drop(self._forget_connect((batch, batch.indices((fd,))[0])))
             self._exchanges.drop(order)
             self._finish_order(order, True)
+        return bool(found)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""
