@@ -143,21 +143,26 @@ async def _work_through(
 
     async def one(host: Host) -> None:
         async with listed:
-            await all_of(host)
+            ready_by = now_s() + settings.ready_s
+            left = await work_at(host, list(work.wants(host)), ready_by)
+        # Who waits for late sources keeps nobody from being listed.
+        while left:
+            left = await work_at(host, left, ready_by)
         emitted.whole(host)
 
-    async def all_of(host: Host) -> None:
-        left = list(work.wants(host))
-        ready_by = now_s() + settings.ready_s
-        while left:
-            prompt, left = await _sort_by_promptness(left, fleet)
-            await fleet.agent(host).settle(ready_by - now_s())
-            about = f"for a slot for {host.name}"
-            async with (
-                fleet.phases.turn(slots, about),
-                fleet.phases.turn(room.hold(len(prompt)), about),
-            ):
-                await some(host, prompt)
+    async def work_at(host: Host, wants: list[Want], ready_by: float) -> list[Want]:
+        """Work through what is prompt, and give the rest."""
+        if not wants:
+            return wants
+        prompt, late = await _sort_by_promptness(wants, fleet)
+        await fleet.agent(host).settle(ready_by - now_s())
+        about = f"for a slot for {host.name}"
+        async with (
+            fleet.phases.turn(slots, about),
+            fleet.phases.turn(room.hold(len(prompt)), about),
+        ):
+            await some(host, prompt)
+        return late
 
     async with asyncio.TaskGroup() as group:
         for host in work.destinations:

@@ -38,18 +38,18 @@ class OrderReport:
         """Report outcomes: at once where there is a single destination, else soon."""
         self._waiting.append(told)
         if not self._is_wide:
-            self._flush()
+            self._send_waiting()
         elif self._timer is None:
-            self._timer = self._agent.loop.call_later(GATHER_S, self._flush)
+            self._timer = self._agent.loop.call_later(GATHER_S, self._send_waiting)
 
     def end(self, cancelled: bool) -> None:
         """Note that one destination has no more outcomes; the last one ends the order."""
         self._left -= 1
         if not self._left:
-            self._flush()
+            self._send_waiting()
             self._agent.send(Done(self.id, cancelled))
 
-    def _flush(self) -> None:
+    def _send_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -57,6 +57,7 @@ class OutcomeRules:
         # What was not told of yet: of each destination, by its place, sorted, disjoint ranges. Of
         # an echo there are no ports, which is port 0.
         self._left: dict[int, Ports] = {}
+        self._is_echo = isinstance(order, EchoOrder)
         if isinstance(order, EchoOrder):
             self._left = dict.fromkeys(range(1, len(order.dsts) + 1), NO_PORTS)
         else:
@@ -81,7 +82,7 @@ class OutcomeRules:
         for place, ports in self._left.items():
             more = sum(map(port_sets.count, self._left.values())) - 1
             rest = f" and {more} more" if more else ""
-            at = f"port {ports[0][0]} of " if ports[0][0] else ""
+            at = "" if self._is_echo else f"port {ports[0][0]} of "
             raise ValueError(f"before the outcome of {at}destination {place}{rest}")
 
     def _take_echoes(self, run: EchoRun) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.host_messages import Egress

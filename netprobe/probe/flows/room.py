@@ -29,21 +29,21 @@ class Room:
         """Hold room for so many flows; first come, first served."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((count, turn))
-        self._admit()
+        self._admit_next()
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._used -= count
-            self._admit()
+            self._admit_next()
             raise
         try:
             yield
         finally:
             self._used -= count
-            self._admit()
+            self._admit_next()
 
-    def _admit(self) -> None:
+    def _admit_next(self) -> None:
         while self._waiting:
             count, turn = self._waiting[0]
             if turn.done():

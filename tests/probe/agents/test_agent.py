@@ -419,7 +419,7 @@ async def test_which_kernels_hear_icmp_errors_of_tcp(kernel: str, hears: bool) -
 
 async def test_a_loss_in_the_middle_of_an_order_is_told() -> None:
     """What came before it is not half an answer."""
-    bench = Bench(PROBING)
+    bench = Bench({ProbeOrder: lambda one: reply(one, lambda port: kind(ttl=port))})
     made = bench.link._make_outcomes
 
     async def stream(order: Any, answer: type[Any]) -> Any:

@@ -16,8 +16,8 @@ from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.probe.agents import order_batches
 from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.vantage.launch import Launcher
 from tests.probe.fakes import kind
 
