@@ -30,8 +30,8 @@ from netprobe.probe.settings import ProbeSettings
 from netprobe.signals import run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
 
-# A search for cycles visits everything that a run works on: at Python's own 700 new objects it takes
-# half of the coordinator's time.
+# A search for cycles visits everything that a run works on: begun after Python's own 700 new
+# objects it takes half of the coordinator's time.
 GARBAGE_OBJECTS = 100_000
 
 

@@ -107,7 +107,8 @@ def inventory_lines(fleet: Fleet) -> Iterator[str]:
     yield "hosts:"
     for number in range(fleet.hosts):
         roles = "hcp, management-cluster" if number < 3 else "worker"
-        yield f"  host-{number}: {{address: {address_of(number)}, roles: [{roles}], vantage: local}}"
+        address = address_of(number)
+        yield f"  host-{number}: {{address: {address}, roles: [{roles}], vantage: local}}"
 
 
 def address_of(number: int) -> str:
@@ -171,6 +172,7 @@ def replay(fleet: Fleet) -> dict[str, Any]:
     return {
         "fleet": fleet.name, "flows": plan.flow_count(), "counts": counts,
         "pairs": sum(block.pair_count() for block in plan.blocks), "frames": estate.orders,
+        "probe_frames": estate.probe_orders,
         "cpu_s": round(time.process_time(), 1), "probed_cpu_s": round(probed[0], 1),
         "wall_s": round(time.monotonic() - begun, 1), "mb": round(peak_mb()),
         "planned_mb": round(planned_mb), "probed_mb": round(probed[1]),
@@ -199,12 +201,12 @@ def main() -> int:
         met = good and found["cpu_s"] <= MOST_CPU_S and found["mb"] <= MOST_MB
         failed += not met
         words = "" if met else " (too much)" if good else f" WRONG: {found['counts']}"
-        print(
+        sys.stdout.write(
             f"{found['fleet']}: {found['flows']:,} flows of {found['pairs']:,} pairs, "
             f"{found['frames']:,} frames, {found['cpu_s']:.1f} s of processor, {found['mb']} MB"
-            f"{words}",
-            flush=True,
+            f"{words}\n"
         )
+        sys.stdout.flush()
     return 1 if failed else 0
 
 

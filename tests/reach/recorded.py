@@ -36,6 +36,38 @@ SILENT = SECRET._replace(op="connect", failure="no-answer", left=True, packets=3
 REFUSED = SECRET._replace(op="connect", failure="refused")
 
 
+def _listening(order: orders.ListenOrder | orders.HeldOrder) -> answers.Listening:
+    """Every port can be bound, and nobody else holds one."""
+    ours = isinstance(order, orders.ListenOrder)
+    ups = [(block.ports or [(0, 0)]) if ours else [] for block in order.blocks]
+    blocks = [ListeningBlock(up, [], [], [], [], [], [], nat=False) for up in ups]
+    return answers.Listening(order.id, blocks)
+
+
+# What is answered alike whatever it asks for.
+ANSWERS: dict[type[Any], Callable[[Any], Any]] = {
+    orders.ListenOrder: _listening,
+    orders.HeldOrder: _listening,
+    orders.CloseOrder: lambda order: answers.Closed(order.id),
+    orders.Beat: lambda _: orders.Beat(),
+    orders.StopOrder: lambda _: answers.Bye(),
+    orders.StoryOrder: lambda order: answers.StoryTold(
+        order.id, True, None, [], [], [], heard=True, awake=True, lost=0, full=False
+    ),
+    orders.WalkOrder: lambda order: answers.Walked(order.id, [], reached=False, failure=None),
+    host_messages.ResolveOrder: lambda order: host_messages.Resolved(
+        order.id, ["10.255.255.1"], None, ""
+    ),
+    host_messages.ReturnPathOrder: lambda order: host_messages.ReturnPath(
+        order.id, "eth0", None, None, "eth0", [], None
+    ),
+    host_messages.EgressOrder: lambda order: host_messages.Egress(
+        order.id, "eth0", None, None, None, True, None
+    ),
+    host_messages.NameserversOrder: lambda order: host_messages.Nameservers(order.id, []),
+}
+
+
 class Estate:
     """The network between recorded agents: who is deaf, and what arrived where."""
 
@@ -44,7 +76,7 @@ class Estate:
         # Of the orders of probes: who sent them, and their ports.
         self.arrived: dict[int, tuple[str, Ranges]] = {}
         self.listening: set[str] = set()
-        self.orders = 0
+        self.orders = self.probe_orders = 0
 
     def outcome(self, order: orders.ProbeOrder, dst: str, host: int | None) -> OutcomeKind:
         """What a probe of a destination comes to."""
@@ -69,58 +101,36 @@ class RecordedAgent:
         """Take orders, and write their answers."""
         for order in self._reader.feed(data):
             self._estate.orders += 1
+            self._estate.probe_orders += isinstance(order, orders.ProbeOrder)
             for answer in self._answer(order):
                 self._write(encode_frame(answer))
 
     def _answer(self, order: Any) -> Iterator[Any]:
-        match order:
-            case orders.ProbeOrder():
-                yield from self._probe(order)
-            case orders.EchoOrder():
-                count = len(order.dsts)
-                run = EchoRun(1, count, 0, [RTT_US] * count, 1)
-                yield answers.EchoOutcomes(order.id, [ECHO], [run])
-                yield answers.Done(order.id, cancelled=False)
-            case orders.ListenOrder() | orders.HeldOrder():
-                ours = isinstance(order, orders.ListenOrder)
-                blocks = [
-                    ListeningBlock(
-                        (block.ports or [(0, 0)]) if ours else [], [], [], [], [], [], [], nat=False
-                    )
-                    for block in order.blocks
-                ]
-                yield answers.Listening(order.id, blocks)
-            case orders.SeenOrder():
-                known = self._estate.arrived
-                seen = [
+        if isinstance(order, orders.ProbeOrder):
+            yield from self._probe(order)
+        elif isinstance(order, orders.EchoOrder):
+            count = len(order.dsts)
+            yield answers.EchoOutcomes(
+                order.id, [ECHO], [EchoRun(1, count, 0, [RTT_US] * count, 1)]
+            )
+            yield answers.Done(order.id, cancelled=False)
+        elif isinstance(order, orders.SeenOrder):
+            known = self._estate.arrived
+            yield answers.Seen(
+                order.id,
+                [
                     OrderArrivals(one, known[one][1], [known[one][0]], None)
                     for one in order.orders
                     if one in known
-                ]
-                yield answers.Seen(order.id, seen, [], [])
-            case orders.CloseOrder():
-                yield answers.Closed(order.id)
-            case orders.Beat():
-                yield orders.Beat()
-            case orders.StopOrder():
-                yield answers.Bye()
-            case orders.StoryOrder():
-                yield answers.StoryTold(
-                    order.id, True, None, [], [], [], heard=True, awake=True, lost=0, full=False
-                )
-            case orders.WalkOrder():
-                yield answers.Walked(order.id, [], reached=False, failure=None)
-            case host_messages.RouteOrder():
-                source = order.src or self._address
-                yield host_messages.Routed(order.id, source, "eth0", 1500, 1500, None, None)
-            case host_messages.ResolveOrder():
-                yield host_messages.Resolved(order.id, ["10.255.255.1"], None, "")
-            case host_messages.ReturnPathOrder():
-                yield host_messages.ReturnPath(order.id, "eth0", None, None, "eth0", [], None)
-            case host_messages.EgressOrder():
-                yield host_messages.Egress(order.id, "eth0", None, None, None, True, None)
-            case host_messages.NameserversOrder():
-                yield host_messages.Nameservers(order.id, [])
+                ],
+                [],
+                [],
+            )
+        elif isinstance(order, host_messages.RouteOrder):
+            source = order.src or self._address
+            yield host_messages.Routed(order.id, source, "eth0", 1500, 1500, None, None)
+        elif type(order) in ANSWERS:
+            yield ANSWERS[type(order)](order)
 
     def _probe(self, order: orders.ProbeOrder) -> Iterator[Any]:
         """Answer a probe order, destinations with the same fate together."""

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import EchoOutcomes
-from netprobe.agent.wire.orders import EchoOrder
-from netprobe.agent.wire.parts import EchoRun
+from bench.agent import port_order
+from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import EchoRun, ListenBlock, OutcomeRun, Pace, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.probe.agents import order_batches
+from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.decode import PortOutcome
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.order_batches import OrderBatches
+from netprobe.protocols import protocol_for
 from netprobe.vantage.launch import Launcher
+from tests.ports import free_ports
 from tests.probe.fakes import kind
 
 NUMBERS = itertools.count(1)
 ANSWERED = kind(op="answer", answer="echo")
+REFUSED = kind(failure="refused")
 
 
 def order(address: str, **more: Any) -> EchoOrder:
@@ -140,3 +147,143 @@ async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
         (row,) = reply.rows
         assert (row.ports, row.kind.answer) == ((), "echo")
         assert row.rtt_us is not None
+
+
+def probe_order(address: str, ports: tuple[int, int] = (1, 3), **more: Any) -> ProbeOrder:
+    """A TCP order as the prober makes it."""
+    made = port_order(next(NUMBERS), "tcp", address, ports, "connect")
+    return made._replace(look_ms=400, looks=1, **more)
+
+
+class Told:
+    """An agent that refuses every port; destinations of an even place in a message of their own."""
+
+    def __init__(self) -> None:
+        self.orders: list[ProbeOrder] = []
+
+    async def stream(self, order: Any) -> AsyncIterator[tuple[ProbeOutcomes, list[int]]]:
+        self.orders.append(order)
+        places = range(1, 2 + len(order.more))
+        for some in (places[::2], places[1::2]):
+            ranges = [(place, place) for place in some]
+            runs = [OutcomeRun(1, 3, 0, [100 * place for place in some], 1)]
+            if some:
+                yield ProbeOutcomes(order.id, ranges, [REFUSED], runs, []), list(some)
+
+
+async def test_tcp_orders_of_the_same_moment_are_one() -> None:
+    """One frame names every destination; each asker hears of its own, and of it alone."""
+    agent = Told()
+    batches = OrderBatches(agent.stream)
+    orders = [probe_order(f"10.0.0.{number}", host=number) for number in range(1, 6)]
+    heard: list[list[PortOutcome]] = []
+
+    found = await asyncio.gather(*(batches.probe(one, heard.append) for one in orders))
+
+    (sent,) = agent.orders
+    assert (sent.id, sent.dst, sent.host) == (orders[0].id, "10.0.0.1", 1)
+    assert [(one.number, one.dst, one.host, one.blocks) for one in sent.more] == [
+        (one.id, one.dst, one.host, []) for one in orders[1:]
+    ]
+    rows = [[PortOutcome(1, 3, REFUSED, 100 * place, 1)] for place in range(1, 6)]
+    assert [one.rows for one in found] == rows
+    assert sorted(heard) == sorted(rows)
+
+
+async def test_destinations_of_an_order_have_ports_of_their_own() -> None:
+    """Only where they differ are they said again."""
+    agent = Told()
+    batches = OrderBatches(agent.stream)
+    orders = [probe_order("10.0.0.1"), probe_order("10.0.0.2", (1, 2)), probe_order("10.0.0.3")]
+
+    await asyncio.gather(*(batches.probe(one) for one in orders))
+
+    assert [one.blocks for one in agent.orders[0].more] == [orders[1].blocks, []]
+
+
+async def test_tcp_orders_that_differ_go_apart() -> None:
+    """What a source does alike for all destinations of an order is the order's."""
+    agent = Told()
+    batches = OrderBatches(agent.stream)
+    usual = probe_order("10.0.0.1")
+    others: list[dict[str, Any]] = [
+        {"src": "10.0.0.9"}, {"look_ms": 900}, {"looks": 2}, {"size": 1400}, {"min_ttl": 3},
+        {"ttl": 3}, {"sport": 7}, {"pace": Pace(6, 1000)}, {"proto": "udp"}, {"dst": "fd00::1"},
+        {"dst": "fe80::1%eth0"}, {"first_ms": 50},
+    ]  # fmt: skip
+    orders = [usual, *(usual._replace(id=next(NUMBERS), **more) for more in others)]
+
+    await asyncio.gather(*(batches.probe(one) for one in orders))
+
+    assert len(agent.orders) == len(orders)
+
+
+async def test_what_one_asker_cannot_read_is_not_the_others_loss() -> None:
+    """Its own exception is its own."""
+    batches = OrderBatches(Told().stream)
+
+    def fail(_rows: list[PortOutcome]) -> None:
+        raise KeyError
+
+    first, second = await asyncio.gather(
+        batches.probe(probe_order("10.0.0.1"), fail), batches.probe(probe_order("10.0.0.2")),
+        return_exceptions=True,
+    )  # fmt: skip
+
+    assert isinstance(first, KeyError)
+    assert not isinstance(second, BaseException)
+
+
+def test_large_runs_gather_longer() -> None:
+    """Two hosts wait no time that anybody feels; of a thousand more orders can join."""
+    waits_s = [OrderBatches(Told().stream, hosts).gather_s for hosts in (2, 10, 1000)]
+
+    assert waits_s == [0.002, 0.01, 0.25]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str) -> None:
+    """Through the wire, to the agent's own listeners: every nonce is that of its own destination,
+    and what is alike is told at once."""
+    host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
+    port = free_ports("127.0.0.1", socket.SOCK_STREAM, 1)
+    addresses = [f"127.0.0.{number}" for number in range(1, 31)]
+    async with Launcher() as launcher:
+        fleet = Fleet((host,), launcher, lambda report: None)
+        fleet.start(bytes(32))
+        agent = fleet.agent(host)
+        assert isinstance(agent, Agent)
+        template = fleet.templates.listener(protocol_for(None), protocol, 4)
+        block = ProbeBlock([(port, port)], "nonce", template)
+        orders = [
+            probe_order(address, proto=protocol, host=0, blocks=[block]) for address in addresses
+        ]
+        listening = [
+            ListenBlock(protocol, address, [(port, port)], None, template)
+            for address in addresses[:-1]
+        ]
+        try:
+            link = await agent.wait_ready()
+            frames = Counter[str]()
+            deliver = link._deliver_message
+
+            async def count(message: Any) -> None:
+                frames[type(message).__name__] += 1
+                await deliver(message)
+
+            link._deliver_message = count  # type: ignore[method-assign]  # a witness
+            await agent.listen(1 << 20, listening)
+            found = await asyncio.gather(*(agent.probe(one) for one in orders))
+            seen = await agent.seen(1 << 20, [one.id for one in orders])
+        finally:
+            await fleet.close()
+
+    words = [reply.rows[0].kind.answer or reply.rows[0].kind.failure for reply in found]
+    assert words == ["nonce"] * 29 + ["refused"]
+    assert [item.order for item in seen.orders] == [one.id for one in orders[:-1]]
+    assert {tuple(item.ports) for item in seen.orders} == {((port, port),)}
+    assert all(reply.rows[0].rtt_us for reply in found)
+    own_ports = {reply.own_port for reply in found}
+    assert len(own_ports) == (30 if protocol == "udp" else 1)
+    assert frames["Done"] == 1
+    assert frames["ProbeOutcomes"] < 10
