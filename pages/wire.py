@@ -73,8 +73,8 @@ which rule it was. All other flows go on.
   An order that names many destinations has a number for each, which stands in its nonces for the
   id. Of an echo order the port is the destination's place in it; it is 0 where there is none. Ids
   and numbers are unique in a run, so that a nonce is unique to its flow and attempt, and a listener
-  logs ranges of ports for each of them instead of packets. Order 0 is the agent's own: it dials its own
-  listeners with it, and no listener logs that.
+  logs ranges of ports for each of them instead of packets. Order 0 is the agent's own: it dials its
+  own listeners with it, and no listener logs that.
 * A request carries the nonce and a MAC: BLAKE2b of `q` and the nonce under the run's key, 16 bytes.
   A listener answers no request whose MAC is wrong.
 * An answer's MAC is BLAKE2b of `a`, the nonce, the index of the answering host (16 bits) and the
