@@ -63,6 +63,7 @@ lab: setup lab-packages ## only the tests with real firewalls, and what `make te
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form (about an hour)
 	$(BIN)/python -m tests.reach.runtime
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.reach.coverage
+	$(BIN)/python -m tests.reach.fleets
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs

@@ -81,10 +81,11 @@ which rule it was. All other flows go on.
 ## Nonce and MAC
 
 * A nonce has 8 bytes, big-endian: the id of the order (32 bits), the port (16), the attempt (16).
-  Of an echo order the port is the destination's place in it; it is 0 where there is none. Ids of
-  orders are unique in a run, so that a nonce is unique to its flow and attempt, and a listener logs
-  ranges of ports for each order instead of packets. Order 0 is the agent's own: it dials its own
-  listeners with it, and no listener logs that.
+  An order that names many destinations has a number for each, which stands in its nonces for the
+  id. Of an echo order the port is the destination's place in it; it is 0 where there is none. Ids
+  and numbers are unique in a run, so that a nonce is unique to its flow and attempt, and a listener
+  logs ranges of ports for each of them instead of packets. Order 0 is the agent's own: it dials its
+  own listeners with it, and no listener logs that.
 * A request carries the nonce and a MAC: BLAKE2b of `q` and the nonce under the run's key, 16 bytes.
   A listener answers no request whose MAC is wrong.
 * An answer's MAC is BLAKE2b of `a`, the nonce, the index of the answering host (16 bits) and the
@@ -95,6 +96,13 @@ which rule it was. All other flows go on.
 * An echo request carries its nonce and a token instead of a MAC: 16 bytes of SHAKE128 of the run's
   key, `e`, the order's id (32 bits) and the attempt (16), at 16 times the destination's place in
   the order. Nobody else can make its reply, and one hash serves all destinations of an attempt.
+
+## Wide orders
+
+A probe order names its first destination itself, and `more` of them: where their ports are those of
+the first, they are not said again. Each destination has sockets, looks, a pace and deadlines of its
+own. What became of it is told as soon as it is known; destinations whose ports had the same
+outcomes in the same turn are told together. `Done` ends the order, after all destinations.
 
 ## Looks
 

@@ -57,7 +57,7 @@ TIME_S = 5.0
 def order(number: int = 1, ports: tuple[int, int] = (5, 6), template: int = 0) -> ProbeOrder:
     return ProbeOrder(
         number, "tcp", None, "10.0.0.2", None, [ProbeBlock([ports], "nonce", template)], *TIMING,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 
@@ -419,7 +419,7 @@ async def test_which_kernels_hear_icmp_errors_of_tcp(kernel: str, hears: bool) -
 
 async def test_a_loss_in_the_middle_of_an_order_is_told() -> None:
     """What came before it is not half an answer."""
-    bench = Bench(PROBING)
+    bench = Bench({ProbeOrder: lambda one: reply(one, lambda port: kind(ttl=port))})
     made = bench.link._make_outcomes
 
     async def stream(order: Any, answer: type[Any]) -> Any:

@@ -39,6 +39,7 @@ from netprobe.agent.wire.parts import (
     OrderArrivals,
     OutcomeRun,
     ProbeBlock,
+    ProbeDestination,
     SeenError,
     SeenRun,
     Stranger,
@@ -72,7 +73,7 @@ def seen_error(ports: tuple[int, int], sender: str = "10.0.9.1") -> SeenError:
 def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
     return ProbeOrder(
         7, proto, None, "10.0.0.2", None, [ProbeBlock(list(ports), "connect", 0)], None, 400, 1,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 
@@ -81,11 +82,11 @@ def echo(count: int) -> EchoOrder:
 
 
 def run(first: int, last: int, of: int = 0) -> OutcomeRun:
-    return OutcomeRun(first, last, of, 1000, 1)
+    return OutcomeRun(first, last, of, [1000], 1)
 
 
 def outcomes(*runs: OutcomeRun, what: Any = OPEN, own_port: int | None = None) -> ProbeOutcomes:
-    return ProbeOutcomes(7, [what], list(runs), own_port)
+    return ProbeOutcomes(7, [(1, 1)], [what], list(runs), [own_port] if own_port else [])
 
 
 def test_outcomes_come_in_any_order_and_in_many_messages() -> None:
@@ -318,3 +319,52 @@ def test_answers_of_one_order(order: Any, answer: Any, words: str | None) -> Non
         return
     with pytest.raises(ValueError, match=words):
         check_answer(order, answer)
+
+
+def wide(count: int) -> ProbeOrder:
+    """A probe order of so many destinations; the last one has a port more."""
+    block = ProbeBlock([(5, 10)], "connect", 0)
+    more = [
+        ProbeDestination(7 + n, f"10.0.1.{n}", None, [block] if n == count - 1 else [])
+        for n in range(1, count)
+    ]
+    return probe((5, 9))._replace(more=more)
+
+
+def wide_outcomes(*places: tuple[int, int], ports: tuple[int, int] = (5, 9)) -> ProbeOutcomes:
+    count = port_sets.count(places)
+    return ProbeOutcomes(7, list(places), [OPEN], [OutcomeRun(*ports, 0, [1] * count, 1)], [])
+
+
+def test_every_destination_of_a_probe_order_is_told_once() -> None:
+    """In any order and together as they come; which are complete is told at once."""
+    rules = OutcomeRules(wide(4))
+
+    assert rules.take(wide_outcomes((2, 2), (4, 4))) == [2]
+    assert rules.take(wide_outcomes((1, 1), (3, 3), ports=(5, 6))) == []
+    assert rules.take(wide_outcomes((1, 1), ports=(7, 9))) == [1]
+    assert rules.take(wide_outcomes((4, 4), ports=(10, 10))) == [4]
+    with pytest.raises(ValueError, match="before the outcome of port 7 of destination 3 and 2 mor"):
+        rules.finish()
+    rules.take(wide_outcomes((3, 3), ports=(7, 9)))
+    rules.finish()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (wide_outcomes(), "outcomes of no destination"),
+        (wide_outcomes((1, 5)), "destination 1-5, not asked or told before"),
+        (wide_outcomes((2, 1)), "destination 2-1"),
+        (wide_outcomes((1, 1), (1, 1)), "destination 1-1"),
+        (wide_outcomes((0, 0)), "destination 0-0"),
+        (wide_outcomes((1, 2), ports=(5, 10)), "port 5-10, not asked"),
+        (wide_outcomes((1, 2))._replace(own_ports=[40000]), "1 own ports"),
+        (wide_outcomes((1, 2))._replace(runs=[run(5, 9)]), "1 round trips of 2"),
+        (ProbeOutcomes(7, [(1, 2**60)], [OPEN], [run(5, 9)], []), "destination 1-11529"),
+    ],
+)
+def test_wide_outcomes_that_break_a_rule(answer: ProbeOutcomes, words: str) -> None:
+    """Whatever an agent says of destinations costs no more than what was asked."""
+    with pytest.raises(ValueError, match=words):
+        OutcomeRules(wide(4)).take(answer)

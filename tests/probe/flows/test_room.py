@@ -1,0 +1,68 @@
+"""Room for flows is given in turn, and jobs are done so many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from netprobe.probe.flows.room import Room, gather_some
+
+
+async def test_room_is_given_in_turn() -> None:
+    """Who comes first is served first; nobody slips past who needs more."""
+    room, order = Room(10), []
+    gates = [asyncio.Event() for _ in range(4)]
+
+    async def use(number: int, count: int) -> None:
+        async with room.hold(count):
+            order.append(number)
+            await gates[number].wait()
+
+    async with asyncio.TaskGroup() as group:
+        for number, count in enumerate((6, 5, 99, 1)):
+            group.create_task(use(number, count))
+            await asyncio.sleep(0)
+        assert order == [0]
+        gates[0].set()
+        await asyncio.sleep(0.01)
+        assert order == [0, 1]
+        gates[1].set()
+        await asyncio.sleep(0.01)
+        assert order == [0, 1, 2], "more than there is goes alone"
+        gates[2].set()
+        gates[3].set()
+    assert order == [0, 1, 2, 3]
+
+
+async def test_who_stops_waiting_leaves_no_hole() -> None:
+    """Neither before nor after its turn came."""
+    room = Room(1)
+    async with room.hold(1):
+        waiting = [asyncio.create_task(room.hold(1).__aenter__()) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+    waiting[1].cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+    async with asyncio.timeout(1), room.hold(1):
+        pass
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+async def test_jobs_are_done_so_many_at_a_time(most: int) -> None:
+    """Their results are in order."""
+    running = peak = 0
+
+    async def job(number: int) -> int:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return number
+
+    assert await gather_some([partial(job, n) for n in range(10)], most) == list(range(10))
+    assert peak == min(most, 10)
