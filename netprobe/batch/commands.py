@@ -46,7 +46,7 @@ def make_commands(run: str, limit_s: int) -> dict[str, str]:
     )
 
     def ask(word: str, how: str = ': >"$f"', then: str = "") -> str:
-        return _quote(
+        return _quote_command(
             f'umask 077; {must}f=$d/{word}.$$; {how}; echo {word}.$$ 1<>"$d/{WORDS_FILE}"; '
             f'{_wait_while("-e", "$f", limit_s)} || {{ echo "netprobe: run {run} takes longer than '
             f'{limit_s} s here" >&2; rm -f "$f"; exit {LOST_STATUS}; }}; '
@@ -54,16 +54,16 @@ def make_commands(run: str, limit_s: int) -> dict[str, str]:
         )
 
     return {
-        "start": _quote(_wrap_start(agent_script(bootstrap=ENGINE_BOOTSTRAP))),
+        "start": _quote_command(_wrap_start(agent_script(bootstrap=ENGINE_BOOTSTRAP))),
         "next": ask("next", 'cat >"$f.in" && mv "$f.in" "$f"'),
         "go": ask("go"),
         "wait": ask("wait"),
         "collect": ask("tell", then=f'cat "$d/{RESULTS_FILE}"; '),
-        "stop": _quote(f"{find}{_stop_run()}"),
+        "stop": _quote_command(f"{find}{_stop_run()}"),
     }
 
 
-def _quote(text: str) -> str:
+def _quote_command(text: str) -> str:
     return f"sh -c {shlex.quote(text)} netprobe"
 
 

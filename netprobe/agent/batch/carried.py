@@ -71,14 +71,14 @@ def main() -> None:
     """Run this host's part; it ends the process."""
     prepare_process()
     try:
-        status = _run(_read_options(sys.argv[1:]))
+        status = _run_host(_read_options(sys.argv[1:]))
     except (WrongUse, ValueError) as error:
         status = refuse(error)
     sys.stdout.flush()
     os._exit(status)
 
 
-def _run(options: Options) -> int:
+def _run_host(options: Options) -> int:
     clock = HostClock(options.shift_s)
     loader: Any = sys.modules["__main__"].__loader__
     hosts, blob = _read_table(loader.get_data(os.path.join(loader.archive, HOSTS_MEMBER)))

@@ -53,15 +53,17 @@ class EngineRun:
     def begin(self, script: Script) -> None:
         """Begin a round."""
         self._script, self._level, self._is_told_early = script, BEGUN, False
-        RoundRunner(self._agent, script, self._wait, lambda: self._reach(TOLD)).begin()
+        RoundRunner(
+            self._agent, script, self._wait_for_word, lambda: self._reach_level(TOLD)
+        ).begin()
 
-    def _wait(self, phase: str, then: Call) -> None:
+    def _wait_for_word(self, phase: str, then: Call) -> None:
         """Wait for the word before a phase; listeners open at once."""
         if phase == "listen":
             then()
             return
         self._then = then
-        self._reach(AT[phase])
+        self._reach_level(AT[phase])
         if phase == "go" and not self._begun:
             self._begun = True
             _let_go(self._folder)
@@ -70,19 +72,19 @@ class EngineRun:
 
     def _go_on(self, level: int) -> None:
         then, self._then = self._then, None
-        self._reach(level)
+        self._reach_level(level)
         if then is not None:
             then()
 
-    def _reach(self, level: int) -> None:
+    def _reach_level(self, level: int) -> None:
         """Note how far the round is, and let go the commands that waited for it."""
         self._level = level
         self._dead_man.hear()
         waiting, self._asks = self._asks, []
         for needed, name in waiting:
-            self._answer(needed, name)
+            self._answer_ask(needed, name)
 
-    def _answer(self, needed: int, name: str) -> None:
+    def _answer_ask(self, needed: int, name: str) -> None:
         """Let a command go on, now or when the round is so far."""
         if self._level < needed:
             self._asks.append((needed, name))
@@ -99,9 +101,9 @@ class EngineRun:
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             name = os.path.basename(line.decode("utf-8", "replace"))
-            self._obey(name.partition(".")[0], name)
+            self._obey_word(name.partition(".")[0], name)
 
-    def _obey(self, word: str, name: str) -> None:
+    def _obey_word(self, word: str, name: str) -> None:
         if word == "stop":
             self._agent.end()
         elif word == "go" and self._level == LISTENING:
@@ -114,7 +116,7 @@ class EngineRun:
             self._take_script(name)
         # Who asks for what nobody has begun waits for nothing.
         needed = REACHED.get(word, BEGUN)
-        self._answer(BEGUN if self._level == LISTENING and needed > GOING else needed, name)
+        self._answer_ask(BEGUN if self._level == LISTENING and needed > GOING else needed, name)
 
     def _take_script(self, name: str) -> None:
         """Begin the round that a command has brought; one that was brought before is none."""
@@ -146,13 +148,13 @@ def main() -> None:
         if os.fork():
             os._exit(0)
         os.setsid()
-        status = _run(script, clock)
+        status = _run_script(script, clock)
     except (WrongUse, ValueError) as error:
         status = refuse(error)
     os._exit(status)
 
 
-def _run(script: Script, clock: HostClock) -> int:
+def _run_script(script: Script, clock: HostClock) -> int:
     lock = take_lock(script.start)
     if lock is None:
         return _join_other(script)

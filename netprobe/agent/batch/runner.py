@@ -10,7 +10,7 @@ from ..wire.orders import CancelOrder
 from .autonomy import Autonomy
 from .results import ResultFile
 from .script import Script
-from .summary import Summary
+from .summary import RunSummary
 
 # What is still out when the time of a phase is over gets so long to say so.
 CANCEL_S = 1.0
@@ -27,7 +27,7 @@ class BatchAgent(ServingAgent):
     def __init__(self, loop: looping.Loop, results: ResultFile) -> None:
         ServingAgent.__init__(self, loop, carry_out)
         self.results = results
-        self.summary = Summary()
+        self.summary = RunSummary()
         self._open: Dict[int, Any] = {}
         self._answers: Dict[int, List[Any]] = {}
         self._follow: Callable[[Any, List[Any]], Iterable[Any]] = lambda _order, _answers: ()
@@ -67,10 +67,10 @@ class BatchAgent(ServingAgent):
         self._done, self._follow = done, follow
         self._limit = self.loop.call_later(limit_s, self._cancel_orders)
         for order in orders:
-            self._give(order)
+            self._give_order(order)
         self.loop.call_later(0, self._end_phase)
 
-    def _give(self, order: Any) -> None:
+    def _give_order(self, order: Any) -> None:
         identity = getattr(order, "id", None)
         if identity is not None and not isinstance(order, CancelOrder):
             self.results.add(order)
@@ -81,7 +81,7 @@ class BatchAgent(ServingAgent):
     def _finish_order(self, order: Any) -> None:
         del self._open[order.id]
         for more in self._follow(order, self._answers.pop(order.id)):
-            self._give(more)
+            self._give_order(more)
         if not self._open:
             self.loop.call_later(0, self._end_phase)
 
@@ -125,49 +125,49 @@ class RoundRunner:
         """Say hello, and begin as soon as the barrier says so."""
         agent, start = self._agent, self._script.start
         agent.key, agent.host = start.key, start.host
-        self._mark("begin")
-        self._wait("listen", self._listen)
+        self._mark_phase("begin")
+        self._wait("listen", self._open_listeners)
 
-    def _listen(self) -> None:
+    def _open_listeners(self) -> None:
         self._run_all(self._script.orders("listen"), PHASE_S, self._tell_listening)
 
     def _tell_listening(self) -> None:
-        self._mark("listening")
-        self._wait("go", self._go)
+        self._mark_phase("listening")
+        self._wait("go", self._ask_denied)
 
-    def _go(self) -> None:
-        self._mark("go")
+    def _ask_denied(self) -> None:
+        self._mark_phase("go")
         denied, window_s = self._script.orders("denied"), self._script.start.window_s
         self._agent.summary.note_denied(order for orders in denied for order in orders)
         until = self._agent.loop.now() + window_s
-        self._run_all(denied, window_s, lambda: self._ask(until))
+        self._run_all(denied, window_s, lambda: self._ask_others(until))
 
-    def _ask(self, until: float) -> None:
+    def _ask_others(self, until: float) -> None:
         left_s = until - self._agent.loop.now()
         orders = self._script.orders("go")
-        self._run_all(orders, left_s, self._tell_probed, self._follow)
+        self._run_all(orders, left_s, self._tell_probed, self._follow_up)
 
-    def _follow(self, order: Any, answers: List[Any]) -> Iterator[Any]:
+    def _follow_up(self, order: Any, answers: List[Any]) -> Iterator[Any]:
         for more in self._autonomy.follow(order, answers):
             if self._autonomy.is_again(more):
                 self._agent.summary.note_again(more.id)
             yield more
 
     def _tell_probed(self) -> None:
-        self._mark("probed")
-        self._wait("tell", self._tell)
+        self._mark_phase("probed")
+        self._wait("tell", self._tell_seen)
 
-    def _tell(self) -> None:
-        self._mark("tell")
+    def _tell_seen(self) -> None:
+        self._mark_phase("tell")
         own = list(self._autonomy.list_tells())
         # Listeners close in the script's own orders, and what they saw is known after that, too.
         self._run_all([own, *self._script.orders("tell")], PHASE_S, self._end_round)
 
     def _end_round(self) -> None:
-        self._mark("told")
+        self._mark_phase("told")
         self._over()
 
-    def _mark(self, phase: str) -> None:
+    def _mark_phase(self, phase: str) -> None:
         if phase == "begin":
             self._agent.results.add(make_hello())
         self._agent.results.mark(self._script.start.round, phase)

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from .told import Asked, list_asked
+from .told import AskedPorts, list_asked
 
 # Engines keep little of what a host prints.
 MOST_BYTES = 2000
@@ -11,7 +11,7 @@ MOST_ITEMS = 8
 OK_STATUS, FAILED_STATUS, WRONG_STATUS, UNSURE_STATUS, STOPPED_STATUS = 0, 1, 2, 3, 130
 
 
-class Summary:
+class RunSummary:
     """Counts what was asked and what was not as it should be."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Summary:
         left = MOST_BYTES - len(end.encode("utf-8"))
         return words.encode("utf-8")[:left].decode("utf-8", "ignore") + end
 
-    def _take_asked(self, order: Any, asked: Asked) -> None:
+    def _take_asked(self, order: Any, asked: AskedPorts) -> None:
         if order.id not in self._again:
             self._asked += asked.last - asked.first + 1
         proto = getattr(order, "proto", "icmp")
@@ -71,7 +71,7 @@ class Summary:
         if not ports:
             del self._failed[proto, asked.dst]
 
-    def _find_failure(self, order: Any, asked: Asked) -> Optional[str]:
+    def _find_failure(self, order: Any, asked: AskedPorts) -> Optional[str]:
         if order.id in self._denied:
             return "answers" if asked.is_answered else None
         return None if asked.is_answered else asked.kind.failure or asked.kind.answer
