@@ -49,5 +49,6 @@ def agent_script(sudo: str = "", bootstrap: str = BOOTSTRAP) -> str:
         "*) b=${b:-$p: $v};; esac; done; "
         # Unquoted: what it printed becomes one line.
         f"set -f; echo {USELESS_LINE} $b >&2; "
-        f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
+        # Which Python can be sent depends on the machine.
+        f"echo {NO_PYTHON_LINE.decode()} $(uname -m); exit {NO_PYTHON_STATUS}"
     )
