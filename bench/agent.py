@@ -141,7 +141,7 @@ def port_order(
     return ProbeOrder(
         id=number, proto=protocol, number=None, dst=address, src=None,
         blocks=[ProbeBlock([ports], mode, 0)], first_ms=None, look_ms=4000, looks=2,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 

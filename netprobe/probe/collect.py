@@ -20,12 +20,15 @@ from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
 PROMPT_S = 3.0
+# Destinations that may wait for a slot, or for agents, for each that is worked on.
+LISTED_PER_FORK = 2
 # How often whom the run waits for is told.
 WATCH_S = 0.5
 # How often answers that need no further look are emitted while a destination is worked on.
@@ -124,6 +127,9 @@ async def _work_through(
     answered = Answered(work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
+    # Flows of the others are not even listed: memory holds those of a few destinations.
+    listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
+    room = Room()
 
     async def some(host: Host, wants: list[Want]) -> None:
         # Who starts is waited for here, without a slot.
@@ -136,14 +142,22 @@ async def _work_through(
             proving.cancel()
 
     async def one(host: Host) -> None:
+        async with listed:
+            await all_of(host)
+        emitted.whole(host)
+
+    async def all_of(host: Host) -> None:
         left = list(work.wants(host))
         ready_by = now_s() + settings.ready_s
         while left:
             prompt, left = await _sort_by_promptness(left, fleet)
             await fleet.agent(host).settle(ready_by - now_s())
-            async with fleet.phases.turn(slots, f"for a slot for {host.name}"):
+            about = f"for a slot for {host.name}"
+            async with (
+                fleet.phases.turn(slots, about),
+                fleet.phases.turn(room.hold(len(prompt)), about),
+            ):
                 await some(host, prompt)
-        emitted.whole(host)
 
     async with asyncio.TaskGroup() as group:
         for host in work.destinations:
@@ -177,12 +191,12 @@ async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Wan
     """Split wants: those whose source soon has an agent or none for certain, at least one; and
     the others."""
     agents = {fleet.agent(want.flow.source) for want in wants}
-    starts = [asyncio.create_task(agent.settled.wait()) for agent in agents]
-    _, slow = await asyncio.wait(starts, timeout=PROMPT_S)
-    if len(slow) == len(starts):
-        await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
-    for start in starts:
-        start.cancel()
+    slow = [agent for agent in agents if not agent.settled.is_set()]
+    if slow:
+        starts = [agent.settling() for agent in slow]
+        done, _ = await asyncio.wait(starts, timeout=PROMPT_S)
+        if not done and len(slow) == len(agents):
+            await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
     prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]
     late = [want for want in wants if not fleet.agent(want.flow.source).settled.is_set()]
     return prompt, late

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address
 
 from netprobe.errors import AgentError
@@ -43,6 +44,7 @@ from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import Order, Task, Want, join
@@ -148,12 +150,12 @@ class Destination:
         """
         fresh = list(self._prober.proven)
         looked = [one for one in fresh if one.order not in self._prober.asked_again]
+        looked = [one for one in self._find_known_machines(looked) if self._is_wide_enough(one)]
         if self._round is not None:
             with contextlib.suppress(AgentError):
                 looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
-        ready = [one for one in self._find_known_machines(heard) if self._is_wide_enough(one)]
-        for seen in cut_known(ready, self._emitted):
+        for seen in cut_known(heard, self._emitted):
             if self._fleet.agent(seen.task.source).refused is None:
                 self._emit_early(seen)
         # More may have come meanwhile.
@@ -289,7 +291,7 @@ class Destination:
         for part in direct:
             pairs.setdefault(part.task.pair, []).append(part)
         looked, through = await asyncio.gather(
-            asyncio.gather(*(probe_pair(parts, scene) for parts in pairs.values())),
+            gather_some([partial(probe_pair, parts, scene) for parts in pairs.values()]),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
         seen = [one for some in looked for one in some]

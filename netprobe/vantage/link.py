@@ -277,7 +277,12 @@ class AgentLink:
     async def _send_beats(self) -> None:
         while not self.lost.done():
             self.send(Beat())
+            due = self._now() + self._beats.interval_s
             await asyncio.sleep(self._beats.interval_s)
+            # While we did not run ourselves, nothing could be heard.
+            late_s = self._now() - due
+            self._heard_at += late_s
+            self._answered_at += late_s
             words = self._find_fault()
             if words is not None:
                 self._end_link(words)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.agent.wire import host_messages, orders, stream_messages
+from netprobe.agent.wire.parts import ProbeBlock
 
 # A busy machine is slower than the work says; the rest is for the way there and back.
 FACTOR = 2.0
@@ -35,15 +36,14 @@ class Effort:
     """The work of one order.
 
     ``what``: in words. ``wait_s``: how long its answers are waited for. ``starts``: how many
-    packets, sockets or listeners it starts, in turn with those of all other orders. ``lane`` and
-    ``lane_s``: something that only one of its orders can use at a time, and for how long.
+    packets, sockets or listeners it starts, in turn with those of all other orders. ``lanes``:
+    what only one order can use at a time, and for how long it does.
     """
 
     what: str
     wait_s: float = 0.0
     starts: int = 0
-    lane: str = ""
-    lane_s: float = 0.0
+    lanes: tuple[tuple[str, float], ...] = ()
 
 
 def effort_of(order: Any) -> Effort:
@@ -72,10 +72,16 @@ class OrderPatience:
         starting_s = sum(one.starts for one in efforts) / starts_per_s
         lanes: defaultdict[str, float] = defaultdict(float)
         for one in efforts:
-            lanes[one.lane] += one.lane_s
+            for lane, lane_s in one.lanes:
+                lanes[lane] += lane_s
         return [
             self.grace_s
-            + FACTOR * (one.wait_s + lanes[one.lane] + (starting_s if one.starts else 0.0))
+            + FACTOR
+            * (
+                one.wait_s
+                + max((lanes[lane] for lane, _ in one.lanes), default=0.0)
+                + (starting_s if one.starts else 0.0)
+            )
             for one in efforts
         ]
 
@@ -85,11 +91,24 @@ def _count_ports(ranges: list[tuple[int, int]]) -> int:
 
 
 def _measure_probe(order: orders.ProbeOrder) -> Effort:
-    starts = order.looks * sum(_count_ports(block.ports) for block in order.blocks)
-    # A destination's bucket of ICMP errors is one for all orders to it.
-    pace_s = 0.0 if order.pace is None else starts * order.pace.interval_ms / 1000
-    what = f"its {order.proto} probes of {order.dst}"
-    return Effort(what, _find_wait_s(order), starts, f"pace {order.dst} {order.src}", pace_s)
+    own = _count_starts(order.looks, order.blocks)
+    starts = [(order.dst, own)]
+    starts += [
+        (one.dst, _count_starts(order.looks, one.blocks) if one.blocks else own)
+        for one in order.more
+    ]
+    lanes: tuple[tuple[str, float], ...] = ()
+    if order.pace is not None:
+        # A destination's bucket of ICMP errors is one for all orders to it.
+        pace_s = order.pace.interval_ms / 1000
+        lanes = tuple((f"pace {dst} {order.src}", count * pace_s) for dst, count in starts)
+    to = f"{len(starts)} hosts" if order.more else order.dst
+    what = f"its {order.proto} probes of {to}"
+    return Effort(what, _find_wait_s(order), sum(count for _, count in starts), lanes)
+
+
+def _count_starts(looks: int, blocks: list[ProbeBlock]) -> int:
+    return looks * sum(_count_ports(block.ports) for block in blocks)
 
 
 def _measure_echo(order: orders.EchoOrder) -> Effort:
@@ -104,7 +123,7 @@ def _find_wait_s(order: orders.ProbeOrder | orders.EchoOrder) -> float:
 
 def _measure_walk(order: orders.WalkOrder) -> Effort:
     waves = -(-order.max_ttl // WAVE_TTLS)
-    return Effort(f"a walk to {order.dst}", waves * WAVE_S, 0, "walks", WALK_EVERY_S)
+    return Effort(f"a walk to {order.dst}", waves * WAVE_S, 0, (("walks", WALK_EVERY_S),))
 
 
 def _measure_listening(order: orders.ListenOrder | orders.HeldOrder) -> Effort:

@@ -84,9 +84,8 @@ class Agent(AgentCore):
             for run in message.runs if message.id == order else ():
                 for port in range(run.first, run.last + 1):
                     assert port not in found, f"port {port} was reported twice"
-                    rtt_us = (
-                        run.rtts_us[port - run.first] if isinstance(run, EchoRun) else run.rtt_us
-                    )
+                    at = port - run.first if isinstance(run, EchoRun) else 0
+                    rtt_us = run.rtts_us[at]
                     found[port] = Found(message.kinds[run.kind], rtt_us, run.looks)
         return found
 
@@ -100,7 +99,7 @@ def order(
         ident, proto, None, dst, None, [block],
         first_ms=None, look_ms=4000, looks=1, pace=None, min_ttl=None, ttl=None, size=None,
         host=None,
-        sport=None,
+        sport=None, more=[],
     )  # fmt: skip
     return usual._replace(**more)
 

@@ -24,10 +24,11 @@ from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.stream import Event, Opened, OpenedPipe
-from netprobe.probe.agents.agent import AgentMethods, Heard
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
+from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.stream import Target
 

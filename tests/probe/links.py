@@ -106,16 +106,23 @@ class FakeLink(AgentLink):
                 for place, dst in enumerate(order.dsts, 1)
                 for row in script(order._replace(dsts=[dst])).rows
             ]
-        reply: ProbeReply = script(order)
-        return [
-            ProbeOutcomes(
-                order.id,
-                [row.kind],
-                [OutcomeRun(row.first, row.last, 0, row.rtt_us, row.looks)],
-                reply.own_port,
-            )
-            for row in reply.rows
-        ]
+        ones = [order, *(order._replace(id=one.number, dst=one.dst, host=one.host,
+                                        blocks=one.blocks or order.blocks)
+                         for one in order.more)]  # fmt: skip
+        found = []
+        for place, one in enumerate(ones, 1):
+            reply: ProbeReply = script(one._replace(more=[]))
+            found += [
+                ProbeOutcomes(
+                    order.id,
+                    [(place, place)],
+                    [row.kind],
+                    [OutcomeRun(row.first, row.last, 0, [row.rtt_us], row.looks)],
+                    [] if reply.own_port is None else [reply.own_port],
+                )
+                for row in reply.rows
+            ]
+        return found
 
 
 def start_by(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from bench.stream import OURS, PASSED, SILENT, _block, _host
 from netprobe.agent.probers.outcomes import Outcomes, kind
-from netprobe.agent.wire.answers import ProbeOutcomes
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.judge.verdict import Rules, judge
 from netprobe.load.request import load_request
@@ -91,8 +90,8 @@ def test_a_range_is_one_object_in_the_plan_and_one_order_on_the_wire() -> None:
 @pytest.mark.parametrize("failure", ["refused", "no-answer"])
 def test_equal_outcomes_of_a_range_are_one_run_of_the_wire(failure: str) -> None:
     """However the ports come in, an answer has one run for them."""
-    sent: list[ProbeOutcomes] = []
-    outcomes = Outcomes(sent.append, 1)
+    sent: list[Any] = []
+    outcomes = Outcomes(lambda *told: sent.append(told))
     ports = list(range(30000, 32768))
     if failure == "refused":
         outcomes.add_many(list(reversed(ports)), kind("connect", failure), 0.001, 1)
@@ -101,21 +100,21 @@ def test_equal_outcomes_of_a_range_are_one_run_of_the_wire(failure: str) -> None
             outcomes.add(port, kind("connect", failure), None, 2)
     outcomes.flush()
 
-    (found,) = sent
-    assert [(run.first, run.last) for run in found.runs] == [(30000, 32767)]
+    ((_, runs, _),) = sent
+    assert [run[:2] for run in runs] == [(30000, 32767)]
 
 
 def test_resets_beside_another_outcome_keep_every_port() -> None:
     """Ports that a reset refused join the others where there is a hole."""
-    sent: list[ProbeOutcomes] = []
-    outcomes = Outcomes(sent.append, 1)
+    sent: list[Any] = []
+    outcomes = Outcomes(lambda *told: sent.append(told))
     outcomes.add_many([1, 2, 4], kind("connect", "refused"), 0.001, 1)
     outcomes.add(3, kind("connect", answer="unasked"), 0.005, 1)
     outcomes.flush()
 
-    (found,) = sent
-    words = [found.kinds[run.kind].failure for run in found.runs]
-    assert [(run.first, run.last) for run in found.runs] == [(1, 2), (3, 3), (4, 4)]
+    ((kinds, runs, _),) = sent
+    words = [kinds[run[2]].failure for run in runs]
+    assert [run[:2] for run in runs] == [(1, 2), (3, 3), (4, 4)]
     assert words == ["refused", None, "refused"]
 
 

@@ -73,7 +73,7 @@ def probe(order: int, proto: str, address: str, ports: Sequence[Port]) -> ProbeO
     return ProbeOrder(
         id=order, proto=proto, number=None, dst=address, src=None,
         blocks=[ProbeBlock(list(ports), "nonce", 1)], first_ms=None, look_ms=1000, looks=2,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 

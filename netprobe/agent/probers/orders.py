@@ -7,11 +7,11 @@ from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, T
 from ..core.agent import AgentCore
 from ..core.pump import Window
 from ..net.sockets import ProbeTarget, target_of
-from ..wire.answers import Done
 from ..wire.orders import ProbeOrder
-from ..wire.parts import ProbeBlock
+from ..wire.parts import OutcomeKind, ProbeBlock
 from ..wire.templates import Template
-from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes
+from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes, PortRun
+from .reports import OrderReport, PlaceReport
 
 
 class ProbePart(NamedTuple):
@@ -31,13 +31,22 @@ Turn = Tuple[ProbePart, int, Sequence[int]]
 
 
 class RunningOrder:
-    """Ports that are still to be asked, of one source and one destination."""
+    """Ports that are still to be asked, of one source and one destination: the ``place``-th of an
+    order, which ``report`` tells of."""
 
     # How long an outcome may wait for others that go with it.
     flush_s = FLUSH_S
 
-    def __init__(self, agent: AgentCore, order: ProbeOrder) -> None:
+    def __init__(
+        self,
+        agent: AgentCore,
+        order: ProbeOrder,
+        report: Optional[OrderReport] = None,
+        place: int = 1,
+    ) -> None:
         self.id = order.id
+        self._report = report or OrderReport(agent, order.id)
+        self._place = place
         self.target: ProbeTarget = target_of(order.dst, order.src)
         self.host = order.host
         self.looks = max(1, order.looks)
@@ -49,8 +58,7 @@ class RunningOrder:
         self.ttl = order.ttl
         self.size = order.size
         self.sport = order.sport
-        self._send = agent.send
-        self.outcomes = Outcomes(agent.send, self.id)
+        self.outcomes = Outcomes(self._tell_outcomes)
         self._flushed_at = agent.loop.now()
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
@@ -116,9 +124,18 @@ class RunningOrder:
             self.outcomes.flush()
 
     def finish(self, cancelled: bool) -> None:
-        """Report the last outcomes, and the end of the order."""
+        """Report the last outcomes, and the end of the work at this destination."""
         self.outcomes.flush()
-        self._send(Done(self.id, cancelled))
+        self._report.end(cancelled)
+
+    def is_part_of(self, order_id: int) -> bool:
+        """Tell whether the order with this id asks for it."""
+        return self._report.id == order_id
+
+    def _tell_outcomes(
+        self, kinds: List[OutcomeKind], runs: List[PortRun], own_port: Optional[int]
+    ) -> None:
+        self._report.tell(PlaceReport(self._place, kinds, runs, own_port))
 
 
 class TurnScheduler:

@@ -3,8 +3,7 @@
 from operator import itemgetter
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..wire.answers import EchoOutcomes, ProbeOutcomes
-from ..wire.parts import EchoRun, IcmpFact, OutcomeKind, OutcomeRun
+from ..wire.parts import EchoRun, IcmpFact, OutcomeKind
 
 # A big order reports as it goes: this many ports at a time, or what there is after this long.
 FLUSH_PORTS = 16384
@@ -13,6 +12,10 @@ FLUSH_S = 0.25
 # First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
 Span = Tuple[int, int, int, int, int]
 _FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
+# First and last port, the index of the kind, the median round trip in µs, looks.
+PortRun = Tuple[int, int, int, Optional[int], int]
+# Takes kinds, runs, and the own UDP port.
+Tell = Callable[[List[OutcomeKind], List[Any], Optional[int]], None]
 
 
 def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart from ``packets``
@@ -32,11 +35,10 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
 
 
 class Outcomes:
-    """The outcomes of one order that have not been sent yet."""
+    """The outcomes of one destination that have not been told yet; ``tell`` takes them."""
 
-    def __init__(self, send: Callable[[Any], None], order_id: int) -> None:
-        self._send = send
-        self._id = order_id
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         # The own UDP port: by it a capture tells answers to these probes from other datagrams.
         self.own_port: Optional[int] = None
         # Every kind with its place, and how many packets kinds of silence took, by their places.
@@ -83,9 +85,9 @@ class Outcomes:
         kinds = list(self._kinds)
         for index, packets in self._packets.items():
             kinds[index] = kinds[index]._replace(packets=packets)
-        message = self._make_message(kinds, self._spans)
-        self._kinds, self._packets, self._spans, self._ports = {}, {}, [], 0
-        self._send(message)
+        spans, self._spans, self._ports = self._spans, [], 0
+        self._kinds, self._packets = {}, {}
+        self._tell(kinds, self._fold_spans(spans), self.own_port)
 
     def _find_index(self, what: OutcomeKind, packets: Optional[int]) -> int:
         index = self._kinds.setdefault(what, len(self._kinds))
@@ -94,8 +96,8 @@ class Outcomes:
             self._packets[index] = min(packets, self._packets.get(index, packets))
         return index
 
-    def _make_message(self, kinds: List[OutcomeKind], spans: List[Span]) -> Any:
-        return ProbeOutcomes(self._id, kinds, fold(spans), self.own_port)
+    def _fold_spans(self, spans: List[Span]) -> List[Any]:
+        return fold(spans)
 
 
 class DestinationOutcomes(Outcomes):
@@ -107,18 +109,18 @@ class DestinationOutcomes(Outcomes):
             what = what._replace(packets=packets)
         return self._kinds.setdefault(what, len(self._kinds))
 
-    def _make_message(self, kinds: List[OutcomeKind], spans: List[Span]) -> Any:
-        return EchoOutcomes(self._id, kinds, fold_destinations(spans))
+    def _fold_spans(self, spans: List[Span]) -> List[Any]:
+        return fold_destinations(spans)
 
 
-def fold(spans: List[Span]) -> List[OutcomeRun]:
+def fold(spans: List[Span]) -> List[PortRun]:
     """Neighbouring ports of one kind as one run each."""
     spans = sorted(spans)
     if not spans:
         return []
     if _is_one_run(spans):
         return [_make_run(spans)]
-    runs: List[OutcomeRun] = []
+    runs: List[PortRun] = []
     begun = 0
     for at in range(1, len(spans) + 1):
         last = spans[at - 1]
@@ -149,11 +151,11 @@ def _is_one_run(spans: List[Span]) -> bool:
     return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
 
-def _make_run(spans: List[Span]) -> OutcomeRun:
+def _make_run(spans: List[Span]) -> PortRun:
     """Neighbours of one kind as a run."""
     first, last = spans[0], spans[-1]
     rtts = sorted((span[3], span[1] - span[0] + 1) for span in spans if span[3] >= 0)
-    return OutcomeRun(first[0], last[1], first[2], _find_median(rtts), max(map(_LOOKS, spans)))
+    return first[0], last[1], first[2], _find_median(rtts), max(map(_LOOKS, spans))
 
 
 def _find_median(rtts: List[Tuple[int, int]]) -> Optional[int]:

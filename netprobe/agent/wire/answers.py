@@ -10,6 +10,7 @@ from .parts import (
     OrderArrivals,
     OutcomeKind,
     OutcomeRun,
+    Ranges,
     SeenError,
     SeenRun,
     Stranger,
@@ -101,13 +102,15 @@ class PacketsKept(NamedTuple):
 
 
 class ProbeOutcomes(NamedTuple):
-    """Outcomes of a probe order; every port is in exactly one run of one such answer. ``own_port``:
-    the UDP port that the probes were sent from."""
+    """Outcomes of a probe order, the same at these destinations (by their places in the order from
+    1); every port of every destination is in exactly one run of one such answer. ``own_ports``: the
+    UDP ports that each destination's probes were sent from; of other protocols none."""
 
     id: int
+    places: Ranges
     kinds: List[OutcomeKind]
     runs: List[OutcomeRun]
-    own_port: Optional[int]
+    own_ports: List[int]
 
 
 class EchoOutcomes(NamedTuple):

@@ -5,7 +5,7 @@ Orders that have an answer carry an ``id``, which the answer repeats.
 
 from typing import List, NamedTuple, Optional
 
-from .parts import ListenBlock, NumberedTemplate, Pace, ProbeBlock, Ranges
+from .parts import ListenBlock, NumberedTemplate, Pace, ProbeBlock, ProbeDestination, Ranges
 
 
 class StartOrder(NamedTuple):
@@ -106,7 +106,8 @@ class KeptOrder(NamedTuple):
 
 
 class ProbeOrder(NamedTuple):
-    """Probe ports of one destination by ``tcp``, ``udp`` or ``ipproto`` (with ``number``).
+    """Probe ports of one destination, and of ``more`` of its family and interface, by ``tcp``,
+    ``udp`` or ``ipproto`` (with ``number``). Pace, looks and sockets are each destination's own.
 
     ``first_ms``: how long the first look waits (None: learned from the host's answers, else
     ``look_ms``); ``looks``: how often silence is asked in all. ``pace``: of UDP without a listener.
@@ -132,6 +133,7 @@ class ProbeOrder(NamedTuple):
     size: Optional[int]
     host: Optional[int]
     sport: Optional[int]
+    more: List[ProbeDestination]
 
 
 class EchoOrder(NamedTuple):

@@ -184,6 +184,17 @@ class ProbeBlock(NamedTuple):
     template: int
 
 
+class ProbeDestination(NamedTuple):
+    """Another destination of a probe order, which is probed alike: what its nonces carry as their
+    order, its address, the index of the host whose answer is ``nonce`` (None: any agent's), and its
+    ports (empty: the order's own)."""
+
+    number: int
+    dst: str
+    host: Optional[int]
+    blocks: List[ProbeBlock]
+
+
 class Pace(NamedTuple):
     """At most ``burst`` packets at once, then one in every interval."""
 
@@ -215,13 +226,14 @@ class OutcomeKind(NamedTuple):
 
 
 class OutcomeRun(NamedTuple):
-    """Neighbouring ports of one kind (its place in ``kinds``); the median of their round trips
-    (None: not measured), and in how many looks they were asked. [0, 0] where there are no ports."""
+    """Neighbouring ports of one kind (its place in ``kinds``); for each destination of the answer
+    the median of their round trips (None: not measured); and in how many looks they were asked.
+    [0, 0] where there are no ports."""
 
     first: int
     last: int
     kind: int
-    rtt_us: Optional[int]
+    rtts_us: List[Optional[int]]
     looks: int
 
 

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -16,8 +16,8 @@ from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply, read_outcomes
-from netprobe.probe.agents.echo_batches import EchoBatches
+from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.agents.order_batches import Heard, OrderBatches
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.rules import OutcomeRules, check_answer
 from netprobe.probe.agents.templates import Templates
@@ -26,9 +26,6 @@ from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import Target, open_stream
 
 Answer = TypeVar("Answer")
-Outcomes = TypeVar("Outcomes", answers.ProbeOutcomes, answers.EchoOutcomes)
-# Is called with outcomes of an order as they arrive.
-Heard = Callable[[list[PortOutcome]], None]
 
 # TTL walks are paced by the routers' own buckets, about one a second from each source: with more
 # than these a large failure would take minutes to say nothing new.
@@ -64,12 +61,30 @@ class AgentMethods(ABC):
         self.unhurried = asyncio.Lock()
         # Whether its start has succeeded or failed.
         self.settled = asyncio.Event()
+        self._settling: asyncio.Task[Any] | None = None
         self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
+        # Its host's addresses, and the hello that they were made of.
+        self._addresses: tuple[answers.HelloLine | None, frozenset[str]] | None = None
+
+    @property
+    def own_addresses(self) -> frozenset[str]:
+        """The addresses of its host: those of the inventory, and what it said itself."""
+        hello = self.hello
+        if self._addresses is None or self._addresses[0] is not hello:
+            told = hello.addresses if hello is not None else ()
+            self._addresses = hello, frozenset((*self.host.listed_addresses, *told))
+        return self._addresses[1]
 
     async def settle(self, limit_s: float) -> None:
         """Wait until its start has succeeded or failed, for so long at most."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.settled.wait(), max(0.0, limit_s))
+        if not self.settled.is_set():
+            await asyncio.wait([self.settling()], timeout=max(0.0, limit_s))
+
+    def settling(self) -> asyncio.Task[Any]:
+        """Give what waits until its start has succeeded or failed: one for all who wait."""
+        if self._settling is None:
+            self._settling = asyncio.create_task(self.settled.wait())
+        return self._settling
 
     @abstractmethod
     async def wait_ready(self) -> object:
@@ -169,7 +184,7 @@ class AgentMethods(ABC):
         number = next(_SERVICE_ORDERS)
         order = orders.ProbeOrder(
             number, protocol, None, dst, None, [block], *timing,
-            pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+            pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
         )  # fmt: skip
         return [row.kind for row in (await self.probe(order)).rows]
 
@@ -203,12 +218,12 @@ class AgentMethods(ABC):
 class Agent(AgentMethods):
     """A real agent: starting, ready, or lost."""
 
-    def __init__(self, host: Host, index: int, templates: Templates) -> None:
+    def __init__(self, host: Host, index: int, templates: Templates, hosts: int = 1) -> None:
         super().__init__(host, index, templates)
         self.link: AgentLink | None = None
         self.error: AgentError | None = None
         self._known_templates = 0
-        self._echo_batches = EchoBatches(self._stream_answers)
+        self._batches = OrderBatches(self._stream_answers, hosts)
         self._probing = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -221,7 +236,8 @@ class Agent(AgentMethods):
 
     async def wait_ready(self) -> AgentLink:
         """Wait until the agent has started. Raises AgentError where it did not or was lost."""
-        await self.settled.wait()
+        if not self.settled.is_set():
+            await self.settled.wait()
         if self.error is not None or self.link is None:
             raise self.error or AgentError("no-vantage", "no agent was started")
         if self.link.lost.done():
@@ -258,25 +274,9 @@ class Agent(AgentMethods):
         self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
     ) -> ProbeReply:
         """Run an order to its end; ``heard`` gets each outcome as it comes. Raises AgentError."""
-        rows: list[PortOutcome] = []
-        own_port = None
-        async with self._count_probing():
-            async for some in self._hear_outcomes(order):
-                rows += some.rows
-                own_port = own_port or some.own_port
-                if heard is not None:
-                    heard(some.rows)
-        return ProbeReply(rows, own_port)
-
-    async def _hear_outcomes(
-        self, order: orders.ProbeOrder | orders.EchoOrder
-    ) -> AsyncIterator[ProbeReply]:
-        """Give the outcomes of an order as they arrive. Raises AgentError."""
-        if isinstance(order, orders.EchoOrder):
-            yield ProbeReply(await self._echo_batches.probe(order))
-            return
-        async for answer in self._stream_answers(order, answers.ProbeOutcomes):
-            yield ProbeReply(list(read_outcomes(answer)), answer.own_port)
+        await self.wait_ready()
+        with self._count_probing():
+            return await self._batches.probe(order, heard)
 
     def lose(self, error: Exception) -> AgentError:
         """Give up the agent, because work on its answer failed; gives the error of its flows."""
@@ -290,8 +290,8 @@ class Agent(AgentMethods):
         with waiting, contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), QUIET_S)
 
-    @contextlib.asynccontextmanager
-    async def _count_probing(self) -> AsyncIterator[None]:
+    @contextlib.contextmanager
+    def _count_probing(self) -> Iterator[None]:
         """A probe is out meanwhile."""
         self._probing += 1
         self._quiet.clear()
@@ -303,16 +303,20 @@ class Agent(AgentMethods):
                 self._quiet.set()
 
     async def _stream_answers(
-        self, order: orders.ProbeOrder | orders.EchoOrder, answer: type[Outcomes]
-    ) -> AsyncIterator[Outcomes]:
-        """Send an order and give its answers until it is done. Raises AgentError."""
+        self, order: orders.ProbeOrder | orders.EchoOrder
+    ) -> AsyncIterator[tuple[answers.ProbeOutcomes | answers.EchoOutcomes, list[int]]]:
+        """Send an order and give its answers until it is done, each with the places of the
+        destinations that it completes. Raises AgentError."""
         link = await self.wait_ready()
         self._send_templates(link)
         rules = OutcomeRules(order)
+        answer: type[answers.ProbeOutcomes | answers.EchoOutcomes] = answers.ProbeOutcomes
+        if isinstance(order, orders.EchoOrder):
+            answer = answers.EchoOutcomes
         async for found in link.stream(order, answer):
             with _refusing(link, answer):
-                rules.take(found)
-            yield found
+                complete = rules.take(found)
+            yield found, complete
         with _refusing(link, answers.Done):
             rules.finish()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
 from netprobe.model.evidence import Answer, Icmp, Outcome
-from netprobe.model.ports import Ports
+from netprobe.model.ports import Ports, each
 from netprobe.protocols import Protocol
 
 # The wire's words for what came back, where they need no reading of bytes.
@@ -34,7 +35,7 @@ class PortOutcome(NamedTuple):
         return ((self.first, self.last),) if self.first else ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProbeReply:
     """The outcomes of a probe order; ``own_port`` is the UDP port that sent it."""
 
@@ -46,10 +47,27 @@ class ProbeReply:
         return (row.kind.icmp.offender for row in self.rows if row.kind.icmp is not None)
 
 
-def read_outcomes(answer: ProbeOutcomes) -> Iterator[PortOutcome]:
-    """Read the runs of an answer, each with its kind."""
-    for run in answer.runs:
-        yield PortOutcome(run.first, run.last, answer.kinds[run.kind], run.rtt_us, run.looks)
+# A destination's place in the order, from 1, the outcomes there, and its probes' own UDP port.
+PlaceOutcomes = tuple[int, list[PortOutcome], int | None]
+
+
+def read_outcomes(answer: ProbeOutcomes | EchoOutcomes) -> Iterator[PlaceOutcomes]:
+    """Read an answer by destination, as that of an order of its own."""
+    if isinstance(answer, EchoOutcomes):
+        for echoes in answer.runs:
+            for place, rtt_us in zip(
+                range(echoes.first, echoes.last + 1), echoes.rtts_us, strict=True
+            ):
+                row = PortOutcome(0, 0, answer.kinds[echoes.kind], rtt_us, echoes.looks)
+                yield place, [row], None
+        return
+    ports = answer.own_ports or itertools.repeat(None)
+    for index, (place, own_port) in enumerate(zip(each(tuple(answer.places)), ports)):  # noqa: B905
+        rows = [
+            PortOutcome(run.first, run.last, answer.kinds[run.kind], run.rtts_us[index], run.looks)
+            for run in answer.runs
+        ]
+        yield place, rows, own_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,12 @@ class Fleet:
         self._launcher = launcher
         self._tell = tell
         self._agents = {
-            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
+            host.name: Agent(host, index, self.templates, len(hosts))
+            for index, host in enumerate(hosts)
         }
         for agent in self._agents.values():
             agent.phases = self.phases
+        self._hosts = [agent.host for agent in self._agents.values()]
         self._starts: list[asyncio.Task[None]] = []
         self._closing = False
         self._reports: dict[str, HostReport] = {}
@@ -80,17 +82,15 @@ class Fleet:
 
     def hosts(self) -> list[Host]:
         """Give every host of the run."""
-        return [agent.host for agent in self._agents.values()]
+        return self._hosts
 
-    def own_addresses(self, host: Host) -> set[str]:
+    def own_addresses(self, host: Host) -> frozenset[str]:
         """Give the addresses of a host: those of the inventory, and what its agent said."""
-        hello = self.agent(host).hello
-        return host.listed_addresses.union(hello.addresses if hello is not None else ())
+        return self.agent(host).own_addresses
 
     def name_of(self, index: int) -> str | None:
         """Translate the index in an answer to the host's name."""
-        names = list(self._agents)
-        return names[index] if 0 <= index < len(names) else None
+        return self._hosts[index].name if 0 <= index < len(self._hosts) else None
 
     async def settled(self) -> None:
         """Wait until every start has succeeded or failed."""

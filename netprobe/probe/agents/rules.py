@@ -31,7 +31,7 @@ from netprobe.agent.wire.orders import (
     StoryOrder,
     WalkOrder,
 )
-from netprobe.agent.wire.parts import EchoRun, ListenBlock, ListeningBlock, OutcomeKind, OutcomeRun
+from netprobe.agent.wire.parts import EchoRun, ListenBlock, ListeningBlock, OutcomeKind, ProbeBlock
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
 from netprobe.probe.agents.decode import ANSWERS
@@ -45,51 +45,109 @@ SEGMENT_WORDS = WORDS | {replies.NARROW, replies.NARROW_BACK}
 MOST_ARRIVED = 4096
 MOST_STRANGERS = 64
 MOST_ADDRESSES = 1024
+# What an order without ports asks for.
+NO_PORTS: Ports = ((0, 0),)
 
 
 class OutcomeRules:
-    """The outcomes of one probe or echo order: every port or place is told of exactly once."""
+    """The outcomes of one probe or echo order: every port of every destination is told of once."""
 
     def __init__(self, order: ProbeOrder | EchoOrder) -> None:
-        if isinstance(order, EchoOrder):
-            asked = [(1, len(order.dsts))]
-            self._place = "destination"
-        else:
-            asked = [entry for block in order.blocks for entry in block.ports]
-            self._place = "port"
         self._answers = _list_words(order)
-        # What was not told of yet: sorted, disjoint ranges.
-        self._left = list(port_sets.normalise(asked)) or [(0, 0)]
+        # What was not told of yet: of each destination, by its place, sorted, disjoint ranges. Of
+        # an echo there are no ports, which is port 0.
+        self._left: dict[int, Ports] = {}
+        if isinstance(order, EchoOrder):
+            self._left = dict.fromkeys(range(1, len(order.dsts) + 1), NO_PORTS)
+        else:
+            own = _list_asked(order.blocks)
+            self._left[1] = own
+            for place, one in enumerate(order.more, 2):
+                self._left[place] = _list_asked(one.blocks) if one.blocks else own
 
-    def take(self, answer: ProbeOutcomes | EchoOutcomes) -> None:
-        """Check the next outcomes. Raises ValueError."""
+    def take(self, answer: ProbeOutcomes | EchoOutcomes) -> list[int]:
+        """Check the next outcomes; gives the places that they complete. Raises ValueError."""
         _demand_that(bool(answer.runs), "outcomes of nothing")
         for kind in answer.kinds:
             _check_kind(kind, self._answers)
         for run in answer.runs:
             _demand_that(run.kind < len(answer.kinds), f"kind {run.kind} of {len(answer.kinds)}")
-            self._take_run(run)
-        if isinstance(answer, ProbeOutcomes):
-            _demand_that((answer.own_port or 0) <= MAX_PORT, f"a port {answer.own_port}")
+        if isinstance(answer, EchoOutcomes):
+            return [place for run in answer.runs for place in self._take_echoes(run)]
+        return self._take_probes(answer)
 
     def finish(self) -> None:
         """Check that nothing is left where the order is done. Raises ValueError."""
-        if self._left:
-            more = port_sets.count(tuple(self._left)) - 1
+        for place, ports in self._left.items():
+            more = sum(map(port_sets.count, self._left.values())) - 1
             rest = f" and {more} more" if more else ""
-            raise ValueError(f"before the outcome of {self._place} {self._left[0][0]}{rest}")
+            at = f"port {ports[0][0]} of " if ports[0][0] else ""
+            raise ValueError(f"before the outcome of {at}destination {place}{rest}")
 
-    def _take_run(self, run: OutcomeRun | EchoRun) -> None:
-        first, last = run.first, run.last
-        at = bisect_right(self._left, (first, MAX_PORT)) - 1
-        begin, end = self._left[at] if at >= 0 else (0, -1)
+    def _take_echoes(self, run: EchoRun) -> list[int]:
+        places = self._list_places([(run.first, run.last)])
+        _check_round_trips(run.rtts_us, len(places))
+        for place in places:
+            del self._left[place]
+        return places
+
+    def _take_probes(self, answer: ProbeOutcomes) -> list[int]:
+        places = self._list_places(answer.places)
+        count = len(places)
+        _demand_that(count > 0, "outcomes of no destination")
+        _demand_that(len(answer.own_ports) in (0, count), f"{len(answer.own_ports)} own ports")
+        for port in answer.own_ports:
+            _demand_that(port <= MAX_PORT, f"a port {port}")
+        for run in answer.runs:
+            _check_round_trips(run.rtts_us, count)
+        told = [(run.first, run.last) for run in answer.runs]
+        # Most destinations of an order have the same ports: what is left of them is found once.
+        rests: dict[Ports, Ports] = {}
+        complete = []
+        for place in places:
+            left = self._left[place]
+            if left not in rests:
+                rests[left] = _take_told(left, told)
+            if rests[left]:
+                self._left[place] = rests[left]
+            else:
+                del self._left[place]
+                complete.append(place)
+        return complete
+
+    def _list_places(self, ranges: Sequence[PortRange]) -> list[int]:
+        """Give the places of destinations, of which something must be left. Raises ValueError."""
+        places: list[int] = []
+        for first, last in ranges:
+            after = places[-1] if places else 0
+            # Before the range is walked: an agent may name any number.
+            if not (after < first <= last and first in self._left and last in self._left):
+                raise ValueError(f"destination {first}-{last}, not asked or told before")
+            places += range(first, last + 1)
+        for place in places:
+            _demand_that(place in self._left, f"destination {place}, told before")
+        return places
+
+
+def _list_asked(blocks: Iterable[ProbeBlock]) -> Ports:
+    return port_sets.normalise(entry for block in blocks for entry in block.ports) or NO_PORTS
+
+
+def _take_told(left: Ports, told: Iterable[PortRange]) -> Ports:
+    """Give what is left without what is told, all of which must be left. Raises ValueError."""
+    rest = list(left)
+    for first, last in told:
+        at = bisect_right(rest, (first, MAX_PORT)) - 1
+        begin, end = rest[at] if at >= 0 else (0, -1)
         if not begin <= first <= last <= end:
-            raise ValueError(f"{self._place} {first}-{last}, not asked or told before")
-        rest = ((begin, first - 1), (last + 1, end))
-        self._left[at : at + 1] = [one for one in rest if one[0] <= one[1]]
-        if isinstance(run, EchoRun):
-            count = last - first + 1
-            _demand_that(len(run.rtts_us) == count, f"{len(run.rtts_us)} round trips of {count}")
+            raise ValueError(f"port {first}-{last}, not asked or told before")
+        pieces = ((begin, first - 1), (last + 1, end))
+        rest[at : at + 1] = [one for one in pieces if one[0] <= one[1]]
+    return tuple(rest)
+
+
+def _check_round_trips(rtts_us: Sequence[int | None], count: int) -> None:
+    _demand_that(len(rtts_us) == count, f"{len(rtts_us)} round trips of {count}")
 
 
 def _list_words(order: ProbeOrder | EchoOrder) -> frozenset[str | None]:

@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from netprobe.errors import FAULT, AgentError, bug_words
@@ -20,6 +21,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
+from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.translated_sources import Origins
 
 # What a check may need: an agent at the destination (its round of listeners), or none there.
@@ -88,7 +90,7 @@ async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -
     for one in seen:
         (concerned if check.concerns(one) else found).append(one)
     groups = group_by(concerned, check.group)
-    looked = await asyncio.gather(*(_look_at_group(check, group, scene) for group in groups))
+    looked = await gather_some([partial(_look_at_group, check, some, scene) for some in groups])
     return found + [one for group in looked for one in group]
 
 

@@ -96,7 +96,7 @@ def _conclude_hop(seen: Observation, hop: Egress) -> Observation:
     return replace(seen, conclusion=CheckConclusion("refusing-host")) if early else seen
 
 
-def distance(address: str, others: set[str]) -> int:
+def distance(address: str, others: Iterable[str]) -> int:
     """Give how far the nearest of the others is, as the size of the network that holds both."""
     here = ipaddress.ip_address(address)
     known = [ipaddress.ip_address(one) for one in others]

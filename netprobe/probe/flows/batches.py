@@ -86,6 +86,7 @@ def probe_order(
         size=None,
         host=None,
         sport=None,
+        more=[],
     )
 
 

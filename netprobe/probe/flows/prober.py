@@ -302,22 +302,22 @@ class Prober:
         reader = self._make_reader(agent, protocol_for(None), task, own)
         return [(row.ports, outcome) for row, outcome in reader.read(reply.rows)]
 
-    async def _find_own(self, agent: AgentMethods, task: Task, reply: ProbeReply) -> set[str]:
+    async def _find_own(self, agent: AgentMethods, task: Task, reply: ProbeReply) -> frozenset[str]:
         """Find the source's own addresses, as far as the reply's ICMP errors need them."""
         own = self._fleet.own_addresses(agent.host)
         if not own | {task.address} >= set(reply.offenders()):
             route = await agent.route(task.address, source_address(task))
-            own |= {route.source} if route.source else set()
+            own |= {route.source} if route.source else frozenset()
         return own
 
     def _make_reader(
-        self, agent: AgentMethods, protocol: Protocol, task: Task, own: set[str]
+        self, agent: AgentMethods, protocol: Protocol, task: Task, own: frozenset[str]
     ) -> Reader:
         return Reader(
             protocol,
             task.protocol.partition("/")[0],
             task.address,
-            frozenset(own),
+            own,
             self._fleet.name_of,
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,

@@ -6,7 +6,7 @@ senders are compared with those that the nonces of other flows have shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
@@ -18,20 +18,20 @@ class Origins:
 
     def __init__(
         self,
-        hosts: Iterable[Host],
-        own: Callable[[Host], set[str]] = lambda host: host.listed_addresses,
+        hosts: Sequence[Host],
+        own: Callable[[Host], Set[str]] = lambda host: host.listed_addresses,
     ) -> None:
         # The addresses that a host may send from: those of the inventory, and its agent's word.
         self.own = own
-        self._all_hosts = tuple(hosts)
+        self._all_hosts = hosts
         self._tasks: tuple[Task, ...] = ()
         self._senders: dict[tuple[str, str], set[str]] = {}
-        self.expect(())
+        self._known: frozenset[str] | None = None
 
     def expect(self, tasks: Iterable[Task]) -> None:
         """Note what is probed at the same time, and what the hosts have told until now."""
         self._tasks = tuple(tasks)
-        self._hosts = frozenset(one for host in self._all_hosts for one in self.own(host))
+        self._known = None
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
         """Note that nonces of this source came to the task's address from these."""
@@ -44,6 +44,13 @@ class Origins:
         if sender in self._senders.get(task.pair, ()):
             return None if self._is_shared(task, port, sender) else True
         return False if sender in self._hosts else None
+
+    @property
+    def _hosts(self) -> frozenset[str]:
+        """The addresses of all hosts; most destinations never need them."""
+        if self._known is None:
+            self._known = frozenset(one for host in self._all_hosts for one in self.own(host))
+        return self._known
 
     def _is_shared(self, task: Task, port: int, sender: str) -> bool:
         """Tell whether another host that asks the same may come from that address too."""

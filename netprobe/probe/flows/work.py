@@ -137,7 +137,9 @@ class Work:
         self._by_destination: dict[str, list[tuple[Block, int, Address]]] = {}
         self._hosts: dict[str, Host] = {}
         self._sources: dict[str, Host] = {}
+        self._chosen: dict[int, dict[int, list[int]]] = {}
         for block in plan.blocks:
+            self._note_chosen(block)
             for index, (host, address) in enumerate(block.destinations):
                 self._hosts.setdefault(host.name, host)
                 self._by_destination.setdefault(host.name, []).append((block, index, address))
@@ -156,15 +158,27 @@ class Work:
     def wants(self, destination: Host) -> Iterator[Want]:
         """Give every flow towards the destination, in plan order."""
         for block, end_index, address in self._by_destination[destination.name]:
-            for source_index, source in enumerate(block.sources):
-                if not block.has_pair(source_index, end_index):
-                    continue
+            for source_index in self._sources_of(block, end_index):
+                source = block.sources[source_index]
                 key = (block.matrix, block.requirement.id, source.name, destination.name)
                 kept = self._kept.get((*key, block.protocol), {})
                 flow = Flow(block, source, destination, address)
                 want = Want(flow, (block.index, source_index, end_index), kept)
                 if address.family is None or want.left(address.text) is not None:
                     yield want
+
+    def _note_chosen(self, block: Block) -> None:
+        """Note who probes each destination of a part: looking for it anew takes the square."""
+        if block.chosen is not None and id(block.chosen) not in self._chosen:
+            by_end = self._chosen[id(block.chosen)] = {}
+            for source_index, ends in enumerate(block.chosen):
+                for end_index in ends:
+                    by_end.setdefault(end_index, []).append(source_index)
+
+    def _sources_of(self, block: Block, end_index: int) -> Iterable[int]:
+        if block.chosen is not None:
+            return self._chosen[id(block.chosen)].get(end_index, ())
+        return (at for at in range(len(block.sources)) if block.has_flow(at, end_index))
 
 
 def join(wants: Iterable[Want], resolved: Mapping[tuple[str, str], tuple[str, ...]]) -> list[Task]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,7 @@ from netprobe.agent.probers.outcomes import (
     fold,
     kind,
 )
-from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
-from netprobe.agent.wire.parts import EchoRun, OutcomeRun
+from netprobe.agent.wire.parts import EchoRun
 
 REFUSED = kind("connect", "refused")
 OPEN = kind("connect", answer="unasked")
@@ -23,7 +24,7 @@ def test_one_outcome_of_a_range_is_one_run() -> None:
     """2,768 node ports that all refuse are one run with the median round trip."""
     spans = [(port, port, 0, port % 3, 1) for port in range(32767, 29999, -1)]
 
-    assert fold(spans) == [OutcomeRun(30000, 32767, 0, 1, 1)]
+    assert fold(spans) == [(30000, 32767, 0, 1, 1)]
 
 
 def test_spans_and_single_ports_fold_together() -> None:
@@ -31,8 +32,8 @@ def test_spans_and_single_ports_fold_together() -> None:
     spans = [(10, 19, 0, 7, 1), (21, 21, 0, 9, 1), (20, 20, 0, 8, 2), (1, 3, 1, -1, 1)]
 
     assert fold(spans) == [
-        OutcomeRun(1, 3, 1, None, 1),
-        OutcomeRun(10, 21, 0, 7, 2),
+        (1, 3, 1, None, 1),
+        (10, 21, 0, 7, 2),
     ]
 
 
@@ -41,10 +42,10 @@ def test_a_different_port_splits_a_run() -> None:
     spans = [(1, 1, 0, 5, 1), (2, 2, 0, 5, 1), (3, 3, 1, 9, 2), (4, 4, 0, -1, 1), (6, 6, 0, 7, 3)]
 
     assert fold(spans) == [
-        OutcomeRun(1, 2, 0, 5, 1),
-        OutcomeRun(3, 3, 1, 9, 2),
-        OutcomeRun(4, 4, 0, None, 1),
-        OutcomeRun(6, 6, 0, 7, 3),
+        (1, 2, 0, 5, 1),
+        (3, 3, 1, 9, 2),
+        (4, 4, 0, None, 1),
+        (6, 6, 0, 7, 3),
     ]
 
 
@@ -63,43 +64,38 @@ def test_every_port_is_in_exactly_one_run(found: dict[int, tuple[int, int]]) -> 
 
 def test_kinds_are_sent_once() -> None:
     """A message names each kind once; its runs refer to it by its place."""
-    sent: list[ProbeOutcomes] = []
-    outcomes = Outcomes(sent.append, 9)
+    sent: list[Any] = []
+    outcomes = Outcomes(lambda *told: sent.append(told))
     for port in (1, 2, 3):
         outcomes.add(port, OPEN if port == 2 else REFUSED, 0.001, 1)
     outcomes.flush()
     outcomes.flush()
 
     (message,) = sent
-    assert message == ProbeOutcomes(
-        9,
-        kinds=[REFUSED, OPEN],
-        runs=[
-            OutcomeRun(1, 1, 0, 1000, 1),
-            OutcomeRun(2, 2, 1, 1000, 1),
-            OutcomeRun(3, 3, 0, 1000, 1),
-        ],
-        own_port=None,
+    assert message == (
+        [REFUSED, OPEN],
+        [(1, 1, 0, 1000, 1), (2, 2, 1, 1000, 1), (3, 3, 0, 1000, 1)],
+        None,
     )
 
 
 def test_syn_counts_do_not_split_runs() -> None:
     """Timer jitter counts 5 SYNs here and 6 there; the run says the least."""
-    sent: list[ProbeOutcomes] = []
-    outcomes = Outcomes(sent.append, 9)
+    sent: list[Any] = []
+    outcomes = Outcomes(lambda *told: sent.append(told))
     silent = kind("connect", "no-answer", left=True)
     for port, syns in ((1, 6), (2, 5), (3, 6)):
         outcomes.add(port, silent, None, 2, syns)
     outcomes.flush()
 
-    assert sent[0].runs == [OutcomeRun(1, 3, 0, None, 2)]
-    assert sent[0].kinds == [silent._replace(packets=5)]
+    assert sent[0][1] == [(1, 3, 0, None, 2)]
+    assert sent[0][0] == [silent._replace(packets=5)]
 
 
 def test_a_big_order_reports_as_it_goes() -> None:
     """Memory does not grow with the order: a full batch is sent."""
-    sent: list[ProbeOutcomes] = []
-    outcomes = Outcomes(sent.append, 9)
+    sent: list[Any] = []
+    outcomes = Outcomes(lambda *told: sent.append(told))
     for port in range(FLUSH_PORTS):
         outcomes.add(port, REFUSED, None, 1)
 
@@ -109,8 +105,8 @@ def test_a_big_order_reports_as_it_goes() -> None:
 
 def test_destinations_keep_their_own_round_trips_and_counts() -> None:
     """Neighbours of one kind are one run with a list; another number of packets is another kind."""
-    sent: list[EchoOutcomes] = []
-    outcomes = DestinationOutcomes(sent.append, 9)
+    sent: list[Any] = []
+    outcomes = DestinationOutcomes(lambda *told: sent.append(told))
     echo, silent = kind("answer", answer="echo"), kind("answer", "no-answer")
     for place, what, rtt_s, looks, packets in (
         (3, echo, 0.003, 1, None),
@@ -125,15 +121,15 @@ def test_destinations_keep_their_own_round_trips_and_counts() -> None:
     outcomes.flush()
 
     assert sent == [
-        EchoOutcomes(
-            9,
-            kinds=[echo, silent._replace(packets=6), silent._replace(packets=5)],
-            runs=[
+        (
+            [echo, silent._replace(packets=6), silent._replace(packets=5)],
+            [
                 EchoRun(1, 3, 0, [1000, None, 3000], 1),
                 EchoRun(4, 4, 0, [4000], 2),
                 EchoRun(5, 5, 1, [None], 2),
                 EchoRun(6, 6, 2, [None], 2),
                 EchoRun(8, 8, 2, [None], 2),
             ],
+            None,
         )
     ]

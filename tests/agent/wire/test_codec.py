@@ -92,7 +92,7 @@ def test_orders_and_answers_are_told_by_their_names() -> None:
         (b'["CloseOrder",1' + b",[]" * 1_000_001 + b"]", "more than 1000000 values"),
         (b'["ResolveOrder",1,2]', "name: expected a text"),
         (b'["StartOrder","%",1,30]', "key: expected base64"),
-        (b'["ProbeOrder",1]', "ProbeOrder needs 15 values"),
+        (b'["ProbeOrder",1]', "ProbeOrder needs 16 values"),
         (b'["ListenOrder",1,[["tcp","::1",[[1]],null,0]]]', "blocks: ports: expected 2 values"),
         (b'["StreamDropOrder",1,0]', "reset: expected true or false"),
         (b"[" * 100_000, "nested too deeply"),

@@ -57,7 +57,7 @@ TIME_S = 5.0
 def order(number: int = 1, ports: tuple[int, int] = (5, 6), template: int = 0) -> ProbeOrder:
     return ProbeOrder(
         number, "tcp", None, "10.0.0.2", None, [ProbeBlock([ports], "nonce", template)], *TIMING,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 

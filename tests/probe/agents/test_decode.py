@@ -148,13 +148,26 @@ def test_a_blind_kernel_is_blind_to_errors_only(
 def test_runs_of_an_answer_have_their_kinds() -> None:
     """Kinds are said once, runs name them by their places."""
     refused, opened = kind(failure="refused"), kind(answer="unasked")
-    runs = [OutcomeRun(1, 4, 1, 1000, 1), OutcomeRun(5, 5, 0, None, 2), OutcomeRun(6, 9, 1, 2, 1)]
-
-    assert list(read_outcomes(ProbeOutcomes(7, [refused, opened], runs, None))) == [
-        PortOutcome(1, 4, opened, 1000, 1),
-        PortOutcome(5, 5, refused, None, 2),
-        PortOutcome(6, 9, opened, 2, 1),
+    runs = [
+        OutcomeRun(1, 4, 1, [1000, 9], 1),
+        OutcomeRun(5, 5, 0, [None, None], 2),
+        OutcomeRun(6, 9, 1, [2, None], 1),
     ]
+
+    first, second = read_outcomes(
+        ProbeOutcomes(7, [(3, 3), (8, 8)], [refused, opened], runs, [40000, 40001])
+    )
+
+    assert first == (
+        3,
+        [
+            PortOutcome(1, 4, opened, 1000, 1),
+            PortOutcome(5, 5, refused, None, 2),
+            PortOutcome(6, 9, opened, 2, 1),
+        ],
+        40000,
+    )
+    assert (second[0], [row.rtt_us for row in second[1]], second[2]) == (8, [9, None, None], 40001)
 
 
 def test_a_protocol_without_ports_has_none() -> None:

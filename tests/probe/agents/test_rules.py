@@ -72,7 +72,7 @@ def seen_error(ports: tuple[int, int], sender: str = "10.0.9.1") -> SeenError:
 def probe(*ports: tuple[int, int], proto: str = "tcp") -> ProbeOrder:
     return ProbeOrder(
         7, proto, None, "10.0.0.2", None, [ProbeBlock(list(ports), "connect", 0)], None, 400, 1,
-        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None,
+        pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
     )  # fmt: skip
 
 
@@ -81,11 +81,11 @@ def echo(count: int) -> EchoOrder:
 
 
 def run(first: int, last: int, of: int = 0) -> OutcomeRun:
-    return OutcomeRun(first, last, of, 1000, 1)
+    return OutcomeRun(first, last, of, [1000], 1)
 
 
 def outcomes(*runs: OutcomeRun, what: Any = OPEN, own_port: int | None = None) -> ProbeOutcomes:
-    return ProbeOutcomes(7, [what], list(runs), own_port)
+    return ProbeOutcomes(7, [(1, 1)], [what], list(runs), [own_port] if own_port else [])
 
 
 def test_outcomes_come_in_any_order_and_in_many_messages() -> None:

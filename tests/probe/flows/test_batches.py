@@ -157,7 +157,7 @@ def test_an_order_as_the_wire_carries_it(state: Any, pace: Pace | None) -> None:
     assert part.make_order(7, "10.0.0.9", TIMING, host=3) == ProbeOrder(
         7, "udp", None, "10.0.0.2", "10.0.0.9",
         [ProbeBlock([(53, 54)], part.mode, part.template)],
-        400, 900, 2, pace, min_ttl=None, ttl=None, size=None, host=3, sport=None,
+        400, 900, 2, pace, min_ttl=None, ttl=None, size=None, host=3, sport=None, more=[],
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.inventory import Address
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.agent import Heard
+from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation, Prober, source_address

@@ -10,6 +10,7 @@ from ...net.sockets import file_limit
 from ...wire.failures import is_transient, name_of
 from ...wire.parts import OutcomeKind
 from ..outcomes import kind
+from ..reports import OrderReport
 from .orders import Channel, DatagramOrder, PendingFlow
 from .scheduler import CHUNK, DatagramScheduler
 
@@ -49,9 +50,10 @@ class OrderKeeper:
 
     # Orders
 
-    def submit(self, order: Any) -> None:
-        """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
-        self.take_order(DatagramOrder(self.agent, order))
+    def submit(self, order: Any, report: Optional[OrderReport] = None, place: int = 1) -> None:
+        """Start the work at one destination; its outcomes and ``Done`` follow. Raises OSError for a
+        wrong address."""
+        self.take_order(DatagramOrder(self.agent, order, report, place))
 
     def take_order(self, order: DatagramOrder) -> None:
         """Start an order now or when there is a socket for it."""
@@ -113,18 +115,16 @@ class OrderKeeper:
 
     def cancel(self, order_id: int) -> bool:
         """End an order early; whether it was one of this engine."""
-        for order in self._backlog:
-            if order.id == order_id:
-                self._backlog.remove(order)
-                order.finish(True)
-                return True
-        found = self.orders.get(order_id)
-        if found is None:
-            return False
-        for flow in list(found.out.values()):
-            self.forget_flow(found, flow)
-        self.finish_order(found, True)
-        return True
+        waiting = [each for each in self._backlog if each.is_part_of(order_id)]
+        for order in waiting:
+            self._backlog.remove(order)
+            order.finish(True)
+        found = [each for each in self.orders.values() if each.is_part_of(order_id)]
+        for order in found:
+            for flow in list(order.out.values()):
+                self.forget_flow(order, flow)
+            self.finish_order(order, True)
+        return bool(waiting or found)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""

@@ -12,6 +12,7 @@ from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ...wire.templates import pack_nonce
 from ..orders import PortLook, RunningOrder
+from ..reports import OrderReport
 
 # When the second and the third packet of a look go, as a share of the look.
 REPEAT_AT = (0.15, 0.4)
@@ -68,8 +69,14 @@ class DatagramOrder(RunningOrder):
     # packets for it and drops the rest. So every second chunk waits so long for a first answer.
     hold_s = 0.05
 
-    def __init__(self, agent: AgentCore, order: ProbeOrder) -> None:
-        RunningOrder.__init__(self, agent, order)
+    def __init__(
+        self,
+        agent: AgentCore,
+        order: ProbeOrder,
+        report: Optional[OrderReport] = None,
+        place: int = 1,
+    ) -> None:
+        RunningOrder.__init__(self, agent, order, report, place)
         self.number = order.number
         # How long the whole IP packet is to be; it then must not be fragmented.
         self.key = agent.key

@@ -16,6 +16,7 @@ from ...wire.orders import EchoOrder
 from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
+from ..reports import OrderReport
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
 from .ping_program import PingProgram
 from .sockets import EchoSockets, SentRequest
@@ -38,7 +39,9 @@ class EchoEngine(DatagramEngine):
 
     # Orders
 
-    def submit(self, order: EchoOrder) -> None:
+    def submit(
+        self, order: EchoOrder, _report: Optional[OrderReport] = None, _place: int = 1
+    ) -> None:
         """Start an order; its outcomes and ``Done`` follow. Raises OSError for a wrong address."""
         self.take_order(RunningEchoOrder(self.agent, order))
 

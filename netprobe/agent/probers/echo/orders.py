@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 from ...core.agent import AgentCore
 from ...core.pace import Answers
+from ...wire.answers import EchoOutcomes
 from ...wire.orders import EchoOrder, ProbeOrder
 from ...wire.parts import ProbeBlock
 from ...wire.templates import NONCE_BYTES, pack_nonce
@@ -28,7 +29,9 @@ class RunningEchoOrder(DatagramOrder):
 
     def __init__(self, agent: AgentCore, order: EchoOrder) -> None:
         DatagramOrder.__init__(self, agent, _number_destinations(order))
-        self.outcomes = DestinationOutcomes(agent.send, self.id)
+        self.outcomes = DestinationOutcomes(
+            lambda kinds, runs, _own_port: agent.send(EchoOutcomes(self.id, kinds, runs))
+        )
         # Written as the kernel writes them. Raises OSError where one is no address of the family.
         family = self.target.family
         self._addresses = [
@@ -99,4 +102,5 @@ def _number_destinations(order: EchoOrder) -> ProbeOrder:
         size=order.size,
         host=None,
         sport=None,
+        more=[],
     )

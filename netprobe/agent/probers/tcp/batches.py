@@ -10,6 +10,7 @@ from ...net.sockets import SynState, is_own
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ..orders import ProbePart, RunningOrder
+from ..reports import OrderReport
 from .socket_pool import SocketPool
 
 # One connect that is out: its batch, and its place there.
@@ -81,8 +82,15 @@ def pick(column: Any, indices: Sequence[int]) -> Any:
 class TcpOrder(RunningOrder):
     """A TCP order; each deque is in the order of its deadlines."""
 
-    def __init__(self, agent: AgentCore, order: ProbeOrder, pool: SocketPool) -> None:
-        RunningOrder.__init__(self, agent, order)
+    def __init__(
+        self,
+        agent: AgentCore,
+        order: ProbeOrder,
+        pool: SocketPool,
+        report: Optional[OrderReport],
+        place: int,
+    ) -> None:
+        RunningOrder.__init__(self, agent, order, report, place)
         self.first: Deque[ConnectBatch] = deque()
         self.later: Deque[ConnectBatch] = deque()
         # Ports that were host-unreachable once; they are asked again.

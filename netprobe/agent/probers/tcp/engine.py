@@ -19,6 +19,7 @@ from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ..orders import ProbePart
 from ..outcomes import kind
+from ..reports import OrderReport
 from .batches import ConnectBatch, PendingConnect, TcpOrder, connect_ex
 from .completions import OPEN, REUSE_WITHIN_S, Completions, elapsed_of, failure_kind, is_at_host
 from .exchanges import TcpExchanges
@@ -58,11 +59,13 @@ class TcpEngine:
 
     # Orders
 
-    def submit(self, order: ProbeOrder) -> None:
-        """Start an order; its outcomes and ``Done`` follow."""
+    def submit(
+        self, order: ProbeOrder, report: Optional[OrderReport] = None, place: int = 1
+    ) -> None:
+        """Start the work at one destination; its outcomes and ``Done`` follow."""
         if not self._orders:
             self._pool.measure()
-        running = TcpOrder(self._agent, order, self._pool)
+        running = TcpOrder(self._agent, order, self._pool, report, place)
         self._orders[running.id] = running
         if not running.pending:
             self._finish_order(running)
@@ -72,15 +75,14 @@ class TcpEngine:
 
     def cancel(self, order_id: int) -> bool:
         """End an order early; whether it was one of this engine."""
-        order = self._orders.get(order_id)
-        if order is None:
-            return False
-        for fd, batch in list(self._live.items()):
-            if batch.part.order is order:
-                self._pool.drop(self._forget_connect((batch, batch.indices((fd,))[0])))
-        self._exchanges.drop(order)
-        self._finish_order(order, True)
-        return True
+        found = [each for each in self._orders.values() if each.is_part_of(order_id)]
+        for order in found:
+            for fd, batch in list(self._live.items()):
+                if batch.part.order is order:
+                    self._pool.drop(self._forget_connect((batch, batch.indices((fd,))[0])))
+            self._exchanges.drop(order)
+            self._finish_order(order, True)
+        return bool(found)
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""

@@ -1,4 +1,4 @@
-"""Echo orders that are asked together are sent together, and everyone gets the own answer."""
+"""Orders that are asked together are sent together, and everyone gets the own answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from netprobe.agent.wire.orders import EchoOrder
 from netprobe.agent.wire.parts import EchoRun
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
-from netprobe.probe.agents import echo_batches
+from netprobe.probe.agents import order_batches
 from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.agents.echo_batches import EchoBatches
+from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.vantage.launch import Launcher
 from tests.probe.fakes import kind
@@ -40,16 +40,14 @@ class Asked:
         self.orders: list[EchoOrder] = []
         self._lost = lost
 
-    async def stream(
-        self, order: EchoOrder, answer: type[EchoOutcomes]
-    ) -> AsyncIterator[EchoOutcomes]:
+    async def stream(self, order: Any) -> AsyncIterator[tuple[EchoOutcomes, list[int]]]:
         self.orders.append(order)
         count = len(order.dsts)
         # The last one first, then the others: answers come as the hosts give them.
         for first, last in ((count, count), (1, count - 1)):
             rtts_us: list[int | None] = list(range(first, last + 1))
             runs = [EchoRun(first, last, 0, rtts_us, 1)] if rtts_us else []
-            yield answer(order.id, [ANSWERED], runs)
+            yield EchoOutcomes(order.id, [ANSWERED], runs), list(range(first, last + 1))
             if self._lost:
                 raise AgentError("agent-lost", "gone")
 
@@ -57,19 +55,21 @@ class Asked:
 async def test_orders_of_the_same_moment_are_one() -> None:
     """Each asker gets the outcome as if its order had gone alone."""
     agent = Asked()
-    echo = EchoBatches(agent.stream)
+    echo = OrderBatches(agent.stream)
     orders = [order(f"10.0.0.{number}") for number in range(1, 6)]
 
     found = await asyncio.gather(*(echo.probe(one) for one in orders))
 
     assert [sent.dsts for sent in agent.orders] == [[dst for one in orders for dst in one.dsts]]
-    assert found == [[PortOutcome(0, 0, ANSWERED, number, 1)] for number in range(1, 6)]
+    assert [one.rows for one in found] == [
+        [PortOutcome(0, 0, ANSWERED, number, 1)] for number in range(1, 6)
+    ]
 
 
 async def test_what_differs_goes_apart() -> None:
     """Families, interfaces, sources, deadlines and sizes are properties of the whole order."""
     agent = Asked()
-    echo = EchoBatches(agent.stream)
+    echo = OrderBatches(agent.stream)
     orders = [
         order("10.0.0.1"), order("fd00::1"), order("10.0.0.2", src="10.0.0.9"),
         order("10.0.0.3", look_ms=900), order("fe80::1%eth0"), order("10.0.0.4"),
@@ -86,9 +86,9 @@ async def test_what_differs_goes_apart() -> None:
 
 async def test_a_full_order_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of destinations have sixteen bits."""
-    monkeypatch.setattr(echo_batches, "MOST", 2)
+    monkeypatch.setattr(order_batches, "MOST", 2)
     agent = Asked()
-    echo = EchoBatches(agent.stream)
+    echo = OrderBatches(agent.stream)
 
     await asyncio.gather(*(echo.probe(order(f"10.0.0.{number}")) for number in range(1, 6)))
 
@@ -97,7 +97,7 @@ async def test_a_full_order_is_followed_by_another(monkeypatch: pytest.MonkeyPat
 
 async def test_a_lost_agent_is_told_to_all_whom_it_had_not_answered() -> None:
     """What was answered before stands."""
-    echo = EchoBatches(Asked(lost=True).stream)
+    echo = OrderBatches(Asked(lost=True).stream)
     orders = [order(f"10.0.0.{number}") for number in range(1, 4)]
 
     found = await asyncio.gather(*(echo.probe(one) for one in orders), return_exceptions=True)
@@ -108,12 +108,12 @@ async def test_a_lost_agent_is_told_to_all_whom_it_had_not_answered() -> None:
 async def test_whatever_goes_wrong_is_told_to_all_who_wait() -> None:
     """An exception that nobody foresaw too: nobody waits for ever, and nothing is called told."""
 
-    async def stream(order: EchoOrder, answer: type[EchoOutcomes]) -> AsyncIterator[EchoOutcomes]:
+    async def stream(order: Any) -> AsyncIterator[tuple[EchoOutcomes, list[int]]]:
         if len(order.dsts) > 1:
-            yield answer(order.id, [], [EchoRun(1, 1, 0, [7], 1)])
+            yield EchoOutcomes(order.id, [], [EchoRun(1, 1, 0, [7], 1)]), [1]
 
     for count, expected in ((2, IndexError), (1, AgentError)):
-        echo = EchoBatches(stream)
+        echo = OrderBatches(stream)
         orders = [order(f"10.0.0.{number}") for number in range(count)]
         found = await asyncio.gather(*(echo.probe(one) for one in orders), return_exceptions=True)
         assert [type(one) for one in found] == [expected] * count
