@@ -69,7 +69,7 @@ def messages() -> list[list[Any]]:
         [ListenOrder(1, [block("tcp", "127.0.0.1", RANGES)]), Listening(1, [up])],
         [PhaseClock(1, "listening", 101.0, 6.0), PhaseClock(1, "go", 102.0, 7.0)],
         [probe(2, "tcp", "127.0.0.1", RANGES)],
-        [ProbeOutcomes(2, [KIND], [OutcomeRun(PORT, PORT, 0, 90, 1)], None)],
+        [ProbeOutcomes(2, [(1, 1)], [KIND], [OutcomeRun(PORT, PORT, 0, [90], 1)], [])],
         [Done(2, False), PhaseClock(1, "probed", 103.0, 8.0)],
         [CloseOrder(1), Closed(1)],
         [PhaseClock(1, "told", 104.0, 9.0), PhaseClock(1, "end", 104.0, 9.0)],

@@ -6,13 +6,12 @@ anything leaves, by which way, where that ends, and what the recorder saw.
 
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from ..wire.answers import ProbeOutcomes
 from ..wire.batch import BatchStart
 from ..wire.failures import NO_ANSWER
 from ..wire.host_messages import EgressOrder, Routed, RouteOrder
 from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder
 from ..wire.parts import ProbeBlock, Ranges
-from .told import AskedPorts, list_all_asked
+from .told import AskedPorts, list_all_asked, list_own_ports, list_singles
 
 MAX_TTL = 16
 # A further look waits so long, and is taken so often: of TCP each is one SYN, else three packets.
@@ -63,10 +62,11 @@ class Autonomy:
         self._sized: Dict[str, List[Any]] = {}
         for order in [order for _, orders in phases for order in orders]:
             if getattr(order, "size", None) is not None:
-                for dst in _list_destinations(order):
-                    self._sized.setdefault(dst, []).append(order)
+                for one in _list_destinations(order):
+                    self._sized.setdefault(one[0], []).append(one[1])
             elif _is_one_way(order):
-                self._one_way.setdefault(order.dst, []).append(order)
+                for single in list_singles(order):
+                    self._one_way.setdefault(single.dst, []).append(single)
 
     def is_again(self, order: Any) -> bool:
         """Tell whether an order asks again what was asked before."""
@@ -89,12 +89,14 @@ class Autonomy:
         for asked in list_all_asked(order, answers):
             if not asked.is_answered:
                 failed.setdefault(asked.dst, []).append(asked)
-        own_ports = {one.own_port for one in answers
-                     if isinstance(one, ProbeOutcomes) and one.own_port}  # fmt: skip
+        own_ports = list_own_ports(order, answers)
+        singles = list_singles(order) if isinstance(order, ProbeOrder) else []
+        by_dst = {single.dst: single for single in singles}
         for dst, some in failed.items():
-            self._note_failed(order, dst, some, own_ports)
+            one = by_dst.get(dst, order)
+            self._note_failed(one, dst, some, own_ports.get(dst, set()))
             if not self.is_again(order):
-                for more in self._ask_further(order, dst, some):
+                for more in self._ask_further(one, dst, some):
                     yield more
 
     def _learn_route(self, order: RouteOrder, answers: List[Any]) -> Iterator[Any]:
@@ -200,7 +202,7 @@ class Autonomy:
             block = ProbeBlock([(CONTROL_PORT, CONTROL_PORT)], "connect", 0)
             yield ProbeOrder(
                 identity, "tcp", None, dst, src, [block], CONTROL_MS, CONTROL_MS, 1, None, None,
-                None, None, None, None,
+                None, None, None, None, [],
             )  # fmt: skip
 
     def _walk(self, proto: str, dst: str, port: int, order: Any) -> Iterator[WalkOrder]:
@@ -247,8 +249,11 @@ def _is_one_way(order: Any) -> bool:
     return order.blocks[0].mode == "send"
 
 
-def _list_destinations(order: Any) -> List[str]:
-    return list(order.dsts) if isinstance(order, EchoOrder) else [order.dst]
+def _list_destinations(order: Any) -> List[Tuple[str, Any]]:
+    """List an order's addresses, each with the order that stands for it alone."""
+    if isinstance(order, EchoOrder):
+        return [(dst, order) for dst in order.dsts]
+    return [(single.dst, single) for single in list_singles(order)]
 
 
 def _is_segment(order: Any) -> bool:
@@ -258,10 +263,10 @@ def _is_segment(order: Any) -> bool:
 
 def _take_size(order: Any, identity: int, dst: str, size: int) -> Any:
     """Give an order of full-sized packets for one address with another size and id."""
-    again = order._replace(id=identity, size=size)
     if isinstance(order, EchoOrder):
-        return again._replace(dsts=[dst], numbers=[identity])
-    return again
+        return order._replace(id=identity, size=size, dsts=[dst], numbers=[identity])
+    single = next(one for one in list_singles(order) if one.dst == dst)
+    return single._replace(id=identity, size=size)
 
 
 def _is_silent(order: Any, asked: AskedPorts) -> bool:

@@ -1,7 +1,10 @@
 """What probe and echo orders say of single destinations and ports."""
 
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
+from ..core.ranges import each
+from ..wire.answers import ProbeOutcomes
+from ..wire.orders import ProbeOrder
 from ..wire.parts import OutcomeKind
 from ..wire.replies import BYTES, ECHO, NONCE
 
@@ -33,10 +36,34 @@ def list_asked(order: Any, message: Any) -> Iterator[AskedPorts]:
             for place in range(run.first, run.last + 1):
                 yield AskedPorts(order.dsts[place - 1], None, 0, 0, message.kinds[run.kind])
         return
-    if not hasattr(order, "blocks"):
+    if not isinstance(order, ProbeOrder):
         return
-    for run in message.runs:
-        yield AskedPorts(order.dst, order.host, run.first, run.last, message.kinds[run.kind])
+    singles = list_singles(order)
+    for place in each(message.places):
+        one = singles[place - 1]
+        for run in message.runs:
+            yield AskedPorts(one.dst, one.host, run.first, run.last, message.kinds[run.kind])
+
+
+def list_singles(order: ProbeOrder) -> List[ProbeOrder]:
+    """List a probe order's destinations as orders of their own, by their places."""
+    return [order._replace(more=[])] + [
+        order._replace(
+            id=more.number, dst=more.dst, host=more.host, blocks=more.blocks or order.blocks,
+            more=[],
+        )
+        for more in order.more
+    ]  # fmt: skip
+
+
+def list_own_ports(order: Any, answers: List[Any]) -> Dict[str, Set[int]]:
+    """Tell from which UDP ports each destination of a probe order was asked."""
+    found: Dict[str, Set[int]] = {}
+    for answer in answers:
+        if isinstance(answer, ProbeOutcomes):
+            for place, port in zip(each(answer.places), answer.own_ports):
+                found.setdefault(list_singles(order)[place - 1].dst, set()).add(port)
+    return found
 
 
 def list_all_asked(order: Any, answers: List[Any]) -> List[AskedPorts]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netprobe.agent.batch.summary import MOST_BYTES, MOST_ITEMS, RunSummary
 from netprobe.agent.wire.answers import EchoOutcomes, Fault, ProbeOutcomes
-from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun
+from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun, ProbeDestination
 from tests.agent.rig import echo_order, order
 
 OPEN = OutcomeKind("answer", None, None, True, "nonce", 3, None, 64, 1, None, None)
@@ -14,7 +14,7 @@ NOISE = OPEN._replace(answer="garbled")
 
 def said(kind: OutcomeKind, first: int = 1, last: int = 10, order_id: int = 1) -> ProbeOutcomes:
     """The outcome of these ports."""
-    return ProbeOutcomes(order_id, [kind], [OutcomeRun(first, last, 0, 90, 1)], None)
+    return ProbeOutcomes(order_id, [(1, 1)], [kind], [OutcomeRun(first, last, 0, [90], 1)], [])
 
 
 def test_everything_answered() -> None:
@@ -69,3 +69,14 @@ def test_what_is_not_known_is_said() -> None:
     assert summary.line("a", "").endswith(
         "0 answered; 2 orders were not done in time; the agent had 1 faults (KeyError: 7)"
     )
+
+
+def test_each_destination_of_a_wide_order_counts() -> None:
+    """One answer may be that of many destinations."""
+    more = [ProbeDestination(number, f"192.0.2.{number}", 4, []) for number in (2, 3)]
+    wide = order(1, "tcp", "192.0.2.1", [], more=more)
+    summary = RunSummary()
+    summary.take(wide, said(OPEN)._replace(places=[(1, 2)]))
+    summary.take(wide, said(SILENT)._replace(places=[(3, 3)]))
+    line = summary.line("a", "")
+    assert "30 flows asked, 20 answered; not as it should be: tcp 1 of 192.0.2.3 no-answer" in line
