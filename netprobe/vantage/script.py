@@ -28,7 +28,7 @@ def pythons() -> tuple[str, ...]:
     return ("python3", "/usr/libexec/platform-python", *numbered)
 
 
-def agent_script(sudo: str = "") -> str:
+def agent_script(sudo: str = "", bootstrap: str = BOOTSTRAP) -> str:
     """Make the script; ``sudo`` is the command that makes it root where it is not root already.
 
     With sudo nothing on the host dumps a core that a password could be in: not this shell, and not
@@ -44,7 +44,7 @@ def agent_script(sudo: str = "") -> str:
         f"for p in {' '.join(pythons())}; do "
         "p=$(command -v $p) || continue; v=$($p -I -S -V </dev/null 2>&1); case $v in "
         f"{_NEW_ENOUGH}) "
-        'exec $s $p -I -S -c "' + BOOTSTRAP + '";; '
+        'exec $s $p -I -S -c "' + bootstrap + '";; '
         # Of several useless Pythons the first is the one that people mean.
         "*) b=${b:-$p: $v};; esac; done; "
         # Unquoted: what it printed becomes one line.
