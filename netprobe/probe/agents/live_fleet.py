@@ -181,19 +181,26 @@ def _word_loss(told: StoryTold) -> str | None:
 
 def host_report(link: AgentLink) -> HostReport:
     """Report the agent's rights as its hello gives them, and the cost of missing rights."""
-    hello = link.hello
+    report = report_hello(link.host, link.hello)
+    if link.cost is None:
+        return report
+    return replace(report, cost=(link.cost,), facts={**report.facts, "sudo_failed": True})
+
+
+def report_hello(host: str, hello: HelloLine) -> HostReport:
+    """Report an agent's rights as its hello gives them."""
     # Whose devices these are concerns the run only, not who reads its report.
     facts: dict[str, Any] = {
         key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE
     }
     return HostReport(
-        link.host,
+        host,
         "agent",
         python=hello.python,
         user=hello.user,
         privileged=hello.net_raw,
-        cost=_describe_costs(hello) if link.cost is None else (link.cost,),
-        facts=facts if link.cost is None else {**facts, "sudo_failed": True},
+        cost=_describe_costs(hello),
+        facts=facts,
     )
 
 
