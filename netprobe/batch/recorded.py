@@ -129,6 +129,8 @@ class RecordedAgent(AgentMethods):
                 {recorded for number in numbers for recorded, _ in self._fleet.looks_of(number)}
             )
         asked = order._replace(numbers=numbers)
+        if order.numbers and all(map(self._fleet.is_named, order.numbers)):
+            asked = asked._replace(own_ports=[])
         found, is_exact = told.find_story(asked)
         # Sequence numbers find what is translated on the way; the host could not know them.
         if found is not None and not is_exact and not by_order:
@@ -238,6 +240,7 @@ class RecordedFleet(Fleet):
         self._told = told
         self._tell = tell
         self._doubts = doubts
+        self._named: set[int] = set()
         self._looks: dict[int, list[tuple[int, Ports]]] = {}
         self._by_address = {text: host for host in hosts for text in host.listed_addresses}
         super().__init__([self._make_agent(host, missing) for host in hosts], self.templates, key)
@@ -275,6 +278,13 @@ class RecordedFleet(Fleet):
     def note_looks(self, order: Any, looks: list[tuple[int, Ports]]) -> None:
         """Note by which orders the host has carried out one of this merge."""
         self._looks.setdefault(order.id, []).extend(looks)
+        templates = [self.numbered.get(block.template) for block in getattr(order, "blocks", ())]
+        if all(one is not None and one.nonce_at is not None for one in templates):
+            self._named.add(order.id)
+
+    def is_named(self, number: int) -> bool:
+        """Tell whether the packets of an order of this merge carry a nonce, which names them."""
+        return number in self._named
 
     def looks_of(self, number: int) -> list[tuple[int, Ports]]:
         """Give the host's ids, and their ports, for an id of this merge."""

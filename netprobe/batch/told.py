@@ -140,7 +140,8 @@ class HostTold:
         told: answers.StoryTold | None = None
         is_exact = True
         for asked, answer in reversed(self._stories):
-            if _about(asked) != _about(order):
+            # Datagrams without a nonce are known by the port that they were sent from.
+            if _about(asked) != _about(order) or not set(order.own_ports) <= set(asked.own_ports):
                 continue
             common = port_sets.intersect(rest, port_sets.normalise(asked.ports) or ((0, 0),))
             if not common:
