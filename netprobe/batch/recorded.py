@@ -275,6 +275,24 @@ class RecordedFleet(Fleet):
         """Note an order that a next round has to ask."""
         self.outstanding.append(Note(host, order))
 
+    def renumber_outstanding(
+        self, known: Sequence[NumberedTemplate]
+    ) -> tuple[list[NumberedTemplate], list[Note]]:
+        """Give the packets that the hosts do not know yet, and all that is outstanding with the
+        numbers by which they know packets."""
+        numbers = {_content_of(one): one.number for one in known}
+        fresh: list[NumberedTemplate] = []
+        by_own = {0: 0}
+        for mine in self.templates.after(0):
+            content = _content_of(mine)
+            if content not in numbers:
+                numbers[content] = len(numbers) + 1
+                fresh.append(mine._replace(number=numbers[content]))
+            by_own[mine.number] = numbers[content]
+        return fresh, [
+            Note(one.host, _name_templates(one.order, by_own)) for one in self.outstanding
+        ]
+
     def note_looks(self, order: Any, looks: list[tuple[int, Ports]]) -> None:
         """Note by which orders the host has carried out one of this merge."""
         self._looks.setdefault(order.id, []).extend(looks)
@@ -340,3 +358,16 @@ def _cut_order(order: Any, missing: list[tuple[LookKey, Ports]]) -> Any:
         if mode == block.mode
     ]
     return order._replace(blocks=blocks)
+
+
+def _content_of(template: NumberedTemplate) -> str:
+    """Give what two templates that are the same packet have in common."""
+    return repr(template._replace(number=0))
+
+
+def _name_templates(order: Any, numbers: Mapping[int, int]) -> Any:
+    """Give an order with the numbers by which hosts know its packets."""
+    if hasattr(order, "blocks"):
+        blocks = [one._replace(template=numbers[one.template]) for one in order.blocks]
+        return order._replace(blocks=blocks)
+    return order._replace(template=numbers[order.template]) if hasattr(order, "template") else order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from netprobe.agent.wire import answers, orders
@@ -24,11 +24,14 @@ PROBES = (orders.ProbeOrder, orders.EchoOrder)
 
 
 class HostTold:
-    """One host's recording. Raises ResultsRefused where an answer breaks the rules of the wire."""
+    """One host's recording. Raises ResultsRefused where an answer breaks the rules of the wire.
 
-    def __init__(self, recording: HostRecording) -> None:
+    ``templates``: what the numbers in its script stand for.
+    """
+
+    def __init__(self, recording: HostRecording, templates: Mapping[int, NumberedTemplate]) -> None:
         self.recording = recording
-        self.templates: dict[int, NumberedTemplate] = {}
+        self.templates = templates
         self.looks = HostLooks()
         self._blocks: list[tuple[type[Any], ListenBlock, ListeningBlock]] = []
         self._stories: list[tuple[orders.StoryOrder, answers.StoryTold]] = []
@@ -36,10 +39,7 @@ class HostTold:
         self._single: dict[tuple[Any, ...], list[Any]] = {}
         self.seen: list[answers.Seen] = []
         for order in recording.orders:
-            if isinstance(order, orders.TemplatesOrder):
-                self.templates.update((one.number, one) for one in order.items)
-            else:
-                self._take_order(order, recording.answers.get(getattr(order, "id", -1), ()))
+            self._take_order(order, recording.answers.get(getattr(order, "id", -1), ()))
 
     def _take_order(self, order: Any, found: tuple[Any, ...]) -> None:
         try:
