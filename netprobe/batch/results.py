@@ -147,7 +147,7 @@ class _FileReader:
             self._begin_again(found)
         elif number < len(self._lines):
             if self._lines[number] != (found[2], found[3]) and found[4] is not None:
-                raise self._refuse(f"line {number} is there twice, and not alike")
+                raise self._refuse_file(f"line {number} is there twice, and not alike")
         elif number > len(self._lines):
             raise self._refuse_gap(number)
         else:
@@ -161,7 +161,9 @@ class _FileReader:
         if number == 0 and (genuine or found[4] is not None):
             self._header = self._read_header(found[3])
         if number == 0 and not genuine and found[4] is not None:
-            raise self._refuse("was not written with this run's key, or its first line was changed")
+            raise self._refuse_file(
+                "was not written with this run's key, or its first line was changed"
+            )
         return genuine
 
     def _begin_again(self, found: re.Match[bytes]) -> None:
@@ -178,21 +180,25 @@ class _FileReader:
         try:
             fields = json.loads(content)
             if fields["format"] != BATCH_FORMAT or fields["wire"] != WIRE_VERSION:
-                raise self._refuse("was written by another version of netprobe")
+                raise self._refuse_file("was written by another version of netprobe")
             header: ResultHeader = read_record(
                 ResultHeader, [fields[name] for name in ResultHeader._fields]
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise self._refuse("its first line was changed") from None
+            raise self._refuse_file("its first line was changed") from None
         if header.run != self._run.run:
-            raise self._refuse(f"is of run {clean(header.run)[:40]}, not of {self._run.run}")
+            raise self._refuse_file(f"is of run {clean(header.run)[:40]}, not of {self._run.run}")
         if header.round not in self._run.rounds:
             known = ", ".join(map(str, sorted(self._run.rounds)))
-            raise self._refuse(f"is of round {header.round}; expected: {known}")
+            raise self._refuse_file(f"is of round {header.round}; expected: {known}")
         if self._run.hosts.get(header.host) != header.name:
-            raise self._refuse(f"is of {clean(header.name)[:80]}, which is no host of this run")
+            raise self._refuse_file(
+                f"is of {clean(header.name)[:80]}, which is no host of this run"
+            )
         if self._host not in (None, header.name):
-            raise self._refuse(f"is of {header.name}, not of {self._host}: were files swapped?")
+            raise self._refuse_file(
+                f"is of {header.name}, not of {self._host}: were files swapped?"
+            )
         return header
 
     def _open_line(self, content: bytes) -> Iterator[Any]:
@@ -204,15 +210,17 @@ class _FileReader:
                 raise ValueError(f"a line of more than {MOST_LINE_BYTES // MIB} MiB")
             yield from [decode_message(line, IN_RESULTS) for line in text.split(b"\n")]
         except (ValueError, zlib.error) as error:
-            raise self._refuse(f"holds what no host of this version writes ({error})") from None
+            raise self._refuse_file(
+                f"holds what no host of this version writes ({error})"
+            ) from None
 
     def _make_empty(self) -> HostRecording:
         if self._host is None:
-            raise self._refuse("holds no results: not even its first line is whole")
+            raise self._refuse_file("holds no results: not even its first line is whole")
         return HostRecording(self._label, self._host, None, words="holds no results")
 
     def _refuse_change(self) -> ResultsRefused:
-        return self._refuse(
+        return self._refuse_file(
             f"line {len(self._lines)} is not as the host wrote it: somebody or something changed it"
         )
 
@@ -221,9 +229,9 @@ class _FileReader:
             return self._refuse_change()
         due = len(self._lines)
         missing = f"line {due} is" if due == number - 1 else f"lines {due} to {number - 1} are"
-        return self._refuse(f"{missing} missing")
+        return self._refuse_file(f"{missing} missing")
 
-    def _refuse(self, words: str) -> ResultsRefused:
+    def _refuse_file(self, words: str) -> ResultsRefused:
         return ResultsRefused(f"{self._label}: {words}")
 
 

@@ -23,7 +23,7 @@ from netprobe.vantage.strip import strip
 # bootstrap whose bundle never comes; later the agent's dead man's switch takes over. What
 # every agent needs is imported while the bundle is on its way. Garbage is not looked for before
 # ``main`` says how often: imports make none.
-BOOTSTRAP = (
+_BOOTSTRAP = (
     "import gc;gc.disable();import sys,io,zlib,signal;"
     "signal.alarm(60);"
     "print('NETPROBE-READY',flush=True);"
@@ -33,8 +33,11 @@ BOOTSTRAP = (
     "m=dict(zip(p[::2],p[1::2]));"
     "g={'__name__':'netprobe_agent.boot'};"
     "exec(compile(m['boot'],'netprobe_agent/boot.py','exec'),g);"
-    "g['boot'](m)"
+    "g['boot'](m,'%s')"
 )
+BOOTSTRAP = _BOOTSTRAP % "main"
+# The same for a run that an engine drives: behind the bundle stands the host's script.
+ENGINE_BOOTSTRAP = _BOOTSTRAP % "batch.engine"
 
 # Only mypy needs ``typing``, whose import would be a tenth of the agent's start.
 _TYPING = ("\nfrom typing import ", "\nfrom netprobe_agent.untyped import ")

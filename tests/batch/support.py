@@ -10,7 +10,6 @@ from netprobe.agent.wire.answers import (
     Done,
     HelloLine,
     Listening,
-    OutcomeRun,
     ProbeOutcomes,
 )
 from netprobe.agent.wire.batch import (

@@ -12,7 +12,7 @@ from ..wire.failures import NO_ANSWER
 from ..wire.host_messages import EgressOrder, Routed, RouteOrder
 from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder
 from ..wire.parts import ProbeBlock, Ranges
-from .told import Asked, list_all_asked
+from .told import AskedPorts, list_all_asked
 
 MAX_TTL = 16
 # A further look waits so long, and is taken so often: of TCP each is one SYN, else three packets.
@@ -74,7 +74,7 @@ class Autonomy:
         own = getattr(order, "id", 0) >= self._first_own
         if not _is_look(order) or (own and not self.is_again(order)):
             return
-        failed: Dict[str, List[Asked]] = {}
+        failed: Dict[str, List[AskedPorts]] = {}
         for asked in list_all_asked(order, answers):
             if not asked.is_answered:
                 failed.setdefault(asked.dst, []).append(asked)
@@ -102,7 +102,9 @@ class Autonomy:
                     numbers, own_ports,
                 )  # fmt: skip
 
-    def _note_failed(self, order: Any, dst: str, some: List[Asked], own_ports: "Set[int]") -> None:
+    def _note_failed(
+        self, order: Any, dst: str, some: List[AskedPorts], own_ports: "Set[int]"
+    ) -> None:
         place = _name_proto(order), dst
         known = self._failed.setdefault(place, Failed(order))
         known.ports.update((one.first, one.last) for one in some)
@@ -110,7 +112,7 @@ class Autonomy:
         if order.id < self._first_own:
             known.numbers.update(order.numbers if isinstance(order, EchoOrder) else [order.id])
 
-    def _ask_further(self, order: Any, dst: str, some: List[Asked]) -> Iterator[Any]:
+    def _ask_further(self, order: Any, dst: str, some: List[AskedPorts]) -> Iterator[Any]:
         """Ask again what was silent; and of an address that failed, once, how one gets there."""
         silent = [one for one in some if _is_silent(order, one)]
         if silent and getattr(order, "pace", None) is None:
@@ -130,7 +132,7 @@ class Autonomy:
                     for more in self._walk("udp", dst, ports[0][0], other):
                         yield more
 
-    def _look_again(self, order: Any, dst: str, silent: List[Asked]) -> Iterator[Any]:
+    def _look_again(self, order: Any, dst: str, silent: List[AskedPorts]) -> Iterator[Any]:
         ports = sum(one.last - one.first + 1 for one in silent)
         if not self._spend("_looks_left", ports):
             return
@@ -196,7 +198,7 @@ def _is_look(order: Any) -> bool:
     )
 
 
-def _is_silent(order: Any, asked: Asked) -> bool:
+def _is_silent(order: Any, asked: AskedPorts) -> bool:
     """Tell whether nothing came, or no nonce on a connection that opened."""
     if asked.kind.failure == NO_ANSWER:
         return True
@@ -208,7 +210,7 @@ def _name_proto(order: Any) -> str:
     return "icmp" if isinstance(order, EchoOrder) else str(order.proto)
 
 
-def _cut_blocks(blocks: List[ProbeBlock], wanted: List[Asked]) -> List[ProbeBlock]:
+def _cut_blocks(blocks: List[ProbeBlock], wanted: List[AskedPorts]) -> List[ProbeBlock]:
     """Give the blocks with only these ports; an IP protocol has none."""
     cut = []
     for block in blocks:

@@ -15,6 +15,12 @@ BATCH_FORMAT = 1
 PHASES = ("listen", "denied", "go", "tell")
 BARRIERS = ("engine", "clock", "none")
 
+# A run that an engine drives: its folder on the host (run, host index), and what lies there.
+FOLDER_NAME = "netprobe-%s-h%d"
+RESULTS_FILE, WORDS_FILE, STARTED_FILE, PID_FILE = "results", "words", "started", "pid"
+# Printed, with the folder, when listeners are open.
+STARTED_LINE = "NETPROBE-STARTED "
+
 
 class HostBudgets(NamedTuple):
     """How much a host may ask by itself, in one round, of what failed. ``looks``: ports that are
@@ -89,6 +95,12 @@ class ResultHeader(NamedTuple):
 SCRIPT_RECORDS: Dict[str, Any] = {record.__name__: record for record in (BatchStart, PhaseMark)}
 RESULT_RECORDS: Dict[str, Any] = {record.__name__: record for record in (PhaseClock, HelloLine)}
 
+# These need a coordinator that listens to what comes back.
+LIVE_ORDERS = frozenset(
+    ("StartOrder", "Beat", "StopOrder", *(name for name in ORDERS if name.startswith("Stream")))
+)
 # What a script holds, and what results hold: orders stand before their answers.
-IN_SCRIPTS: Dict[str, Any] = dict(ORDERS, **SCRIPT_RECORDS)
+IN_SCRIPTS: Dict[str, Any] = dict(
+    {name: record for name, record in ORDERS.items() if name not in LIVE_ORDERS}, **SCRIPT_RECORDS
+)
 IN_RESULTS: Dict[str, Any] = dict(ORDERS, **dict(ANSWERS, **RESULT_RECORDS))

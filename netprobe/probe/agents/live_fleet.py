@@ -182,6 +182,8 @@ def _word_loss(told: StoryTold) -> str | None:
 def host_report(link: AgentLink) -> HostReport:
     """Report the agent's rights as its hello gives them, and the cost of missing rights."""
     report = report_hello(link.host, link.hello)
+    if link.is_python_sent:
+        report = replace(report, facts={**report.facts, "python_sent": True})
     if link.cost is None:
         return report
     return replace(report, cost=(link.cost,), facts={**report.facts, "sudo_failed": True})
