@@ -14,6 +14,8 @@ from typing import Any
 from netprobe.batch.script import HostScript, write_script
 from netprobe.errors import RequestError
 from netprobe.vantage.pack import bundle
+from netprobe.vantage.runtime.file import Runtime
+from netprobe.vantage.runtime.script import runtime_prologue
 
 SHEBANG = b"#!/usr/bin/env python3\n"
 HEADER_MEMBER, PLAN_MEMBER = "header.json", "plan"
@@ -38,6 +40,15 @@ names["boot"](sources, "batch.carried")
 """
 
 
+# The script's stdin is the script itself, at whose end the bundle stands.
+_RUN_BUNDLE = (
+    "import os,sys,zipimport as z,__main__ as m;"
+    "sys.argv[0]=p=os.readlink('/proc/self/fd/0');"
+    "m.__loader__=z.zipimporter(p);"
+    "exec(m.__loader__.get_code('__main__'),m.__dict__)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedBundle:
     """What a bundle holds for those who merge: its header, and the plan as it was put in."""
@@ -57,6 +68,14 @@ def pack_bundle(header: Mapping[str, Any], scripts: Iterable[HostScript], plan: 
         _add_member(packed, HEADER_MEMBER, json.dumps(header).encode("ascii"))
         _add_member(packed, PLAN_MEMBER, plan)
     return SHEBANG + data.getvalue()
+
+
+def bring_runtime(packed: bytes, runtime: Runtime) -> bytes:
+    """Give a bundle as a shell script, ``run.sh``, that brings its own Python along.
+
+    It is a bundle still: for ``open_bundle``, and for any Python that is there.
+    """
+    return runtime_prologue(runtime, _RUN_BUNDLE) + packed
 
 
 def open_bundle(path: Path) -> OpenedBundle:

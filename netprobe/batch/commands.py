@@ -17,6 +17,12 @@ from netprobe.agent.wire.frames import (
     READY_LINE,
 )
 from netprobe.vantage.pack import ENGINE_BOOTSTRAP
+from netprobe.vantage.runtime.file import Runtime
+from netprobe.vantage.runtime.script import (
+    USELESS_RUNTIME_LINE,
+    USELESS_RUNTIME_STATUS,
+    make_command,
+)
 from netprobe.vantage.script import agent_script
 
 # The steps of a round, each on all hosts before the next begins, and the last one of a run.
@@ -36,8 +42,11 @@ def host_word(host: int) -> str:
     return f"h{host}"
 
 
-def make_commands(run: str, limit_s: int) -> dict[str, str]:
-    """Make the command of each step; ``limit_s``: how long one may wait for the host's part."""
+def make_commands(run: str, limit_s: int, runtime: Runtime | None = None) -> dict[str, str]:
+    """Make the command of each step; ``limit_s``: how long one may wait for the host's part.
+
+    With a runtime there is ``start-runtime``, too: its stdin begins with the runtime's payload.
+    """
     find = _find_folder(run)
     lost = f"netprobe: run {run} does not go on here"
     must = (
@@ -53,8 +62,14 @@ def make_commands(run: str, limit_s: int) -> dict[str, str]:
             f'[ -d "$d" ] || {{ echo "{lost}: it ended early" >&2; exit {LOST_STATUS}; }}; {then}:'
         )
 
+    bring = (
+        {}
+        if runtime is None
+        else {"start-runtime": _quote_command(_wrap_start(make_command(runtime, ENGINE_BOOTSTRAP)))}
+    )
     return {
         "start": _quote_command(_wrap_start(agent_script(bootstrap=ENGINE_BOOTSTRAP))),
+        **bring,
         "next": ask("next", 'cat >"$f.in" && mv "$f.in" "$f"'),
         "go": ask("go"),
         "wait": ask("wait"),
@@ -107,6 +122,7 @@ def _wrap_start(text: str) -> str:
     return (
         f"exec 3<&0; {{ ( {text} ) <&3 3<&- 2>&1 & }} | {{ s={LOST_STATUS}; "
         f'while read -r l; do case $l in "{started}"*) s=0; cat "${{l#* }}/{RESULTS_FILE}"; '
-        f"break;; {ready}) ;; {nothing}) s={NO_PYTHON_STATUS};; "
+        f"break;; {ready}) ;; {nothing}*) s={NO_PYTHON_STATUS};; "
+        f'{USELESS_RUNTIME_LINE}:*) s={USELESS_RUNTIME_STATUS}; echo "$l" >&2;; '
         '*) echo "$l" >&2;; esac; done; [ $s -eq 0 ] || cat <&3 >/dev/null; exit $s; }'
     )

@@ -59,7 +59,7 @@ def build_runtime(python: str | None = None) -> Runtime:
 def agent_modules() -> tuple[str, ...]:
     """List the modules of the standard library that the agent imports anywhere, or may need."""
     # What is shipped says it, without docstrings and comments; its own modules are relative.
-    packed = zlib.decompress(bundle().partition(b"\n")[2]).decode("utf-8")
+    packed = zlib.decompress(bundle(batch=True).partition(b"\n")[2]).decode("utf-8")
     statements = re.split("[\n\0;]", f"{packed};{BOOTSTRAP}")
     names = {name for one in statements for name in _read_import(one.strip())}
     known = {one for one in names if one.partition(".")[0] in sys.stdlib_module_names}

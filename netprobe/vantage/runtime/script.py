@@ -37,7 +37,7 @@ def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
     ``code`` is a Python program (``-I -S -c``). Its arguments are those of the shell, and its stdin
     begins with the first byte behind the payload. The text ends with the program's status, 98 where
     the runtime cannot be used; then stderr has one line that says why. ``announce``: print
-    ``NETPROBE-SEND`` when the payload is awaited. Each text has a folder name of its own.
+    ``NETPROBE-SEND`` when the payload is awaited. Each run of a text has a folder of its own.
     """
     places = [f'"{place}"' for place in PLACES]
     folders = " ".join(f'"{place}/$t"' for place in PLACES)
@@ -47,7 +47,7 @@ def make_command(runtime: Runtime, code: str, *, announce: bool = False) -> str:
     say = f"echo {SEND_LINE.decode()}; " if announce else ""
     return (
         # Unquoted, what a program says becomes one line.
-        f"umask 077; set -f; t={FOLDER_PREFIX}{secrets.token_hex(8)}; "
+        f"umask 077; set -f; t={FOLDER_PREFIX}{secrets.token_hex(8)}-$$; "
         f'no() {{ echo "{USELESS_RUNTIME_LINE}: $*" >&2; exit {USELESS_RUNTIME_STATUS}; }}; '
         # A new file without a word in it is a script for every shell, and can be run where any
         # program can.
