@@ -25,6 +25,14 @@ REQUEST_FORMATS: Final = (
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
+EPILOG: Final = """\b
+Exit status: 0 all required flows pass, 1 something is blocked or exposed,
+2 the request was wrong, 3 something required could not be judged,
+4 netprobe itself failed, 130 interrupted.
+
+Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
+"""
+
 # Any: click's decorators take and give whatever they stand on.
 Decorator = Callable[[Any], Any]
 VerbOptions = Mapping[str, Any]  # Any: what click made of each option

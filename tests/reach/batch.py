@@ -102,13 +102,13 @@ def main() -> int:
         bundle = lab.folder / "run.pyz"
         began = time.monotonic()
         done = netprobe(
-            "bundle", *words, "--start", word_start(15), "--window", "25s", "--margin", "8s",
+            "bundle", *words, "--start", word_start(60), "--window", "75s", "--margin", "30s",
             "-o", str(bundle),
         )  # fmt: skip
         print(f"bundle: {time.monotonic() - began:.1f} s, {bundle.stat().st_size:,} bytes; "
               f"{done.stderr.decode().strip()}", flush=True)  # fmt: skip
         out = lab.folder / "out"
-        for name, said in sorted(carry_out(lab, bundle, out, list(estate.ROLES), 5.0).items()):
+        for name, said in sorted(carry_out(lab, bundle, out, list(estate.ROLES), 20.0).items()):
             print(f"  {name}: {said.strip()}")
         files = sorted(map(str, out.glob("*.npr")))
         sizes = [Path(file).stat().st_size for file in files]
@@ -118,6 +118,11 @@ def main() -> int:
               f"{min(sizes):,}-{max(sizes):,} bytes; {done.stderr.decode().strip()}")  # fmt: skip
         merged = json.loads(done.stdout)
         (lab.folder / "merged.json").write_bytes(done.stdout)
+        import shutil
+
+        shutil.rmtree("/tmp/rb", ignore_errors=True)
+        shutil.copytree(lab.folder, "/tmp/rb", ignore_dangling_symlinks=True)
+        Path("/tmp/rb/live.json").write_text(json.dumps(live))
         differences = compare(live, merged)
         for difference, count in differences.most_common():
             print(f"  {count} flows differ: {', '.join(difference)}")
