@@ -79,6 +79,7 @@ class Taken(NamedTuple):
     own_port: int | None
     orders: list[tuple[int, Ports]]
     missing: list[tuple[LookKey, Ports]]
+    is_doubtful: bool = False
 
 
 class HostLooks:
@@ -117,6 +118,7 @@ class HostLooks:
         orders: list[tuple[int, Ports]] = []
         missing: list[tuple[LookKey, Ports]] = []
         own_port = None
+        is_doubtful = False
         for key, wanted in keys_of(order, templates):
             rest = wanted
             for look in self._looks.get(key, ()):
@@ -133,9 +135,10 @@ class HostLooks:
             if getattr(order, "pace", None) is None and key.size is None:
                 doubtful = self.find_doubtful(key, rows)
                 rows = _drop_ports(rows, doubtful)
+                is_doubtful = is_doubtful or bool(doubtful)
             if rest or doubtful:
                 missing.append((key, port_sets.normalise((*rest, *doubtful))))
-        return Taken(rows, own_port, orders, missing)
+        return Taken(rows, own_port, orders, missing, is_doubtful)
 
     def find_doubtful(self, key: LookKey, rows: Iterable[PortOutcome]) -> Ports:
         """Find the ports that stayed silent at too few looks to be believed, in all rounds."""

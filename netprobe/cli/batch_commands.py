@@ -17,9 +17,9 @@ from netprobe.cli.options import (
     RUN_FORMATS,
     flag,
     output_option,
-    probing_options,
     redact_option,
     request_options,
+    script_options,
 )
 from netprobe.cli.result_options import FILE, accepted_options, baseline_options
 
@@ -29,7 +29,7 @@ from netprobe.cli.result_options import FILE, accepted_options, baseline_options
 @request_options
 @when_options
 @where_options
-@probing_options
+@script_options
 def bundle(**options: Any) -> int:
     """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
 
