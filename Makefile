@@ -63,6 +63,7 @@ lab: setup lab-packages ## only the tests with real firewalls, and what `make te
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form
 	$(BIN)/python -m tests.reach.runtime
 	$(BIN)/python -m tests.reach.batch_host
+	$(BIN)/python -m tests.reach.batch
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
