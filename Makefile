@@ -65,6 +65,7 @@ reach: setup lab-packages ## large estates and hosts that are hard to reach, in 
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.reach.coverage
 	$(BIN)/python -m tests.reach.fleets
 	$(BIN)/python -m tests.reach.batch_host
+	$(BIN)/python -m tests.reach.batch
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs

@@ -11,9 +11,11 @@ from typing import Any, NoReturn
 import click
 
 import netprobe
+from netprobe.cli.batch_commands import bundle, merge
 from netprobe.cli.covering import cover_options
 from netprobe.cli.options import (
     DIFF_FORMATS,
+    EPILOG,
     MATRIX_FORMATS,
     REQUEST_FORMATS,
     RUN_FORMATS,
@@ -34,21 +36,18 @@ from netprobe.cli.options import (
     start_options,
     tunnel_options,
 )
-from netprobe.cli.result_options import FILE, accepted_options, consent_options, earlier_options
+from netprobe.cli.result_options import (
+    FILE,
+    accepted_options,
+    consent_options,
+    earlier_options,
+)
 from netprobe.cli.streams import discard_stdout, guard_streams
 from netprobe.cli.telling import print_line, tell_error, tell_unexpected, tell_usage
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
-
-EPILOG = """\b
-Exit status: 0 all required flows pass, 1 something is blocked or exposed,
-2 the request was wrong, 3 something required could not be judged,
-4 netprobe itself failed, 130 interrupted.
-
-Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
-"""
 
 TUNNEL_EPILOG = """\b
 Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
@@ -306,6 +305,10 @@ def runtime_list() -> int:
     from netprobe.cli.runtime import list_verb
 
     return list_verb()
+
+
+cli.add_command(bundle)
+cli.add_command(merge)
 
 
 @cli.command()

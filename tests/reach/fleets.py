@@ -160,7 +160,7 @@ def replay(fleet: Fleet) -> dict[str, Any]:
         collector = Collector(ranges_of(plan))
         writer = RecordWriter(f"{folder}/run.record", header_of(plan, "2026-01-01T00:00:00Z"))
         sinks = Sinks(collector, writer)
-        run = pipeline.PlanRun(plan, Rules(), sinks, Silent(), {})
+        run = pipeline.PlanRun(pipeline.PlanPart(plan, plan), Rules(), sinks, Silent(), {})
         info = run.probe(ProbeSettings(), Launcher(silence_s=SILENCE_S))
         writer.close(info)
         probed = (time.process_time(), peak_mb())

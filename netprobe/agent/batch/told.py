@@ -4,7 +4,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from ..core.ranges import each
 from ..wire.answers import ProbeOutcomes
-from ..wire.orders import ProbeOrder
+from ..wire.orders import ProbeOrder, list_singles
 from ..wire.parts import OutcomeKind
 from ..wire.replies import BYTES, ECHO, NONCE
 
@@ -43,17 +43,6 @@ def list_asked(order: Any, message: Any) -> Iterator[AskedPorts]:
         one = singles[place - 1]
         for run in message.runs:
             yield AskedPorts(one.dst, one.host, run.first, run.last, message.kinds[run.kind])
-
-
-def list_singles(order: ProbeOrder) -> List[ProbeOrder]:
-    """List a probe order's destinations as orders of their own, by their places."""
-    return [order._replace(more=[])] + [
-        order._replace(
-            id=more.number, dst=more.dst, host=more.host, blocks=more.blocks or order.blocks,
-            more=[],
-        )
-        for more in order.more
-    ]  # fmt: skip
 
 
 def list_own_ports(order: Any, answers: List[Any]) -> Dict[str, Set[int]]:

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from ..core.agent import AgentCore
-from ..wire.orders import ProbeOrder
+from ..wire.orders import ProbeOrder, list_singles
 from .reports import OrderReport
 
 # Module and class. Echo orders are messages of their own and have their engine in main.py.
@@ -18,9 +18,7 @@ def submit_probe(agent: AgentCore, order: ProbeOrder) -> None:
     """Start a probe order; its outcomes and ``Done`` follow."""
     module, name = ENGINES[order.proto]
     engine = agent.part(getattr(import_module(module, __package__), name))
-    report = OrderReport(agent, order.id, 1 + len(order.more))
-    engine.submit(order, report)
-    for place, other in enumerate(order.more, 2):
-        blocks = other.blocks or order.blocks
-        one = order._replace(id=other.number, dst=other.dst, host=other.host, blocks=blocks)
+    singles = list_singles(order)
+    report = OrderReport(agent, order.id, len(singles))
+    for place, one in enumerate(singles, 1):
         engine.submit(one, report, place)

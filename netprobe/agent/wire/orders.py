@@ -54,7 +54,7 @@ class CloseOrder(NamedTuple):
 
 
 class SeenOrder(NamedTuple):
-    """What a round's listeners have seen of these probe orders."""
+    """What a round's listeners have seen of these probe orders; none named: of all."""
 
     id: int
     round: int
@@ -171,3 +171,14 @@ class WalkOrder(NamedTuple):
 
 class StopOrder(NamedTuple):
     """Say goodbye and end."""
+
+
+def list_singles(order: ProbeOrder) -> List[ProbeOrder]:
+    """List a probe order's destinations as orders of their own, by their places."""
+    return [order._replace(more=[])] + [
+        order._replace(
+            id=more.number, dst=more.dst, host=more.host, blocks=more.blocks or order.blocks,
+            more=[],
+        )
+        for more in order.more
+    ]  # fmt: skip

@@ -20,7 +20,7 @@ from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.probe.agents import order_batches
 from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import LiveFleet
 from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.protocols import protocol_for
 from netprobe.vantage.launch import Launcher
@@ -130,8 +130,8 @@ async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
     """Through the wire: every address of loopback is asked, and each has a round trip."""
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
     async with Launcher() as launcher:
-        fleet = Fleet((host,), launcher, lambda report: None)
-        fleet.start(bytes(32))
+        fleet = LiveFleet((host,), launcher, lambda report: None)
+        fleet.start()
         agent = fleet.agent(host)
         orders = [order(f"127.0.0.{number}") for number in range(1, 101)]
         try:
@@ -249,8 +249,8 @@ async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str)
     port = free_ports("127.0.0.1", socket.SOCK_STREAM, 1)
     addresses = [f"127.0.0.{number}" for number in range(1, 31)]
     async with Launcher() as launcher:
-        fleet = Fleet((host,), launcher, lambda report: None)
-        fleet.start(bytes(32))
+        fleet = LiveFleet((host,), launcher, lambda report: None)
+        fleet.start()
         agent = fleet.agent(host)
         assert isinstance(agent, Agent)
         template = fleet.templates.listener(protocol_for(None), protocol, 4)
