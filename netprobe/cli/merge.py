@@ -9,9 +9,10 @@ from netprobe import pipeline
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.rounds import Replay
 from netprobe.batch.stored import StoredRun, open_run
+from netprobe.cli.marks import read_marks
 from netprobe.cli.options import RUN_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.run import AskedRun, check_record_path, read_marks, run_and_report
+from netprobe.cli.run import AskedRun, check_record_path, run_and_report
 from netprobe.cli.streams import tell
 from netprobe.judge.verdict import Rules
 from netprobe.model.result import HostReport, Result

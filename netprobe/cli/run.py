@@ -5,27 +5,26 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 
 from netprobe import pipeline
 from netprobe.cli.covering import read_cover
+from netprobe.cli.marks import Both, Marks, read_marks
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.report import finish, read_acceptances
+from netprobe.cli.report import finish
 from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
-from netprobe.judge.accepted import Acceptances
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
-from netprobe.model.result import HostReport, Result
+from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
 from netprobe.plan.asked import keep_asked, keep_ruled
@@ -34,9 +33,9 @@ from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.asked_rules import rule_notes
-from netprobe.report.changes import Changes, compare, fates_of
+from netprobe.report.changes import Changes, compare
 from netprobe.report.collector import Collector
-from netprobe.report.earlier import KEEPS, Baseline, TakeOver, done_ports, word_changes
+from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
 from netprobe.report.evidence import EvidenceFolder, open_folder
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
@@ -154,59 +153,6 @@ def _hold_against(
     return info
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What is said of judged results: that they are accepted, or known of a baseline."""
-
-    accepted: Acceptances | None
-    baseline: Baseline | None
-
-    def mark(self, results: Iterable[Result]) -> Iterable[Result]:
-        """Mark the results, cut where their ports differ."""
-        for marker in (self.accepted, self.baseline):
-            if marker is not None:
-                results = chain.from_iterable(map(marker.mark, results))
-        return results
-
-    def into(self, sink: Sink) -> Sink:
-        """Give a sink that marks results for ``sink``; without marks, give ``sink`` itself."""
-        if self.accepted is None and self.baseline is None:
-            return sink
-        return Marking(sink, self)
-
-
-@dataclass(frozen=True, slots=True)
-class Marking:
-    """A sink that marks every result for another one."""
-
-    sink: Sink
-    marks: Marks
-
-    def add(self, result: Result) -> None:
-        """Hand on what becomes of it."""
-        for part in self.marks.mark((result,)):
-            self.sink.add(part)
-
-
-class Both:
-    """A sink that hands every result to two others."""
-
-    def __init__(self, first: Sink, second: Sink | None) -> None:
-        self._first = first
-        self._second = second
-
-    def add(self, result: Result) -> None:
-        """Hand it on; first to what keeps it for the report."""
-        self._first.add(result)
-        if self._second is not None:
-            self._second.add(result)
-
-
-def read_marks(options: VerbOptions, plan: Plan) -> Marks:
-    """Read what is accepted, and the baseline. Raises RequestError."""
-    return Marks(read_acceptances(options), _read_baseline(options, plan))
-
-
 def _read_earlier(options: VerbOptions) -> TakeOver | None:
     """Read the run that ``--resume`` or ``--retry`` names. Raises RequestError for both."""
     given = [name for name in KEEPS if options[name.removeprefix("--")]]
@@ -218,19 +164,6 @@ def _read_earlier(options: VerbOptions) -> TakeOver | None:
         path, requests = options[name.removeprefix("--")], name == "--retry"
         return TakeOver(name, read_earlier(path, requests=requests))
     return None
-
-
-def _read_baseline(options: VerbOptions, plan: Plan) -> Baseline | None:
-    """Read the run that ``--baseline`` names. Raises RequestError, also for other matrices."""
-    only_new = options["fail_on"] == "new"
-    if not options["baseline"]:
-        if only_new:
-            raise RequestError("--fail-on new: new since when? Give --baseline RUN")
-        return None
-    earlier = read_earlier(options["baseline"])
-    baseline = Baseline(earlier, fates_of(earlier.read_results()), only_new)
-    baseline.refuse_other_matrices(plan)
-    return baseline
 
 
 def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:

@@ -29,7 +29,7 @@ def test_a_plan_comes_back_as_it_was(name: str, tmp_path: object) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(starter_inventory(load_matrices([name])))
     plan = make_plan([name], [path], [], NOTHING)
-    request, _ = make_first_round(request_of(plan))
+    request, _ = make_first_round(request_of(plan), plan)
 
     data = write_request(request)
     again = read_request(data, "run.pyz")

@@ -125,7 +125,7 @@ def test_the_next_round_asks_about_silence_and_nothing_else() -> None:
     assert "nobody has asked again" in bad[0].because
 
     assert merged.replay.fleet is not None
-    following, more = make_next_round(request, merged.replay.fleet)
+    following, more = make_next_round(request, request.plan, merged.replay.fleet)
     asked = _orders(more, ProbeOrder)
     assert following.round == 2
     assert {(one.dst, tuple(one.blocks[0].ports)) for one in asked if one.host is not None} == {
@@ -229,7 +229,7 @@ def test_nothing_is_left_to_ask_where_all_is_well() -> None:
     merged = Merged(request, [carry_out(script) for script in scripts])
 
     assert merged.replay.fleet is not None
-    assert make_next_round(request, merged.replay.fleet) == (request, [])
+    assert make_next_round(request, request.plan, merged.replay.fleet) == (request, [])
     assert StoredRun(request, (), {}).missing == {}
 
 
@@ -243,7 +243,9 @@ def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
 
     merged = Merged(request, [carry_out(script, lose) for script in scripts])
     assert merged.replay.fleet is not None
-    following, more = make_next_round(request, merged.replay.fleet, starts_at=BEGAN_S + 3600)
+    following, more = make_next_round(
+        request, request.plan, merged.replay.fleet, starts_at=BEGAN_S + 3600
+    )
 
     by_name = {script.start.name: script for script in more}
     opened = _orders([by_name["b"]], ListenOrder)

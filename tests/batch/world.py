@@ -143,4 +143,4 @@ class Merged:
 
 def first_round(request: BatchRequest) -> tuple[BatchRequest, list[HostScript]]:
     """The first round's scripts, as ``bundle`` makes them."""
-    return make_first_round(request)
+    return make_first_round(request, request.plan)
