@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, The netprobe authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engine folder: what `netprobe bundle --folder` writes, and where hosts' answers go."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ansible.errors import AnsibleActionFail
+
+# Every other strategy lets a host go on before the slowest one has opened its listeners.
+LOCKSTEP = ("linear", "debug", "mitogen_linear", "mitogen")
+SLICE_COUNTS = ("ansible_job_slice_count", "awx_job_slice_count", "tower_job_slice_count")
+
+
+class EngineFolder:
+    """The folder of one run: commands and orders in, a file of answers a host out."""
+
+    def __init__(self, path):
+        self.path = path
+        name = os.path.join(path, "engine.json")
+        try:
+            with open(name, encoding="utf-8") as file:
+                engine = json.load(file)
+            self.commands, self.hosts = engine["commands"], engine["hosts"]
+        except (OSError, ValueError, KeyError) as error:
+            raise AnsibleActionFail(
+                f"{name} cannot be read ({error}): netprobe bundle --folder writes it"
+            ) from error
+
+    def steps(self, host):
+        """Give the steps that this round has for a host; none where it takes no part."""
+        return self.hosts.get(host, {}).get("steps", ())
+
+    def words(self, host, step):
+        """Give what a step of a host reads from standard input, as the name of a file or None."""
+        path = os.path.join(self.path, "hosts", host, step)
+        return path if os.path.exists(path) else None
+
+    def add_answer(self, host, text):
+        """Append what a host printed to its file of answers."""
+        with open(self._result(host, "npr"), "a", encoding="utf-8") as file:
+            file.write(text if text.endswith("\n") or not text else text + "\n")
+
+    def has_answer(self, host):
+        """Tell whether the host has ever printed something."""
+        return os.path.exists(self._result(host, "npr"))
+
+    def add_error(self, host, text):
+        """Keep why a host has no answer, or no further one; the first reason is the real one."""
+        if not self.error(host):
+            with open(self._result(host, "error"), "w", encoding="utf-8") as file:
+                file.write(" ".join(text.split()) + "\n")
+
+    def error(self, host):
+        """Give why a host is out of the run; nothing while it is in."""
+        try:
+            with open(self._result(host, "error"), encoding="utf-8") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return ""
+
+    def _result(self, host, kind):
+        folder = os.path.join(self.path, "results")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return os.path.join(folder, f"{host}.{kind}")
+
+
+def refuse_play(task, task_vars):
+    """Raise AnsibleActionFail where the play does not bring all hosts to a step together."""
+    play = _find_play(task)
+    strategy = str(play.strategy).rpartition(".")[2]
+    if strategy not in LOCKSTEP:
+        raise AnsibleActionFail(
+            f"strategy {strategy} lets hosts run ahead of each other, and a host that is probed must listen "
+            "before others probe it: use strategy linear"
+        )
+    if play.serial:
+        raise AnsibleActionFail(
+            f"serial {_list_words(play.serial)} takes the hosts in turns, and those of one turn cannot probe those "
+            "of the next: leave serial out of this play"
+        )
+    for name in SLICE_COUNTS:
+        if str(task_vars.get(name) or "1") != "1":
+            raise AnsibleActionFail(
+                f"this job is one of {task_vars[name]} slices ({name}), and hosts of different slices cannot probe "
+                "each other: set the job template's slices to 1"
+            )
+
+
+def refuse_missing(expected, hosts):
+    """Raise AnsibleActionFail where fewer hosts take part than the user said."""
+    if expected and int(expected) > len(hosts):
+        raise AnsibleActionFail(
+            f"the play has {len(hosts)} hosts, netprobe_expect_hosts says {expected}: a slice of the job template, "
+            "or a limit, hides the others"
+        )
+
+
+def _find_play(task):
+    parent = task._parent
+    while not hasattr(parent, "_play"):
+        parent = parent._parent
+    return parent._play
+
+
+def _list_words(serial):
+    return ", ".join(str(item) for item in serial) if isinstance(serial, list) else str(serial)
