@@ -105,6 +105,10 @@ lock: ## make requirements.lock again from pyproject.toml
 dist: setup ## wheel and sdist
 	$(BIN)/python -m build --no-isolation
 
+.PHONY: collection
+collection: setup ## the collection for Ansible, as one file that installs without a network
+	@$(BIN)/ansible-galaxy collection build --force --output-path dist ansible_collections/netprobe/preflight
+
 .PHONY: clean
 clean: ## everything that can be made again
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,6 +16,7 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
 from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder import (
     EngineFolder,
     refuse_missing,
@@ -44,7 +45,7 @@ class ActionModule(ActionBase):
         return result
 
     def _make_bundle(self, args, task_vars):
-        """Write the engine folder, or take the one that is given. Refuses plays without lockstep."""
+        """Write the engine folder, or take one that is given; refuse plays without lockstep."""
         refuse_play(self._task, task_vars)
         hosts = task_vars["ansible_play_hosts_all"]
         refuse_missing(args.get("expect_hosts"), hosts)
@@ -92,15 +93,21 @@ class ActionModule(ActionBase):
         program = _find_program(args["program"])
         if not program:
             raise AnsibleActionFail(
-                f"{args['program']} is not installed on the control node: install netprobe-matrix for "
-                f"{sys.executable}, or name the program with -e netprobe_command=PATH"
+                f"{args['program']} is not installed on the control node: install netprobe-matrix "
+                f"for {sys.executable}, or name the program with -e netprobe_command=PATH"
             )
         done = subprocess.run(
-            [*program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [*program, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode not in expected:
             said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
-            raise AnsibleActionFail(f"netprobe {words[0]} ended with status {done.returncode}: {said}")
+            raise AnsibleActionFail(
+                f"netprobe {words[0]} ended with status {done.returncode}: {said}"
+            )
         for line in done.stderr.splitlines():
             display.display(line)
         return done

@@ -9,9 +9,10 @@ import shlex
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder import EngineFolder
 
-# A connection without input would get a terminal, which damages what is printed and ends what runs on.
+# Without input ssh would open a terminal, which changes what is printed and ends what runs on.
 NO_ORDERS = b"\n"
 WINDOWS = ("powershell", "cmd")
 

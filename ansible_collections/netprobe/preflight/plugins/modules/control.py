@@ -8,7 +8,8 @@ module: control
 short_description: What a netprobe check does on the control node
 version_added: 0.1.0
 description:
-  - Runs the C(netprobe) program on the control node. It writes an engine folder, asks again, or reports.
+  - Runs the C(netprobe) program on the control node.
+  - It writes an engine folder, asks again, or reports.
   - This is an action plugin. It sends nothing to any host.
 options:
   action:

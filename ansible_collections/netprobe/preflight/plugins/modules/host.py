@@ -8,9 +8,9 @@ module: host
 short_description: One step of a netprobe check on one host
 version_added: 0.1.0
 description:
-  - Runs the command that an engine folder has for this step, with the host's orders as its input, and keeps what the
-    host prints in the folder.
-  - This is an action plugin. It sends no module, needs no Python on the host, and leaves no file there.
+  - Runs the command that an engine folder has for this step, with the host's orders as its input,
+    and keeps what the host prints in the folder.
+  - This is an action plugin. It sends no module, needs no Python on the host, and leaves no file.
   - A connection that carries no input gets the orders as a temporary file first.
 options:
   step:

@@ -74,19 +74,19 @@ def refuse_play(task, task_vars):
     strategy = str(play.strategy).rpartition(".")[2]
     if strategy not in LOCKSTEP:
         raise AnsibleActionFail(
-            f"strategy {strategy} lets hosts run ahead of each other, and a host that is probed must listen "
-            "before others probe it: use strategy linear"
+            f"strategy {strategy} lets hosts run ahead of each other, and a host that is probed "
+            "must listen before others probe it: use strategy linear"
         )
     if play.serial:
         raise AnsibleActionFail(
-            f"serial {_list_words(play.serial)} takes the hosts in turns, and those of one turn cannot probe those "
-            "of the next: leave serial out of this play"
+            f"serial {_list_words(play.serial)} takes the hosts in turns, and those of one turn "
+            "cannot probe those of the next: leave serial out of this play"
         )
     for name in SLICE_COUNTS:
         if str(task_vars.get(name) or "1") != "1":
             raise AnsibleActionFail(
-                f"this job is one of {task_vars[name]} slices ({name}), and hosts of different slices cannot probe "
-                "each other: set the job template's slices to 1"
+                f"this job is one of {task_vars[name]} slices ({name}), and hosts of different "
+                "slices cannot probe each other: set the job template's slices to 1"
             )
 
 
@@ -94,8 +94,8 @@ def refuse_missing(expected, hosts):
     """Raise AnsibleActionFail where fewer hosts take part than the user said."""
     if expected and int(expected) > len(hosts):
         raise AnsibleActionFail(
-            f"the play has {len(hosts)} hosts, netprobe_expect_hosts says {expected}: a slice of the job template, "
-            "or a limit, hides the others"
+            f"the play has {len(hosts)} hosts, netprobe_expect_hosts says {expected}: a slice "
+            "of the job template, or a limit, hides the others"
         )
 
 
