@@ -75,6 +75,13 @@ def cli() -> None:
 @cli.command(epilog=EPILOG)
 @request_options
 @probing_options
+@option(
+    "--engine",
+    type=click.Choice(("live", "ansible")),
+    default="live",
+    show_default=True,
+    help="Who gets onto the hosts: netprobe itself, or ansible-playbook, for many hosts.",
+)
 @output_option(RUN_FORMATS)
 @redact_option
 @earlier_options
