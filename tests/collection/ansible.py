@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.cli.command import ROOT, environment
 
@@ -36,12 +37,18 @@ class Played:
     reports: Path
 
     @property
-    def document(self) -> dict[str, object]:
+    def document(self) -> dict[str, Any]:
         """The JSON report that the play left."""
         path = self.reports / "netprobe.json"
         assert path.exists(), f"{self.stdout}\n{self.stderr}"
-        read: dict[str, object] = json.loads(path.read_text())
+        read: dict[str, Any] = json.loads(path.read_text())
         return read
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The flows of the JSON report."""
+        found: list[dict[str, Any]] = self.document["results"]
+        return found
 
     def recap(self, host: str) -> dict[str, int]:
         """Give Ansible's own counts of a host."""
@@ -62,7 +69,7 @@ def settings(home: Path) -> dict[str, str]:
     )
 
 
-def play(  # noqa: PLR0913 (a play is described by many words)
+def play(
     home: Path,
     *words: str,
     playbook: str = PLAYBOOK,

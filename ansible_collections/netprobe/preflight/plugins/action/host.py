@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 
+from ansible import constants as C
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
@@ -51,7 +53,7 @@ class ActionModule(ActionBase):
         return result
 
     def _find_reason_to_skip(self, folder, host, step):
-        if step == "stop":  # whatever happened since: what was started must end
+        if step == folder.last:  # whatever happened since: what was started must end
             return "" if folder.has_answer(host) else "nothing was started on this host"
         if step not in folder.steps(host):
             return "nothing is asked of this host"
@@ -60,25 +62,24 @@ class ActionModule(ActionBase):
     def _run_step(self, folder, host, step):
         if getattr(self._connection._shell, "SHELL_FAMILY", "sh") in WINDOWS:
             raise AnsibleActionFail("this is a Windows host, where netprobe has no agent")
-        command, orders = folder.commands[step], folder.words(host, step)
-        if not self._connection.has_pipelining:
-            return self._run_from_file(command, orders)
-        data = NO_ORDERS
-        if orders:
-            with open(orders, "rb") as file:
-                data = file.read()
-        return self._low_level_execute_command(command, in_data=data)
+        command, orders = folder.command(host, step), folder.orders(host, step)
+        if self._connection.has_pipelining:
+            return self._low_level_execute_command(command, in_data=orders or NO_ORDERS)
+        if not orders:
+            return self._low_level_execute_command(f"{command} </dev/null")
+        return self._run_from_file(command, orders)
 
     def _run_from_file(self, command, orders):
         """Run a command over a connection that carries no input: the orders go ahead as a file."""
-        if orders is None:
-            return self._low_level_execute_command(f"( {command} ) </dev/null")
         folder = self._make_tmp_path()
         try:
             remote = self._connection._shell.join_path(folder, "orders")
-            self._transfer_file(orders, remote)
+            with tempfile.NamedTemporaryFile(dir=C.DEFAULT_LOCAL_TMP) as file:
+                file.write(orders)
+                file.flush()
+                self._transfer_file(file.name, remote)
             self._fixup_perms2((folder, remote))
-            return self._low_level_execute_command(f"( {command} ) <{shlex.quote(remote)}")
+            return self._low_level_execute_command(f"{command} <{shlex.quote(remote)}")
         finally:
             self._remove_tmp_path(folder)
 

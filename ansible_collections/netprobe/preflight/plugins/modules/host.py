@@ -17,7 +17,7 @@ options:
     description: Which step.
     type: str
     required: true
-    choices: [start, go, collect, next, stop]
+    choices: [start, next, go, wait, collect, stop]
   folder:
     description: The engine folder on the control node.
     type: path

@@ -24,7 +24,11 @@ class EngineFolder:
         try:
             with open(name, encoding="utf-8") as file:
                 engine = json.load(file)
-            self.commands, self.hosts = engine["commands"], engine["hosts"]
+            self.commands, self.hosts, self.last = (
+                engine["commands"],
+                engine["hosts"],
+                engine["last"],
+            )
         except (OSError, ValueError, KeyError) as error:
             raise AnsibleActionFail(
                 f"{name} cannot be read ({error}): netprobe bundle --folder writes it"
@@ -34,38 +38,44 @@ class EngineFolder:
         """Give the steps that this round has for a host; none where it takes no part."""
         return self.hosts.get(host, {}).get("steps", ())
 
-    def words(self, host, step):
-        """Give what a step of a host reads from standard input, as the name of a file or None."""
-        path = os.path.join(self.path, "hosts", host, step)
-        return path if os.path.exists(path) else None
+    def command(self, host, step):
+        """Give the command line of a step on a host."""
+        return f"{self.commands[step]} {self.hosts[host]['word']}"
+
+    def orders(self, host, step):
+        """Give what a step reads from standard input."""
+        return b"".join(map(self._read_bytes, self.hosts[host]["stdin"].get(step, ())))
 
     def add_answer(self, host, text):
         """Append what a host printed to its file of answers."""
-        with open(self._result(host, "npr"), "a", encoding="utf-8") as file:
+        with open(self._result(host), "a", encoding="utf-8") as file:
             file.write(text if text.endswith("\n") or not text else text + "\n")
 
     def has_answer(self, host):
         """Tell whether the host has ever printed something."""
-        return os.path.exists(self._result(host, "npr"))
+        return host in self.hosts and os.path.exists(self._result(host))
 
     def add_error(self, host, text):
         """Keep why a host has no answer, or no further one; the first reason is the real one."""
         if not self.error(host):
-            with open(self._result(host, "error"), "w", encoding="utf-8") as file:
+            with open(self._result(host, ".error"), "w", encoding="utf-8") as file:
                 file.write(" ".join(text.split()) + "\n")
 
     def error(self, host):
         """Give why a host is out of the run; nothing while it is in."""
         try:
-            with open(self._result(host, "error"), encoding="utf-8") as file:
+            with open(self._result(host, ".error"), encoding="utf-8") as file:
                 return file.read().strip()
         except FileNotFoundError:
             return ""
 
-    def _result(self, host, kind):
-        folder = os.path.join(self.path, "results")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        return os.path.join(folder, f"{host}.{kind}")
+    def _result(self, host, ending=None):
+        path = os.path.join(self.path, self.hosts[host]["results"])
+        return path if ending is None else os.path.splitext(path)[0] + ending
+
+    def _read_bytes(self, name):
+        with open(os.path.join(self.path, name), "rb") as file:
+            return file.read()
 
 
 def refuse_play(task, task_vars):
