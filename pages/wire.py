@@ -17,6 +17,11 @@ from netprobe.agent.wire.host_messages import (
     ResolveOrder,
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.vantage.runtime.script import (
+    SEND_LINE,
+    USELESS_RUNTIME_LINE,
+    USELESS_RUNTIME_STATUS,
+)
 from netprobe.vantage.script import SUDO_LINE, pythons
 
 MIB = 1024 * 1024
@@ -51,8 +56,14 @@ which rule it was. All other flows go on.
 
 1. The vantage's command runs a small shell script on the host. The script looks for a Python
    (`python3`, `/usr/libexec/platform-python`, `{pythons()[2]}` ... `{pythons()[-1]}`) and runs it
-   with `-I -S -c BOOTSTRAP`. Where it finds none, it prints `{frames.NO_PYTHON_LINE.decode()}` and
-   ends with status {frames.NO_PYTHON_STATUS}.
+   with `-I -S -c BOOTSTRAP`. Where it finds none, it prints `{frames.NO_PYTHON_LINE.decode()}`, a
+   space and what `uname -m` says, and ends with status {frames.NO_PYTHON_STATUS}.
+   The coordinator then starts the host once more, with another script and a Python of its own
+   ([a Python that travels](reach.md#a-python-that-travels)). That script finds a folder where
+   programs may run and which has room, prints `{SEND_LINE.decode()}`, and reads the compressed
+   Python from its stdin; the script has its length. It unpacks it and runs `BOOTSTRAP` with it, and
+   all that follows is the same. Where it cannot, it prints a line on stderr that begins with
+   `{USELESS_RUNTIME_LINE}:` and ends with status {USELESS_RUNTIME_STATUS}.
 2. With `become`, and where it is not root already, the script first prints `{SUDO_LINE.decode()}`
    and runs the Python through `sudo -S -p TOKEN --` (without a password through `sudo -n --`). When
    the command ends after that line and before the next one, sudo ended it.

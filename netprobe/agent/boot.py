@@ -63,8 +63,8 @@ class BundleFinder:
         return "%s/%s.py" % (PACKAGE, name.replace(".", "/"))
 
 
-def boot(sources: "Dict[str, str]") -> None:
-    """Make the bundle importable and run its ``main``; it does not return."""
+def boot(sources: "Dict[str, str]", name: str = "main") -> None:
+    """Make the bundle importable and run the ``main`` of this module; it does not return."""
     sys.meta_path.insert(0, BundleFinder(sources))
-    __import__(PACKAGE + ".main")
-    sys.modules[PACKAGE + ".main"].main()
+    __import__(PACKAGE + "." + name)
+    sys.modules[PACKAGE + "." + name].main()

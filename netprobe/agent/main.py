@@ -68,10 +68,8 @@ def carry_out(agent: AgentCore, order: Any) -> None:
 
 def main() -> None:
     """Run the agent on standard input and output; it ends the process."""
-    gc.set_threshold(GARBAGE_OBJECTS)
-    gc.enable()
+    prepare_process()
     output_fd = _take_stdout()
-    _take_name()
     loop = looping.Loop()
     agent = PipeAgent(loop, 0, output_fd, carry_out)
     end_on_signals(agent)
@@ -82,8 +80,10 @@ def main() -> None:
     os._exit(0)
 
 
-def _take_name() -> None:
-    """Show administrators, and other runs of netprobe, whose process this is."""
+def prepare_process() -> None:
+    """Set what holds for every agent; its name shows administrators whose process this is."""
+    gc.set_threshold(GARBAGE_OBJECTS)
+    gc.enable()
     try:
         with open("/proc/self/comm", "w") as file:
             file.write(PROCESS_NAME)

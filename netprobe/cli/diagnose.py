@@ -7,6 +7,7 @@ from functools import partial
 
 from netprobe.cli.options import PAGE_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
+from netprobe.cli.runtime import make_runtimes
 from netprobe.errors import RequestError
 from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
@@ -39,8 +40,9 @@ def konnectivity_verb(options: VerbOptions) -> int:
         TunnelOptions(**{name: options[name] for name in _NAMES}, hold_s=options["hold"] or 0.0)
     )
     job = Job(tunnel, _choose_hosts(options), options["proxy"])
+    launcher = Launcher(runtimes=make_runtimes(options))
     with progress(sys.stderr) as events:
-        report = run(job, Launcher(), events)
+        report = run(job, launcher, events)
 
     writers = {
         "text": partial(write_konnectivity_text, report),

@@ -273,6 +273,45 @@ def diagnose_konnectivity(**options: Any) -> int:
     return konnectivity_verb(options)
 
 
+@cli.group()
+def runtime() -> None:
+    """The Pythons that netprobe sends to hosts that have none."""
+
+
+@runtime.command("build")
+@option(
+    "--python",
+    metavar="PATH",
+    show_default="the Python that runs netprobe",
+    help="Build it from this interpreter (3.6 or later) of this machine.",
+)
+@option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    show_default="netprobe's folder of caches, where runs find it",
+    help="Write it here, for --agent-python on another machine.",
+)
+def runtime_build(python: str | None, output: str | None) -> int:
+    """Build one out of this machine's Python and its libraries, for hosts of its architecture.
+
+    Runs do this by themselves when a host needs it. Build it by hand where hosts are of another
+    architecture than the machine that runs netprobe: on a machine that is like them.
+    """
+    from netprobe.cli.runtime import build_verb
+
+    return build_verb(python, output)
+
+
+@runtime.command("list")
+def runtime_list() -> int:
+    """List those that are kept on this machine."""
+    from netprobe.cli.runtime import list_verb
+
+    return list_verb()
+
+
 @cli.command()
 @click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run")))
 def schema(kind: str) -> int:

@@ -160,11 +160,22 @@ _ask_become_pass = flag(
     "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
 )
 
+_agent_python = option(
+    "--agent-python",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    show_default="the kept one, or one built now",
+    help="The Python for hosts that have none: a file of `netprobe runtime build`; repeat it for "
+    "other architectures.",
+)
+
 start_options = together(
     _add_number(
         "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
     ),
     _ask_become_pass,
+    _agent_python,
 )
 
 _look_options = together(
@@ -218,7 +229,7 @@ probing_options = together(
 )
 
 # Options about one flow; a run has further ones about many flows.
-flow_options = together(_look_options, _ask_become_pass, _judging_options)
+flow_options = together(_look_options, _ask_become_pass, _agent_python, _judging_options)
 
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
@@ -349,5 +360,6 @@ tunnel_options = together(
         show_default="hosts of role worker",
         text="From which hosts of the inventory.",
     ),
+    _agent_python,
     output_option(),
 )

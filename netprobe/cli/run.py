@@ -16,6 +16,7 @@ from netprobe import pipeline
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish, read_acceptances
+from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.accepted import Acceptances
@@ -344,6 +345,7 @@ def make_launcher(options: VerbOptions) -> Launcher:
 
     The password leaves the environment, which ssh and all agents would inherit.
     """
+    runtimes = make_runtimes(options)
     password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
     if password or options["ask_become_pass"]:
         forbid_core_dumps()
@@ -355,4 +357,4 @@ def make_launcher(options: VerbOptions) -> Launcher:
             words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
             raise RequestError(words) from error
         password = getpass.getpass("sudo password: ")
-    return Launcher(become_password=password)
+    return Launcher(become_password=password, runtimes=runtimes)

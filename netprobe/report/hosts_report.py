@@ -39,7 +39,7 @@ def _make_row(host: HostReport) -> tuple[str, ...]:
     return (
         clean(host.name),
         "limited" if _is_limited(host) else _WORDS[host.state],
-        host.python or "-",
+        f"{host.python or '-'}{' (sent)' if facts.get('python_sent') else ''}",
         host.user or "-",
         _yes_or_no(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
         _yes_or_no(facts.get("low_ports")),

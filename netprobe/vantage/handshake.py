@@ -13,24 +13,30 @@ from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import HELLO_PREFIX, NO_PYTHON_LINE, READY_LINE, WIRE_VERSION
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.process import AgentProcess, lines_of
+from netprobe.vantage.runtime.script import SEND_LINE
 from netprobe.vantage.script import SUDO_LINE
 
 BANNER_LIMIT_BYTES = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 SEEN_TAIL_BYTES = 2048
 
-StageName = Literal["connect", "sudo", "no-python", "agent", "hello"]
+# Of a runtime so much is given to the pipe at a time.
+PIECE_BYTES = 256 * 1024
+
+StageName = Literal["connect", "sudo", "no-python", "runtime", "agent", "hello"]
 
 # The version stands first, so that it can be read of a hello whose other fields are unknown.
 # Before version 3 its kind was ``hello``.
+_MACHINE = re.compile(rb"^" + NO_PYTHON_LINE + rb" ([\w-]{1,32})$", re.M)
 _HELLO_VERSION = re.compile(rb'\["(?:hello|HelloLine)", ?(\d{1,9})[],]')
 
 
 class StartFailed(Exception):
     """The command ended, or said the wrong thing, before the agent's hello.
 
-    ``stage`` names the part that failed: the vantage itself, sudo, the search for a Python, or our
-    own agent. In stage ``hello`` the text says why the hello was refused; the others just ended.
+    ``stage`` names the part that failed: the vantage itself, sudo, the search for a Python, the
+    Python that we sent, or our own agent. In stage ``hello`` the text says why the hello was
+    refused; the others just ended.
     """
 
     def __init__(self, stage: StageName, text: str) -> None:
@@ -82,15 +88,26 @@ def read_hello(line: bytes) -> HelloLine:
 
 
 class Handshake:
-    """One start. The password goes to stdin once, and only after sudo's own prompt was seen."""
+    """One start. The password goes to stdin once, and only after sudo's own prompt was seen.
 
-    def __init__(self, process: AgentProcess, token: str, password: Secret | None) -> None:
+    ``runtime`` is the compressed Python that the started script asks for; None: it has found one.
+    """
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        token: str,
+        password: Secret | None,
+        runtime: bytes | None = None,
+    ) -> None:
         self._process = process
         self._token = token.encode("ascii")
         self._password = password
         self._asked = bytearray()
         self._refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._seen = bytearray()
+        self._runtime = runtime
+        self._is_sent = False
         self._is_ready = False
         process.on_stderr = self._watch_sudo
 
@@ -99,9 +116,17 @@ class Handshake:
         """The part of the start that is at work now, as far as the output tells."""
         if self._is_ready:
             return "agent"
+        if self._is_sent:
+            return "runtime"
         if NO_PYTHON_LINE in self._seen:
             return "no-python"
         return "sudo" if SUDO_LINE in self._seen else "connect"
+
+    @property
+    def machine(self) -> str:
+        """What ``uname -m`` printed where no Python was found; empty where that is not known."""
+        said = _MACHINE.search(self._seen)
+        return said[1].decode("ascii") if said else ""
 
     @property
     def printed(self) -> list[str]:
@@ -127,6 +152,10 @@ class Handshake:
             self._process.on_stderr = lambda _data: None
 
     async def _read_greeting(self) -> Greeting:
+        if self._runtime is not None:
+            await self._read_past(SEND_LINE + b"\n")
+            self._is_sent = True
+            await self._send_runtime(self._runtime)
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
         self._process.stdin.write(bundle())
@@ -134,6 +163,16 @@ class Handshake:
         await self._read_past(HELLO_PREFIX)
         line = await self._read_past(b"\n")
         return Greeting(read_hello(line), bytes(self._seen))
+
+    async def _send_runtime(self, runtime: bytes) -> None:
+        """Send it as fast as it is read: a hundred hosts would need as many copies of it."""
+        try:
+            for start in range(0, len(runtime), PIECE_BYTES):
+                self._process.stdin.write(runtime[start : start + PIECE_BYTES])
+                await self._process.stdin.drain()
+        except ConnectionError:
+            # Who closed it has more to say, or ends.
+            pass
 
     async def _read_past(self, marker: bytes) -> bytes:
         """Give the bytes before the marker; so the output of banners and profiles is skipped."""

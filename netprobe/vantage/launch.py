@@ -17,9 +17,14 @@ from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
 from netprobe.vantage.folder import CLOSE_S, HURRIED_CLOSE_S, PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
+from netprobe.vantage.no_python import NoPython, find_runtime, read_useless_runtime
+from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
 from netprobe.vantage.process import AgentProcess
-from netprobe.vantage.script import USELESS_LINE, agent_script
+from netprobe.vantage.runtime.cache import Runtimes
+from netprobe.vantage.runtime.file import Runtime
+from netprobe.vantage.runtime.script import runtime_script
+from netprobe.vantage.script import SUDO_LINE, agent_script
 
 VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
@@ -31,15 +36,10 @@ TRIES = 3
 RETRY_S = 1.0
 # A start that takes longer waits for its own host, and lets others through the hop meanwhile.
 SLOT_S = 3.0
+# What a start may take longer for each byte that is sent before it: 100 KB a second.
+SEND_S_PER_BYTE = 1e-5
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
-
-
-# What helps where a host has no Python.
-_NO_PYTHON_WAYS = (
-    "install python3 there, or start the agent in a container that has one (`vantage: {command: "
-    "[podman, ...]}`, docs/compose.md), or say `vantage: none`: then the host is a destination only"
-)
 
 
 class Launcher:
@@ -53,7 +53,9 @@ class Launcher:
         silence_s: float = SILENCE_S,
         grace_s: float = GRACE_S,
         retry_s: float = RETRY_S,
+        runtimes: Runtimes | None = None,
     ) -> None:
+        self.runtimes = runtimes or Runtimes()
         self.start_timeout_s = start_timeout_s
         self.retry_s = retry_s
         self.beats = Beats(silence_s / 6, silence_s, grace_s)
@@ -104,7 +106,7 @@ async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher)
     way = VANTAGES.get(host.vantage.kind)
     if way is None:
         raise AgentError("no-vantage", f"{host.name}: the inventory says `vantage: none`")
-    link = await _Start(host, way, launcher).start_with_sudo()
+    link = await _Start(host, way, launcher).start()
     link.send(StartOrder(key, index, launcher.beats.silence_s))
     return link
 
@@ -124,8 +126,20 @@ class _Start:
         self._host = host
         self._way = way
         self._launcher = launcher
+        self._runtime: Runtime | None = None
 
-    async def start_with_sudo(self) -> AgentLink:
+    async def start(self) -> AgentLink:
+        """Start with a Python of the host, and with one that we send where it has none."""
+        try:
+            return await self._start_with_sudo()
+        except NoPython as none:
+            runtimes = self._launcher.runtimes
+            self._runtime = await find_runtime(self._host.name, none, runtimes)
+        link = await self._start_with_sudo()
+        link.is_python_sent = True
+        return link
+
+    async def _start_with_sudo(self) -> AgentLink:
         """Start with sudo where the host wants it, and without it where sudo fails."""
         if self._host.become is None:
             return await self._start_in_turn(None)
@@ -169,18 +183,26 @@ class _Start:
         token = new_token()
         # With -S sudo prints the token and reads the password; with -n it fails at once.
         become = "sudo -n --" if password is None else f"sudo -S -p {token} --"
-        argv = self._way.argv(self._host, agent_script(become if sudo else ""), folder)
+        runtime = self._runtime
+        script = _make_script(runtime, become if sudo else "")
+        argv = self._way.argv(self._host, script, folder)
         try:
             process = await AgentProcess.spawn(argv)
         except OSError as error:
             raise self._make_error(f"{argv[0]} cannot be run here: {error.strerror}") from None
-        handshake = Handshake(process, token, password)
+        payload = None if runtime is None else runtime.payload
+        handshake = Handshake(process, token, password, payload)
         try:
-            greeting = await asyncio.wait_for(handshake.run(), self._launcher.start_timeout_s)
+            greeting = await asyncio.wait_for(handshake.run(), self._limit_s)
         except BaseException as error:
             await process.end(FAILED_START_S)
             raise self._translate_error(error, handshake, process) from None
         return process, greeting
+
+    @property
+    def _limit_s(self) -> float:
+        sent = 0 if self._runtime is None else len(self._runtime.payload)
+        return self._launcher.start_timeout_s + sent * SEND_S_PER_BYTE
 
     def _translate_error(
         self, error: BaseException, handshake: Handshake, process: AgentProcess
@@ -188,19 +210,17 @@ class _Start:
         """Give the exception that tells the meaning of a failed start."""
         said = [news for line in process.last_words() if (news := handshake.news(line))]
         if isinstance(error, TimeoutError):
-            limit = f"{self._launcher.start_timeout_s:g} s"
-            if handshake.stage == "sudo":
-                return _SudoFailed(f"no answer in {limit}")
-            words = f"{self._host.name}: no agent after {limit}"
-            told = [*said, *handshake.printed][-LAST_LINES:]
-            return AgentError("start-timeout", "; ".join([words, *told]))
+            return self._word_timeout(handshake, said)
         if not isinstance(error, StartFailed):
             return error
+        useless = read_useless_runtime(self._host.name, said)
+        if useless is not None:
+            return useless
         if error.stage == "sudo":
             told = said[-LAST_LINES:]
             return _SudoFailed("; ".join(line.rstrip(".") for line in told) or str(error))
         if error.stage == "no-python":
-            return AgentError("no-python", f"{self._host.name}: {_word_useless_pythons(said)}")
+            return NoPython(said, handshake.machine)
         if error.stage == "hello":
             return self._make_error("; ".join([str(error), *said[-LAST_LINES:]]))
         heard = [*said, *handshake.printed]
@@ -210,18 +230,19 @@ class _Start:
             return _TryAgain(trouble.words)
         return self._make_error(trouble.words)
 
+    def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
+        limit = f"{self._limit_s:.3g} s"
+        if handshake.stage == "sudo":
+            return _SudoFailed(f"no answer in {limit}")
+        words = f"{self._host.name}: no agent after {limit}"
+        told = [*said, *handshake.printed][-LAST_LINES:]
+        return AgentError("start-timeout", "; ".join([words, *told]))
+
     def _make_error(self, words: str) -> AgentError:
         return AgentError("no-vantage", f"{self._host.name}: {words}")
 
 
-def _word_useless_pythons(said: Sequence[str]) -> str:
-    """Say why no Python of a host is of use; one that does not start says why itself."""
-    useless = [line.partition(USELESS_LINE)[2].strip() for line in said if USELESS_LINE in line]
-    for found in filter(None, useless):
-        path, _, printed = found.partition(":")
-        told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
-        return (
-            f"no Python 3.6 or later works there ({path} {told}); repair it, or {_NO_PYTHON_WAYS}"
-        )
-    words = "no Python 3.6 or later was found there (python3, platform-python, python3.N)"
-    return f"{words}; {_NO_PYTHON_WAYS}"
+def _make_script(runtime: Runtime | None, sudo: str) -> str:
+    if runtime is None:
+        return agent_script(sudo)
+    return runtime_script(runtime, BOOTSTRAP, sudo, SUDO_LINE)

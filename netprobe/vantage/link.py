@@ -70,6 +70,7 @@ class AgentLink:
     ``is_refused``: because it broke the rules of the wire.
 
     ``cost`` is a sentence about what this agent cannot do because sudo failed, or None.
+    ``is_python_sent``: the host has no Python, and runs the agent with the one that we sent.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class AgentLink:
         self.host = host
         self.hello = greeting.hello
         self.cost = cost
+        self.is_python_sent = False
         loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = loop.create_future()
         # Mark the exception as retrieved, so that asyncio does not log that it never was.

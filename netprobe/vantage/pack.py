@@ -23,7 +23,7 @@ from netprobe.vantage.strip import strip
 # bootstrap whose bundle never comes; later the agent's dead man's switch takes over. What
 # every agent needs is imported while the bundle is on its way. Garbage is not looked for before
 # ``main`` says how often: imports make none.
-BOOTSTRAP = (
+_BOOTSTRAP = (
     "import gc;gc.disable();import sys,io,zlib,signal;"
     "signal.alarm(60);"
     "print('NETPROBE-READY',flush=True);"
@@ -33,23 +33,32 @@ BOOTSTRAP = (
     "m=dict(zip(p[::2],p[1::2]));"
     "g={'__name__':'netprobe_agent.boot'};"
     "exec(compile(m['boot'],'netprobe_agent/boot.py','exec'),g);"
-    "g['boot'](m)"
+    "g['boot'](m,'%s')"
 )
+BOOTSTRAP = _BOOTSTRAP % "main"
+# The same for a run that an engine drives: behind the bundle stands the host's script.
+ENGINE_BOOTSTRAP = _BOOTSTRAP % "batch.engine"
 
 # Only mypy needs ``typing``, whose import would be a tenth of the agent's start.
 _TYPING = ("\nfrom typing import ", "\nfrom netprobe_agent.untyped import ")
 
 
-def sources() -> dict[str, str]:
+# What only an agent without a live coordinator needs.
+_BATCH = ("batch.", "wire.batch", "wire.result_lines")
+
+
+def sources(*, batch: bool = False) -> dict[str, str]:
     """Read every module of the agent, sorted by its dotted name; a package's own is ``__init__``.
 
-    This works from an installed wheel and from a zip file too.
+    ``batch``: those too that carry out scripts. This works from an installed wheel and from a zip
+    file too.
     """
-    return {name: strip(text).replace(*_TYPING) for name, text in _read_texts().items()}
+    return {name: strip(text).replace(*_TYPING) for name, text in _read_texts(batch).items()}
 
 
-def _read_texts() -> dict[str, str]:
-    return dict(sorted(_read_modules(resources.files("netprobe.agent"), "")))
+def _read_texts(batch: bool) -> dict[str, str]:
+    read = _read_modules(resources.files("netprobe.agent"), "")
+    return dict(sorted(one for one in read if batch or not one[0].startswith(_BATCH)))
 
 
 def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
@@ -61,17 +70,17 @@ def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]
 
 
 @cache
-def bundle() -> bytes:
+def bundle(*, batch: bool = False) -> bytes:
     """Pack what the bootstrap reads: the bundle's length as a line, then the bundle.
 
     Names and sources by turns with a NUL between them, which is read faster than JSON. Stripping
     takes a third of a second, so the bundle is kept beside the bytecode of this module.
     """
-    path = _find_cache()
+    path = _find_cache(batch)
     with contextlib.suppress(OSError):
         if path is not None:
             return path.read_bytes()
-    parts = [part for module in sources().items() for part in module]
+    parts = [part for module in sources(batch=batch).items() for part in module]
     packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
     made = b"%d\n%s" % (len(packed), packed)
     if path is not None:
@@ -79,7 +88,7 @@ def bundle() -> bytes:
     return made
 
 
-def _find_cache() -> Path | None:
+def _find_cache(batch: bool) -> Path | None:
     """Find where the bundle of these sources is kept, as Python keeps bytecode; None: nowhere."""
     if sys.dont_write_bytecode:
         return None
@@ -89,16 +98,17 @@ def _find_cache() -> Path | None:
         return None  # this Python keeps no bytecode
     own = Path(strip.__code__.co_filename), Path(__file__)
     with contextlib.suppress(OSError):
-        known = [*_read_texts().items(), *((one.name, one.read_text()) for one in own)]
+        known = [*_read_texts(batch).items(), *((one.name, one.read_text()) for one in own)]
         digest = hashlib.sha256("\0".join(part for one in known for part in one).encode("utf-8"))
-        return beside.with_name(f"agent-{digest.hexdigest()[:32]}.bundle")
+        kind = "batch" if batch else "agent"
+        return beside.with_name(f"{kind}-{digest.hexdigest()[:32]}.bundle")
     return None  # in a zip file
 
 
 def _keep_bundle(path: Path, made: bytes) -> None:
     """Write the bundle whole or not at all, and remove those of other sources."""
     with contextlib.suppress(OSError):
-        for old in path.parent.glob("agent-*.bundle"):
+        for old in path.parent.glob(f"{path.name.partition('-')[0]}-*.bundle"):
             old.unlink()
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(made)

@@ -28,7 +28,7 @@ def pythons() -> tuple[str, ...]:
     return ("python3", "/usr/libexec/platform-python", *numbered)
 
 
-def agent_script(sudo: str = "") -> str:
+def agent_script(sudo: str = "", bootstrap: str = BOOTSTRAP) -> str:
     """Make the script; ``sudo`` is the command that makes it root where it is not root already.
 
     With sudo nothing on the host dumps a core that a password could be in: not this shell, and not
@@ -44,10 +44,11 @@ def agent_script(sudo: str = "") -> str:
         f"for p in {' '.join(pythons())}; do "
         "p=$(command -v $p) || continue; v=$($p -I -S -V </dev/null 2>&1); case $v in "
         f"{_NEW_ENOUGH}) "
-        'exec $s $p -I -S -c "' + BOOTSTRAP + '";; '
+        'exec $s $p -I -S -c "' + bootstrap + '";; '
         # Of several useless Pythons the first is the one that people mean.
         "*) b=${b:-$p: $v};; esac; done; "
         # Unquoted: what it printed becomes one line.
         f"set -f; echo {USELESS_LINE} $b >&2; "
-        f"echo {NO_PYTHON_LINE.decode()}; exit {NO_PYTHON_STATUS}"
+        # Which Python can be sent depends on the machine.
+        f"echo {NO_PYTHON_LINE.decode()} $(uname -m); exit {NO_PYTHON_STATUS}"
     )

@@ -183,8 +183,8 @@ async def test_a_python_that_does_not_start_is_told(
         await start(command("env", "-i", f"PATH={tmp_path}"))
     assert caught.value.reason == "no-python"
     assert (
-        f"no Python 3.6 or later works there ({tmp_path}/{words}; repair it, or install python3"
-        in str(caught.value)
+        f"no Python 3.6 or later works there ({tmp_path}/{words}; repair it; no Python can be sent: "
+        "the host does not say what it is (uname -m); or install python3" in str(caught.value)
     )
 
 

@@ -15,7 +15,9 @@ import pytest
 from netprobe.vantage import pack
 from netprobe.vantage.pack import sources
 
-MODULES = sorted(name for name in set(sources()) - {"boot", "untyped"} if "__init__" not in name)
+MODULES = sorted(
+    name for name in set(sources(batch=True)) - {"boot", "untyped"} if "__init__" not in name
+)
 
 
 def _records() -> list[Any]:
@@ -51,7 +53,7 @@ print(json.dumps({"loaded": sorted(sys.modules), "said": said}))
 
 def _load(*modules: str, code: str = "None") -> tuple[set[str], object]:
     """The modules that are loaded once these of the bundle are, and what the code gave."""
-    asked = json.dumps({"sources": sources(), "modules": modules, "code": code})
+    asked = json.dumps({"sources": sources(batch=True), "modules": modules, "code": code})
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", LOAD],
         input=asked, capture_output=True, text=True, check=True,
@@ -136,9 +138,9 @@ def test_the_bundle_is_kept_beside_the_bytecode(
     monkeypatch.setattr(pack, "cache_from_source", lambda _: str(tmp_path / "pack.pyc"))
     made = pack.bundle.__wrapped__()
 
-    monkeypatch.setattr(pack, "sources", dict)
+    monkeypatch.setattr(pack, "sources", lambda **_: {})
     assert pack.bundle.__wrapped__() == made
-    monkeypatch.setattr(pack, "_read_texts", lambda: {"main": "changed = 1"})
+    monkeypatch.setattr(pack, "_read_texts", lambda _batch: {"main": "changed = 1"})
     assert pack.bundle.__wrapped__() != made
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -149,3 +151,11 @@ def test_without_bytecode_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(pack, "_keep_bundle", lambda *_: pytest.fail("it was written"))
 
     assert pack.bundle.__wrapped__()
+
+
+def test_a_live_agent_does_without_what_scripts_need() -> None:
+    """It is told what to do, over the wire: it neither reads scripts nor writes results."""
+    live, batch = set(sources()), set(sources(batch=True))
+    assert {"batch.__init__", "wire.batch", "wire.result_lines"} <= batch - live
+    assert all(name.startswith(("batch.", "wire.")) for name in batch - live)
+    assert live < batch

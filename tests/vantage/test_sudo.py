@@ -21,7 +21,9 @@ from netprobe.model.inventory import Host
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.process import SECRET_VARIABLES
-from tests.vantage.support import HOST, KEY, command, local
+from netprobe.vantage.runtime.cache import Runtimes
+from tests.vantage.runtime.support import lean_host, session_runtime
+from tests.vantage.support import HOST, KEY, command, local, until
 
 USER = f"nptest{os.getpid() % 10000}"
 PASSWORD = "correct horse ' battery $taple"
@@ -151,6 +153,31 @@ async def test_a_host_without_sudo_runs_unprivileged(open_folder: Path) -> None:
         assert "sudo" in str(link.cost)
         assert "not found" in str(link.cost)
         await link.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("password", [PASSWORD, None])
+async def test_a_host_without_python_has_sudo(
+    rules: Callable[[str], None],
+    open_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    password: str | None,
+) -> None:
+    """The Python that is sent runs as root too, and without a password as the user: either leaves
+    nothing behind."""
+    rules(f"{USER} ALL=(ALL) ALL\n")
+    lean = lean_host(open_folder / "bin").vantage.command
+    (open_folder / "bin/sudo").symlink_to("/usr/bin/sudo")
+    words = ("setpriv", "--reuid", USER, "--clear-groups", *lean)
+    runtimes = Runtimes([session_runtime(tmp_path_factory)])
+    async with Launcher(become_password=password, runtimes=runtimes) as launcher:
+        link = await start_agent(command(*words, sudo=True), HOST, key=KEY, launcher=launcher)
+        assert link.is_python_sent
+        assert (link.hello.uid == 0) == (password is not None)
+        assert (link.cost is None) == (password is not None)
+        folder = Path(os.readlink(f"/proc/{link.hello.pid}/exe")).parent
+        await link.close()
+    assert await until(lambda: not folder.exists())
 
 
 async def test_root_needs_no_sudo() -> None:

@@ -90,43 +90,21 @@ class DeadMan:
             self._timer = self._loop.call_later(left_s, self._end_if_silent)
 
 
-class PipeAgent(AgentCore):
-    """An agent that reads orders from one descriptor and writes answers to another.
+class ServingAgent(AgentCore):
+    """An agent with a life: it serves until its end, and no bug ends it.
 
     ``carry_out`` is called with the agent and each order.
     """
 
     def __init__(
-        self,
-        loop: looping.Loop,
-        input_fd: int,
-        output_fd: int,
-        carry_out: "Callable[[PipeAgent, Any], None]",
+        self, loop: looping.Loop, carry_out: "Callable[[ServingAgent, Any], None]"
     ) -> None:
         AgentCore.__init__(self, loop)
-        self.dead_man = DeadMan(loop, SILENCE_S, self.end)
         self._carry_out = carry_out
         self._ended = False
         self._strikes = 0
         # Sockets that must stay open as long as the agent lives.
         self.keep: Tuple[socket.socket, ...] = ()
-        self._input_fd = input_fd
-        self._reader = FrameReader(ORDERS)
-        self._output = FrameQueue(loop, output_fd, self._resume_parts, self.end)
-        os.set_blocking(input_fd, False)
-        loop.watch(input_fd, looping.READ, self._read_input)
-
-    def send(self, message: Record) -> None:
-        """Queue one frame for the coordinator; never blocks."""
-        self._output.send(message)
-
-    def may_start(self) -> bool:
-        """False while so much output waits that new probes must wait too."""
-        return not self._output.full
-
-    def greet(self, hello: HelloLine) -> None:
-        """Send the hello line, after which both ways speak frames."""
-        self._output.write(HELLO_PREFIX + encode_message(hello) + b"\n")
 
     def serve(self) -> None:
         """Run until the end. A bug in the agent is reported and does not end it."""
@@ -156,7 +134,7 @@ class PipeAgent(AgentCore):
         self.loop.stop()
 
     def close(self) -> None:
-        """Close every socket, then send what is still queued."""
+        """Close every socket."""
         for part in self.parts.values():
             close = getattr(part, "close", None)
             if close is not None:
@@ -164,6 +142,48 @@ class PipeAgent(AgentCore):
                     close()
                 except Exception:
                     self.fault(None)
+
+    def dispatch(self, order: Any) -> None:
+        """Carry out an order; a bug is its answer."""
+        try:
+            self._carry_out(self, order)
+        except Exception:
+            self.fault(getattr(order, "id", None))
+
+
+class PipeAgent(ServingAgent):
+    """An agent that reads orders from one descriptor and writes answers to another."""
+
+    def __init__(
+        self,
+        loop: looping.Loop,
+        input_fd: int,
+        output_fd: int,
+        carry_out: "Callable[[Any, Any], None]",
+    ) -> None:
+        ServingAgent.__init__(self, loop, carry_out)
+        self.dead_man = DeadMan(loop, SILENCE_S, self.end)
+        self._input_fd = input_fd
+        self._reader = FrameReader(ORDERS)
+        self._output = FrameQueue(loop, output_fd, self._resume_parts, self.end)
+        os.set_blocking(input_fd, False)
+        loop.watch(input_fd, looping.READ, self._read_input)
+
+    def send(self, message: Record) -> None:
+        """Queue one frame for the coordinator; never blocks."""
+        self._output.send(message)
+
+    def may_start(self) -> bool:
+        """False while so much output waits that new probes must wait too."""
+        return not self._output.full
+
+    def greet(self, hello: HelloLine) -> None:
+        """Send the hello line, after which both ways speak frames."""
+        self._output.write(HELLO_PREFIX + encode_message(hello) + b"\n")
+
+    def close(self) -> None:
+        """Close every socket, then send what is still queued."""
+        ServingAgent.close(self)
         self._output.finish(FAREWELL_S)
 
     def _read_input(self, _events: int) -> None:
@@ -183,18 +203,12 @@ class PipeAgent(AgentCore):
     def _dispatch_orders(self, data: bytes) -> None:
         try:
             for order in self._reader.feed(data):
-                self._dispatch_order(order)
+                self.dispatch(order)
         except ValueError:
             # The next frame cannot be found in a stream that lost its place, and an order that
             # cannot be read has no id: the coordinator would wait for its answer without end.
             self.fault(None)
             self.end()
-
-    def _dispatch_order(self, order: Any) -> None:
-        try:
-            self._carry_out(self, order)
-        except Exception:
-            self.fault(getattr(order, "id", None))
 
     def _resume_parts(self) -> None:
         for part in self.parts.values():
@@ -203,7 +217,7 @@ class PipeAgent(AgentCore):
                 resume()
 
 
-def end_on_signals(agent: PipeAgent) -> None:
+def end_on_signals(agent: ServingAgent) -> None:
     """Make the signals that ask a process to end stop the loop, which then closes everything."""
     ours, signals = socket.socketpair()
     ours.setblocking(False)

@@ -210,6 +210,8 @@ def host_report(link: AgentLink) -> HostReport:
     facts: dict[str, Any] = {
         key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE
     }
+    if link.is_python_sent:
+        facts["python_sent"] = True
     return HostReport(
         link.host,
         "agent",

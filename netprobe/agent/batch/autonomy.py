@@ -1,0 +1,225 @@
+"""What a host asks by itself, where nobody comes again: within the budgets of its script.
+
+These are the questions that a merge asks of a flow that failed: whether it stays silent, whether
+anything leaves, by which way, where that ends, and what the recorder saw.
+"""
+
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+
+from ..wire.answers import ProbeOutcomes
+from ..wire.batch import BatchStart
+from ..wire.failures import NO_ANSWER
+from ..wire.host_messages import EgressOrder, Routed, RouteOrder
+from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder
+from ..wire.parts import ProbeBlock, Ranges
+from .told import AskedPorts, list_all_asked
+
+MAX_TTL = 16
+# A further look waits so long, and is taken so often: of TCP each is one SYN, else three packets.
+AGAIN_MS = 1300
+TCP_LOOKS, DATAGRAM_LOOKS = 7, 3
+# A port that nobody needs: a connect shows whether the other end hears this host at all.
+CONTROL_PORT = 64999
+CONTROL_MS = 1500
+# What comes back on a connection that opened, and is no answer to the nonce.
+UNANSWERED = ("silent", "closed", "reset")
+
+# Protocol and address.
+Place = Tuple[str, str]
+
+
+class Failed:
+    """What failed at one address by one protocol. ``numbers``: the script's own order ids, which
+    the other end knows too."""
+
+    def __init__(self, order: Any) -> None:
+        self.order = order
+        self.ports: Set[Tuple[int, int]] = set()
+        self.numbers: Set[int] = set()
+        self.own_ports: Set[int] = set()
+
+
+class Autonomy:
+    """Further orders of a round. ``follow`` is given each order of the phase ``go`` and all of its
+    answers; ``list_tells`` gives what is asked when the phase ``tell`` begins."""
+
+    def __init__(self, start: BatchStart, phases: "List[Tuple[str, List[Any]]]") -> None:
+        first, last = start.own_ids
+        self._first_own = first
+        self._ids = iter(range(first, last + 1))
+        self._looks_left, self._walks_left, self._routes_left, self._stories_left = start.budgets
+        self._again: Set[int] = set()
+        self._walked: Set[Place] = set()
+        self._failed: Dict[Place, Failed] = {}
+        self._asked_ways: Set[str] = set()
+        # Which address this host sends from to another, as its kernel said.
+        self._sources: Dict[str, str] = {}
+        # By address: packets to it that nobody answers, so that only the other end knows of them.
+        self._one_way: Dict[str, List[ProbeOrder]] = {}
+        for _, orders in phases:
+            for order in orders:
+                if isinstance(order, ProbeOrder) and order.host is not None:
+                    if order.blocks[0].mode == "send" and order.pace is None:
+                        self._one_way.setdefault(order.dst, []).append(order)
+
+    def is_again(self, order: Any) -> bool:
+        """Tell whether an order asks again what was asked before."""
+        return order.id in self._again
+
+    def follow(self, order: Any, answers: List[Any]) -> Iterator[Any]:
+        """Give what is asked about an order's flows that failed."""
+        for answer in answers:
+            if isinstance(answer, Routed) and answer.source and isinstance(order, RouteOrder):
+                self._sources[order.dst] = answer.source
+        own = getattr(order, "id", 0) >= self._first_own
+        if not _is_look(order) or (own and not self.is_again(order)):
+            return
+        failed: Dict[str, List[AskedPorts]] = {}
+        for asked in list_all_asked(order, answers):
+            if not asked.is_answered:
+                failed.setdefault(asked.dst, []).append(asked)
+        own_ports = {one.own_port for one in answers
+                     if isinstance(one, ProbeOutcomes) and one.own_port}  # fmt: skip
+        for dst, some in failed.items():
+            self._note_failed(order, dst, some, own_ports)
+            if not self.is_again(order):
+                for more in self._ask_further(order, dst, some):
+                    yield more
+
+    def list_tells(self) -> Iterator[Any]:
+        """Give the stories of failed flows, as this host saw them go out."""
+        for (proto, dst), failed in self._failed.items():
+            order = failed.order
+            source = order.src or self._sources.get(dst)
+            if source is None or not self._spend("_stories_left", 1):
+                continue
+            numbers = [] if proto in ("tcp", "icmp") else sorted(failed.numbers)
+            ports = [] if proto in ("icmp", "ipproto") else sorted(failed.ports)
+            own_ports = sorted(failed.own_ports)
+            for identity in self._take_id():
+                yield StoryOrder(
+                    identity, proto, getattr(order, "number", None), source, dst, ports, True,
+                    numbers, own_ports,
+                )  # fmt: skip
+
+    def _note_failed(
+        self, order: Any, dst: str, some: List[AskedPorts], own_ports: "Set[int]"
+    ) -> None:
+        place = _name_proto(order), dst
+        known = self._failed.setdefault(place, Failed(order))
+        known.ports.update((one.first, one.last) for one in some)
+        known.own_ports.update(own_ports)
+        if order.id < self._first_own:
+            known.numbers.update(order.numbers if isinstance(order, EchoOrder) else [order.id])
+
+    def _ask_further(self, order: Any, dst: str, some: List[AskedPorts]) -> Iterator[Any]:
+        """Ask again what was silent; and of an address that failed, once, how one gets there."""
+        silent = [one for one in some if _is_silent(order, one)]
+        if silent and getattr(order, "pace", None) is None:
+            for more in self._look_again(order, dst, silent):
+                yield more
+        if dst not in self._asked_ways and self._spend("_routes_left", 1):
+            self._asked_ways.add(dst)
+            for more in self._ask_way(order, dst):
+                yield more
+        if silent:
+            first = silent[0].first
+            for more in self._walk(_name_proto(order), dst, first, order):
+                yield more
+            for other in self._one_way.get(dst, ()):
+                ports = other.blocks[0].ports
+                if other.proto == "udp" and ports:
+                    for more in self._walk("udp", dst, ports[0][0], other):
+                        yield more
+
+    def _look_again(self, order: Any, dst: str, silent: List[AskedPorts]) -> Iterator[Any]:
+        ports = sum(one.last - one.first + 1 for one in silent)
+        if not self._spend("_looks_left", ports):
+            return
+        for identity in self._take_id():
+            self._again.add(identity)
+            looks = TCP_LOOKS if _name_proto(order) == "tcp" else DATAGRAM_LOOKS
+            again = order._replace(id=identity, first_ms=AGAIN_MS, look_ms=AGAIN_MS, looks=looks)
+            if isinstance(order, EchoOrder):
+                yield again._replace(dsts=[dst], numbers=[identity])
+            else:
+                yield again._replace(blocks=_cut_blocks(order.blocks, silent))
+
+    def _ask_way(self, order: Any, dst: str) -> Iterator[Any]:
+        """Ask this host's kernel, and send what harmless packets show of the way."""
+        src = order.src
+        for identity in self._take_id():
+            yield RouteOrder(identity, dst, src)
+        for identity in self._take_id():
+            yield EgressOrder(identity, dst, src, CONTROL_PORT)
+        for identity in self._take_id():
+            yield EchoOrder(identity, [dst], src, CONTROL_MS, CONTROL_MS, 1, None, [identity])
+        for identity in self._take_id():
+            block = ProbeBlock([(CONTROL_PORT, CONTROL_PORT)], "connect", 0)
+            yield ProbeOrder(
+                identity, "tcp", None, dst, src, [block], CONTROL_MS, CONTROL_MS, 1, None, None,
+                None, None, None, None,
+            )  # fmt: skip
+
+    def _walk(self, proto: str, dst: str, port: int, order: Any) -> Iterator[WalkOrder]:
+        """Walk once for each address and protocol."""
+        known = (proto, dst) in self._walked or proto not in ("tcp", "udp", "icmp")
+        if known or not self._spend("_walks_left", 1):
+            return
+        self._walked.add((proto, dst))
+        template = order.blocks[0].template if isinstance(order, ProbeOrder) else 0
+        for identity in self._take_id():
+            yield WalkOrder(identity, proto, dst, port, order.src, MAX_TTL, template)
+
+    def _spend(self, budget: str, amount: int) -> bool:
+        """Tell whether a budget allows this, and take it from there."""
+        left = getattr(self, budget) - amount
+        if left < 0:
+            return False
+        setattr(self, budget, left)
+        return True
+
+    def _take_id(self) -> Iterator[int]:
+        """Give one id of this host's own; none where all are taken."""
+        identity: Optional[int] = next(self._ids, None)
+        if identity is not None:
+            yield identity
+
+
+def _is_look(order: Any) -> bool:
+    """Tell whether it is a look at flows of the plan, and none beside it."""
+    if isinstance(order, EchoOrder):
+        return order.size is None
+    special = ("size", "min_ttl", "ttl", "sport")
+    return (
+        isinstance(order, ProbeOrder)
+        and order.host is not None
+        and all(getattr(order, name) is None for name in special)
+    )
+
+
+def _is_silent(order: Any, asked: AskedPorts) -> bool:
+    """Tell whether nothing came, or no nonce on a connection that opened."""
+    if asked.kind.failure == NO_ANSWER:
+        return True
+    nonce = isinstance(order, ProbeOrder) and order.blocks[0].mode == "nonce"
+    return nonce and order.proto == "tcp" and asked.kind.answer in UNANSWERED
+
+
+def _name_proto(order: Any) -> str:
+    return "icmp" if isinstance(order, EchoOrder) else str(order.proto)
+
+
+def _cut_blocks(blocks: List[ProbeBlock], wanted: List[AskedPorts]) -> List[ProbeBlock]:
+    """Give the blocks with only these ports; an IP protocol has none."""
+    cut = []
+    for block in blocks:
+        ports: Ranges = [
+            (max(first, one.first), min(last, one.last))
+            for first, last in block.ports
+            for one in wanted
+            if first <= one.last and last >= one.first
+        ]
+        if ports or not block.ports:
+            cut.append(block._replace(ports=ports))
+    return cut

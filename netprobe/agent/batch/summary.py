@@ -1,0 +1,90 @@
+"""The one line that a host prints, and its exit status: what it can tell by itself."""
+
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+from .told import AskedPorts, list_asked
+
+# Engines keep little of what a host prints.
+MOST_BYTES = 2000
+MOST_ITEMS = 8
+
+OK_STATUS, FAILED_STATUS, WRONG_STATUS, UNSURE_STATUS, STOPPED_STATUS = 0, 1, 2, 3, 130
+
+
+class RunSummary:
+    """Counts what was asked and what was not as it should be."""
+
+    def __init__(self) -> None:
+        self.late = 0
+        self._asked = 0
+        self._faults: List[str] = []
+        self._denied: Set[int] = set()
+        self._again: Set[int] = set()
+        # Ports that failed, by protocol and destination, each with what it said last.
+        self._failed: Dict[Tuple[str, str], Dict[int, str]] = {}
+
+    def note_denied(self, orders: Iterable[Any]) -> None:
+        """Note orders whose ports must not answer."""
+        self._denied.update(getattr(order, "id", 0) for order in orders)
+
+    def note_again(self, order_id: int) -> None:
+        """Note an order that asks again what was asked before."""
+        self._again.add(order_id)
+
+    def take(self, order: Any, message: Any) -> None:
+        """Take an answer; ``order`` None: of no order that is known."""
+        if type(message).__name__ == "Fault":
+            self._faults.append(str(message.short_of or message.words.splitlines()[-1:]))
+        for asked in list_asked(order, message):
+            self._take_asked(order, asked)
+
+    def status(self) -> int:
+        """Give the exit status: 0 all answered, 1 something did not, 3 something is not known."""
+        if self._failed:
+            return FAILED_STATUS
+        return UNSURE_STATUS if self._faults or self.late else OK_STATUS
+
+    def line(self, about: str, end: str) -> str:
+        """Give one line of at most MOST_BYTES: who, what, and where the results are."""
+        failed = sum(map(len, self._failed.values()))
+        words = "%s: %d flows asked, %d answered" % (about, self._asked, self._asked - failed)
+        if failed:
+            words += "; not as it should be: %s" % "; ".join(self._list_failed())
+        if self.late:
+            words += "; %d orders were not done in time" % self.late
+        if self._faults:
+            words += "; the agent had %d faults (%s)" % (len(self._faults), self._faults[0])
+        left = MOST_BYTES - len(end.encode("utf-8"))
+        return words.encode("utf-8")[:left].decode("utf-8", "ignore") + end
+
+    def _take_asked(self, order: Any, asked: AskedPorts) -> None:
+        if order.id not in self._again:
+            self._asked += asked.last - asked.first + 1
+        proto = getattr(order, "proto", "icmp")
+        failure = self._find_failure(order, asked)
+        ports = self._failed.setdefault((proto, asked.dst), {})
+        for port in range(asked.first, asked.last + 1):
+            if failure is None:
+                ports.pop(port, None)
+            else:
+                ports[port] = failure
+        if not ports:
+            del self._failed[proto, asked.dst]
+
+    def _find_failure(self, order: Any, asked: AskedPorts) -> Optional[str]:
+        if order.id in self._denied:
+            return "answers" if asked.is_answered else None
+        return None if asked.is_answered else asked.kind.failure or asked.kind.answer
+
+    def _list_failed(self) -> List[str]:
+        """List what failed, the most first."""
+        found = sorted(self._failed.items(), key=lambda item: (-len(item[1]), item[0]))
+        items = []
+        for (proto, dst), ports in found[:MOST_ITEMS]:
+            first, said = sorted(ports.items())[0]
+            name = "%s %d of %s" % (proto, first, dst) if first else "%s to %s" % (proto, dst)
+            more = " and %d ports more" % (len(ports) - 1) if len(ports) > 1 else ""
+            items.append("%s %s%s" % (name, said, more))
+        if len(found) > MOST_ITEMS:
+            items.append("and %d destinations more" % (len(found) - MOST_ITEMS))
+        return items

@@ -1,0 +1,1 @@
+"""Runs without a live coordinator: scripts and bundles out, results of hosts in."""

@@ -1,0 +1,114 @@
+"""Bundles: one file with the agent and the scripts of all hosts, which any Python from 3.6 runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from netprobe.batch.script import HostScript, write_script
+from netprobe.errors import RequestError
+from netprobe.vantage.pack import bundle
+from netprobe.vantage.runtime.file import Runtime
+from netprobe.vantage.runtime.script import runtime_prologue
+
+SHEBANG = b"#!/usr/bin/env python3\n"
+HEADER_MEMBER, PLAN_MEMBER = "header.json", "plan"
+# The least date that a zip file can have: equal requests make equal bundles.
+_DATE = (1980, 1, 1, 0, 0, 0)
+_MODE = 0o644 << 16
+
+# Python 2 must be able to read it, too, to say that it is too old.
+_MAIN = """\
+import sys
+if sys.version_info < (3, 6):
+    sys.stderr.write("netprobe: needs Python 3.6 or later; this is %d.%d\\n" % sys.version_info[:2])
+    sys.exit(2)
+import gc, os, zlib
+gc.disable()
+data = __loader__.get_data(os.path.join(__loader__.archive, "agent"))
+parts = zlib.decompress(data).decode("utf-8").split(chr(0))
+sources = dict(zip(parts[::2], parts[1::2]))
+names = {"__name__": "netprobe_agent.boot"}
+exec(compile(sources["boot"], "netprobe_agent/boot.py", "exec"), names)
+names["boot"](sources, "batch.carried")
+"""
+
+
+# The script's stdin is the script itself, at whose end the bundle stands.
+_RUN_BUNDLE = (
+    "import os,sys,zipimport as z,__main__ as m;"
+    "sys.argv[0]=p=os.readlink('/proc/self/fd/0');"
+    "m.__loader__=z.zipimporter(p);"
+    "exec(m.__loader__.get_code('__main__'),m.__dict__)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedBundle:
+    """What a bundle holds for those who merge: its header, and the plan as it was put in."""
+
+    header: Mapping[str, Any]
+    plan: bytes
+
+
+def pack_bundle(header: Mapping[str, Any], scripts: Iterable[HostScript], plan: bytes) -> bytes:
+    """Pack a bundle: ``run.pyz``. The same arguments give the same bytes."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as packed:
+        _add_member(packed, "__main__.py", _MAIN.encode("ascii"), zipfile.ZIP_STORED)
+        _, _, agent = bundle(batch=True).partition(b"\n")
+        _add_member(packed, "agent", agent, zipfile.ZIP_STORED)
+        _add_member(packed, "hosts", _pack_hosts(scripts), zipfile.ZIP_STORED)
+        _add_member(packed, HEADER_MEMBER, json.dumps(header).encode("ascii"))
+        _add_member(packed, PLAN_MEMBER, plan)
+    return SHEBANG + data.getvalue()
+
+
+def bring_runtime(packed: bytes, runtime: Runtime) -> bytes:
+    """Give a bundle as a shell script, ``run.sh``, that brings its own Python along.
+
+    It is a bundle still: for ``open_bundle``, and for any Python that is there.
+    """
+    return runtime_prologue(runtime, _RUN_BUNDLE) + packed
+
+
+def open_bundle(path: Path) -> OpenedBundle:
+    """Read a bundle's header and plan. Raises RequestError where it is none."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            header = json.loads(packed.read(HEADER_MEMBER))
+            return OpenedBundle(header, packed.read(PLAN_MEMBER))
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
+    except (KeyError, ValueError, zipfile.BadZipFile):
+        raise RequestError(
+            f"{path}: is no bundle, expected a file made by `netprobe bundle`"
+        ) from None
+
+
+def _add_member(
+    packed: zipfile.ZipFile, name: str, data: bytes, how: int = zipfile.ZIP_DEFLATED
+) -> None:
+    member = zipfile.ZipInfo(name, _DATE)
+    member.external_attr = _MODE
+    packed.writestr(member, data, how)
+
+
+def _pack_hosts(scripts: Iterable[HostScript]) -> bytes:
+    """Give the table of hosts (its packed length as a line, then zlib of JSON), then scripts."""
+    table: list[tuple[int, str, list[str], int, int]] = []
+    packed: list[bytes] = []
+    at = 0
+    for script in sorted(scripts, key=lambda one: one.start.host):
+        packed.append(zlib.compress(write_script(script), 9))
+        start = script.start
+        table.append((start.host, start.name, start.addresses, at, len(packed[-1])))
+        at += len(packed[-1])
+    head = zlib.compress(json.dumps(table).encode("ascii"), 9)
+    return b"%d\n%s" % (len(head), head) + b"".join(packed)

@@ -1,0 +1,89 @@
+"""Scripts of a host and what it wrote, for tests of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from netprobe.agent.wire.answers import (
+    Closed,
+    Done,
+    HelloLine,
+    Listening,
+    ProbeOutcomes,
+)
+from netprobe.agent.wire.batch import (
+    BATCH_FORMAT,
+    BatchStart,
+    HostBudgets,
+    PhaseClock,
+    ResultHeader,
+)
+from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.agent.wire.orders import CloseOrder, ListenOrder
+from netprobe.agent.wire.parts import ListeningBlock, OutcomeKind, OutcomeRun
+from netprobe.agent.wire.result_lines import LineMaker
+from netprobe.batch.results import BatchIdentity
+from netprobe.batch.script import own_ids
+from tests.vantage.support import block, probe
+
+KEY = bytes(range(32))
+RUN = "7f3a0c1d2e4b5968"
+HOSTS = {3: "node-1", 4: "node-2"}
+IDENTITY = BatchIdentity(RUN, KEY, frozenset({1}), HOSTS)
+NO_BUDGETS = HostBudgets(0, 0, 0, 0)
+PORT = 40123
+
+
+def start(host: int = 3, **changes: Any) -> BatchStart:
+    """The first line of a host's script."""
+    usual = BatchStart(
+        BATCH_FORMAT, WIRE_VERSION, RUN, 1, host, HOSTS[host], ["127.0.0.1"], "none",
+        starts_at=None, window_s=20.0, margin_s=0.0, ends_at=None, silence_s=20.0, key=KEY,
+        own_ids=own_ids(host, 1), budgets=NO_BUDGETS,
+    )  # fmt: skip
+    return usual._replace(**changes)
+
+
+def header(host: int = 3, **changes: Any) -> ResultHeader:
+    """The first line of a host's results."""
+    usual = ResultHeader(
+        BATCH_FORMAT, WIRE_VERSION, RUN, 1, host, HOSTS[host], "2026-11-22T14:00:00Z"
+    )
+    return usual._replace(**changes)
+
+
+HELLO = HelloLine(
+    WIRE_VERSION, "3.6.8", 4711, 0, "root", "node one", "5.10.0", True, True, True, 1024, 2,
+    "raw", False, None, "boot/1", ["127.0.0.1"], [],
+)  # fmt: skip
+KIND = OutcomeKind("answer", None, None, True, "nonce", 3, None, 64, 1, None, None)
+RANGES = [(PORT, PORT)]
+
+
+def messages() -> list[list[Any]]:
+    """What a host writes in one round, as it writes it: some messages a line."""
+    up = ListeningBlock(RANGES, [], [], [], [], [], [], False)
+    return [
+        [HELLO, PhaseClock(1, "begin", 100.0, 5.0)],
+        [ListenOrder(1, [block("tcp", "127.0.0.1", RANGES)]), Listening(1, [up])],
+        [PhaseClock(1, "listening", 101.0, 6.0), PhaseClock(1, "go", 102.0, 7.0)],
+        [probe(2, "tcp", "127.0.0.1", RANGES)],
+        [ProbeOutcomes(2, [KIND], [OutcomeRun(PORT, PORT, 0, 90, 1)], None)],
+        [Done(2, False), PhaseClock(1, "probed", 103.0, 8.0)],
+        [CloseOrder(1), Closed(1)],
+        [PhaseClock(1, "told", 104.0, 9.0), PhaseClock(1, "end", 104.0, 9.0)],
+    ]
+
+
+def written(host: int = 3, key: bytes = KEY, **changes: Any) -> list[bytes]:
+    """The lines of a result file."""
+    maker = LineMaker(key)
+    return [maker.begin(header(host, **changes)), *map(maker.add, messages())]
+
+
+def write_file(folder: Path, lines: list[bytes], name: str = "node-1") -> Path:
+    """A result file as a host leaves it."""
+    path = folder / f"{name}.npr"
+    path.write_bytes(b"".join(lines))
+    return path
