@@ -22,7 +22,7 @@ from bench.field import FIRST_PORT, Field
 from bench.table import Row
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import RecordOrder
-from netprobe.probe.agents.fleet import NO_FLOW
+from netprobe.probe.agents.live_fleet import NO_FLOW
 from tests.lab.netlab import Namespace
 
 PACKETS_PER_S = 200_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -22,11 +22,14 @@ from netprobe.plan import expand
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.probe import preflight
+from netprobe.probe.agents.fleet import MakeFleet
+from netprobe.probe.agents.live_fleet import LiveFleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Key, Want
+from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.probe.settings import ProbeSettings
-from netprobe.signals import run_to_end, run_until_signal
+from netprobe.signals import MakeLoop, run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
 
 
@@ -89,9 +92,23 @@ class PlanRun:
 
     def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
         """Probe everything. SIGINT, SIGTERM and SIGHUP end it early."""
+
+        async def start_and_collect() -> None:
+            async with launcher:
+                await self._collect_all(
+                    settings, lambda hosts, tell: LiveFleet(hosts, launcher, tell)
+                )
+
+        return self._run_work(start_and_collect(), None)
+
+    def replay(self, settings: ProbeSettings, make_fleet: MakeFleet) -> RunInfo:
+        """Do the same with agents that answer at once: no time is waited for."""
+        return self._run_work(self._collect_all(settings, make_fleet), JumpingLoop)
+
+    def _run_work(self, work: Coroutine[None, None, None], make_loop: MakeLoop | None) -> RunInfo:
         started = datetime.now(UTC)
         begin = time.monotonic()
-        stopped = run_until_signal(self._collect_all(settings, launcher))
+        stopped = run_until_signal(work, make_loop)
         before = info_before(self._plan, started.strftime("%Y-%m-%dT%H:%M:%SZ"))
         return replace(
             before,
@@ -102,12 +119,11 @@ class PlanRun:
             interrupted=stopped,
         )
 
-    async def _collect_all(self, settings: ProbeSettings, launcher: Launcher) -> None:
-        async with launcher:
-            await collect(
-                self._plan, settings, launcher, self._emit_all, self._tell_host, self._done,
-                self._watch_phases,
-            )  # fmt: skip
+    async def _collect_all(self, settings: ProbeSettings, make_fleet: MakeFleet) -> None:
+        await collect(
+            self._plan, settings, make_fleet, self._emit_all, self._tell_host, self._done,
+            self._watch_phases,
+        )  # fmt: skip
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
         results = [

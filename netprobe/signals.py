@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
+MakeLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
 def run_to_end(work: Coroutine[None, None, T]) -> T:
@@ -23,13 +24,16 @@ def run_to_end(work: Coroutine[None, None, T]) -> T:
     return results[0]
 
 
-def run_until_signal(work: Coroutine[None, None, None]) -> bool:
+def run_until_signal(work: Coroutine[None, None, None], make_loop: MakeLoop | None = None) -> bool:
     """Run the work; the first signal ends it in order, each further one whatever that waits for.
+
+    ``make_loop`` None: on an ordinary loop.
 
     Gives whether a signal ended it. Then one more, which may come while the caller reports, is
     passed over: it was meant for the work.
     """
-    return asyncio.run(_until_signal(work))
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        return runner.run(_until_signal(work))
 
 
 async def _until_signal(work: Coroutine[None, None, None]) -> bool:

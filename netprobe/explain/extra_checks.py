@@ -7,7 +7,6 @@ come after it and are for the reader only.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -24,6 +23,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import LiveFleet
 from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.collect import record_order
 from netprobe.probe.destination import Destination
@@ -80,11 +80,11 @@ async def watch(
     work = Work(plan)
     destination = work.destinations[0]
     hosts = {host.name: host for host in (*work.sources, destination)}
-    fleet = Fleet(tuple(hosts.values()), launcher, note_report)
+    fleet = LiveFleet(tuple(hosts.values()), launcher, note_report)
     answered = Answered()
     try:
         record = record_order(plan) if settings.record else None
-        fleet.start(secrets.token_bytes(32), settings.rate, record)
+        fleet.start(settings.rate, record)
         wants = list(work.wants(destination))
         probing = Destination(destination, fleet, settings, answered, Alone(), note_evidence)
         await probing.run(wants, lambda: None)

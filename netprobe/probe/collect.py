@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from netprobe.agent.wire.orders import RateOrder, RecordOrder
+from netprobe.agent.wire.orders import RecordOrder
 from netprobe.errors import FAULT, bug_words
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
-from netprobe.model.result import HostReport
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.fleet import Fleet, MakeFleet, Tell
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
-from netprobe.vantage.launch import Launcher
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
 PROMPT_S = 3.0
@@ -35,9 +32,9 @@ PROVEN_S = 0.4
 async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
     plan: Plan,
     settings: ProbeSettings,
-    launcher: Launcher,
+    make_fleet: MakeFleet,
     emit: Emit,
-    tell: Callable[[HostReport], None],
+    tell: Tell,
     done: Mapping[Key, Ports] | None = None,
     watch: Callable[[Phases], None] = lambda _: None,
 ) -> None:
@@ -50,19 +47,17 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     """
     work = Work(plan, done)
     hosts = {host.name: host for host in (*work.sources, *work.destinations)}
-    fleet = Fleet(tuple(hosts.values()), launcher, tell)
+    fleet = make_fleet(tuple(hosts.values()), tell)
     emitted = Emitted(work)
     try:
         keeps = settings.keep is not None
         record = record_order(plan, keeps=keeps) if settings.record else None
-        fleet.start(secrets.token_bytes(32), settings.rate, record)
-        pace = asyncio.create_task(_share_rate(fleet, settings))
+        fleet.start(settings.rate, record)
         watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
         try:
             await _work_through(work, fleet, settings, emit, emitted)
             await fleet.tell_losses()
         finally:
-            pace.cancel()
             watching.cancel()
     finally:
         for want in emitted.missing():
@@ -186,13 +181,3 @@ async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Wan
     prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]
     late = [want for want in wants if not fleet.agent(want.flow.source).settled.is_set()]
     return prompt, late
-
-
-async def _share_rate(fleet: Fleet, settings: ProbeSettings) -> None:
-    """Give each agent an equal share of ``--rate``, once all have settled."""
-    if settings.rate is None:
-        return
-    await fleet.settled()
-    links = fleet.links()
-    for link in links:
-        link.send(RateOrder(settings.rate / max(1, len(links))))

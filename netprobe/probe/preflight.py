@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,8 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.fleet import Fleet, find_strangeness
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import LiveFleet, find_strangeness
 from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
@@ -37,7 +37,7 @@ async def check_hosts(
     wanted = plan.limited_to or everybody
     hosts = {name: host for name, host in everybody.items() if name in wanted}
     reports: dict[str, HostReport] = {}
-    fleet = Fleet(
+    fleet = LiveFleet(
         tuple(hosts.values()), launcher, lambda report: reports.update({report.name: report})
     )
 
@@ -50,7 +50,7 @@ async def check_hosts(
         tell(report)
 
     try:
-        fleet.start(secrets.token_bytes(32))
+        fleet.start()
         await asyncio.gather(*(one(host) for host in hosts.values()))
         for host in hosts.values():
             reports[host.name] = _add_strange_addresses(reports[host.name], host, fleet)

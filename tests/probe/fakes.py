@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
@@ -27,7 +26,6 @@ from netprobe.model.stream import Event, Opened, OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods, Heard
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.stream import Target
 
@@ -198,22 +196,10 @@ class FakeFleet(Fleet):
     """A fleet of fake agents; nothing is started."""
 
     def __init__(self, agents: Iterable[FakeAgent]) -> None:
-        self.templates = Templates()
-        self.phases = Phases()
-        self.slowly = asyncio.Lock()
-        self.key = bytes(32)
-        self.order_ids = itertools.count(1)
         self.fakes = {agent.host.name: agent for agent in agents}
-        for index, agent in enumerate(self.fakes.values()):
-            agent.index = index
+        super().__init__(self.fakes.values(), Templates(), bytes(32))
+        for agent in self.fakes.values():
             agent.templates = self.templates
 
     def agent(self, host: Host) -> FakeAgent:
         return self.fakes[host.name]
-
-    def hosts(self) -> list[Host]:
-        return [agent.host for agent in self.fakes.values()]
-
-    def name_of(self, index: int) -> str | None:
-        names = list(self.fakes)
-        return names[index] if 0 <= index < len(names) else None

@@ -13,7 +13,7 @@ from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeRun
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
-from netprobe.probe.agents import fleet as fleet_module
+from netprobe.probe.agents import live_fleet as fleet_module
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink

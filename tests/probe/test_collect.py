@@ -33,6 +33,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.plan.expand import make_plan
 from netprobe.probe import collect as collect_module
+from netprobe.probe.agents.live_fleet import LiveFleet
 from netprobe.probe.collect import Emitted, collect
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
@@ -156,7 +157,8 @@ class World:
 
     async def _collect(self, settings: ProbeSettings | None, done: Any) -> None:
         await collect(
-            self.plan, settings or ProbeSettings(), Launcher(),
+            self.plan, settings or ProbeSettings(),
+            lambda hosts, tell: LiveFleet(hosts, Launcher(), tell),
             self._emit, self.reports.append, done,
         )  # fmt: skip
 

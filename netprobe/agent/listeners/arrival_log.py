@@ -1,6 +1,6 @@
 """What a round's listeners saw: per order the ports and sources, in memory that stays bounded."""
 
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from ..core.ranges import PortSet
 from ..host.port_owners import TCP_SYN_RECV, read_table
@@ -55,10 +55,10 @@ class RoundLog:
         if len(self._strangers) < MAX_STRANGERS:
             self._strangers[Stranger(port, source)] = None
 
-    def arrivals(self, wanted: Iterable[int]) -> List[OrderArrivals]:
-        """Tell what was seen of these orders."""
+    def arrivals(self, wanted: List[int]) -> List[OrderArrivals]:
+        """Tell what was seen of these orders; of all where none is named."""
         found: List[OrderArrivals] = []
-        for order in wanted:
+        for order in wanted or sorted(self._orders):
             log = self._orders.get(order)
             if log is not None:
                 senders = sorted(log.sources)

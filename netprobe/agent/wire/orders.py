@@ -54,7 +54,7 @@ class CloseOrder(NamedTuple):
 
 
 class SeenOrder(NamedTuple):
-    """What a round's listeners have seen of these probe orders."""
+    """What a round's listeners have seen of these probe orders; none named: of all."""
 
     id: int
     round: int

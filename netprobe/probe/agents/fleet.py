@@ -1,86 +1,55 @@
-"""All agents of one run: started at once, each ready or lost on its own."""
+"""All agents of one run, whoever they are: live ones, or others that answer as these would."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from ipaddress import ip_address
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from netprobe.agent.wire.answers import HelloLine, StoryTold
-from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
-from netprobe.errors import AgentError, bug_words
+from netprobe.agent.wire.orders import RecordOrder
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.agent import Agent, AgentMethods
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
-from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 
-# Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
-FEW_FILES = 256
-
-# Asks a recorder for nothing but how it fares.
-NO_FLOW = StoryOrder(
-    0, "tcp", None, "0.0.0.0", "0.0.0.0", [], sent=True, numbers=[], own_ports=[]
-)  # fmt: skip
-
-_OF_MACHINE = ("machine", "addresses", "links")
+# Gets every host's report, once it is known.
+Tell = Callable[[HostReport], None]
 
 
 class Fleet:
-    """Starts an agent on every host that has a way in, and ends all of them.
+    """The agents of a run by their hosts, and what they share. An agent's index is its place here.
 
-    ``tell`` is called with every host's report, once it is known.
+    A subclass says how the agents begin and end.
     """
 
-    def __init__(
-        self, hosts: Sequence[Host], launcher: Launcher, tell: Callable[[HostReport], None]
-    ) -> None:
-        self.templates = Templates()
+    def __init__(self, agents: Iterable[AgentMethods], templates: Templates, key: bytes) -> None:
+        self.templates = templates
         self.phases = Phases()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit
         # to all destinations.
         self.slowly = asyncio.Lock()
-        self.key = b""
+        self.key = key
         self.order_ids = itertools.count(1)
-        self._launcher = launcher
-        self._tell = tell
-        self._agents = {
-            host.name: Agent(host, index, self.templates) for index, host in enumerate(hosts)
-        }
-        for agent in self._agents.values():
+        self._by_name = {agent.host.name: agent for agent in agents}
+        for index, agent in enumerate(self._by_name.values()):
+            agent.index = index
             agent.phases = self.phases
-        self._starts: list[asyncio.Task[None]] = []
-        self._closing = False
-        self._reports: dict[str, HostReport] = {}
 
-    def start(self, key: bytes, rate: int | None = None, record: RecordOrder | None = None) -> None:
+    def start(self, rate: int | None = None, record: RecordOrder | None = None) -> None:
         """Begin to start every agent; each settles on its own.
 
-        Of ``rate`` (probes a second over all) each gets an equal share from its first moment.
-        ``record``: what the packet recorders look for; None: there are none.
+        Of ``rate`` (probes a second over all) each gets an equal share. ``record``: what the packet
+        recorders look for; None: there are none.
         """
-        self.key = key
-        able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
-        share = None if rate is None else RateOrder(rate / max(1, len(able)))
-        first = [order for order in (share, record) if order is not None]
-        for agent in self._agents.values():
-            agent.recorder = record is not None
-            self._starts.append(asyncio.create_task(self._start_one(agent, key, first)))
 
     def agent(self, host: Host) -> AgentMethods:
         """Give the agent of a host, in whatever state it is."""
-        return self._agents[host.name]
+        return self._by_name[host.name]
 
     def hosts(self) -> list[Host]:
         """Give every host of the run."""
-        return [agent.host for agent in self._agents.values()]
+        return [agent.host for agent in self._by_name.values()]
 
     def own_addresses(self, host: Host) -> set[str]:
         """Give the addresses of a host: those of the inventory, and what its agent said."""
@@ -89,149 +58,15 @@ class Fleet:
 
     def name_of(self, index: int) -> str | None:
         """Translate the index in an answer to the host's name."""
-        names = list(self._agents)
+        names = list(self._by_name)
         return names[index] if 0 <= index < len(names) else None
-
-    async def settled(self) -> None:
-        """Wait until every start has succeeded or failed."""
-        await asyncio.gather(*self._starts)
-
-    def links(self) -> list[AgentLink]:
-        """Give every agent that is there now."""
-        agents = self._agents.values()
-        return [agent.link for agent in agents if agent.link is not None and agent.alive]
 
     async def tell_losses(self) -> None:
         """Report the hosts whose recorder has missed packets, once more with that."""
-        await asyncio.gather(*(self._tell_loss(one) for one in self._agents.values()))
 
     async def close(self) -> None:
-        """End every agent, whatever it is doing, and every start that is in progress.
-
-        Where the caller is being cancelled, agents get less time for it.
-        """
-        self._closing = True
-        for start in self._starts:
-            start.cancel()
-        links = [agent.link for agent in self._agents.values() if agent.link is not None]
-        caller = asyncio.current_task()
-        hurried = caller is not None and caller.cancelling()
-        patience_s = HURRIED_CLOSE_S if hurried else CLOSE_S
-        closing = (link.close(patience_s) for link in links)
-        try:
-            await asyncio.gather(*self._starts, *closing, return_exceptions=True)
-        finally:
-            # A second interrupt may come before a closing has begun.
-            for link in links:
-                link.kill()
-
-    async def _tell_loss(self, agent: Agent) -> None:
-        if not agent.records:
-            return
-        with contextlib.suppress(AgentError):
-            told = await agent.tell_story(NO_FLOW)
-            words = _word_loss(told)
-            report = self._reports[agent.host.name]
-            if words is not None:
-                self._report_host(agent.host, replace(report, cost=(*report.cost, words)))
-
-    async def _start_one(
-        self, agent: Agent, key: bytes, first: Sequence[RateOrder | RecordOrder]
-    ) -> None:
-        host = agent.host
-        begin = time.monotonic()
-        try:
-            if host.vantage.kind == "none":
-                agent.error = AgentError("no-vantage", "the host is declared vantage: none")
-                self._report_host(host, HostReport(host.name, "none"))
-                return
-            with self.phases.during("starts", host.name):
-                link = await start_agent(host, agent.index, key=key, launcher=self._launcher)
-            for order in first:
-                link.send(order)
-            agent.link = link
-            took_s = round(time.monotonic() - begin, 1)
-            report = host_report(link)
-            cost = (*report.cost, *find_strangeness(host, link.hello.addresses))
-            self._report_host(host, replace(report, cost=cost, start_s=took_s))
-            link.lost.add_done_callback(lambda _: self._report_lost(agent))
-        except AgentError as error:
-            self._fail_start(agent, error, time.monotonic() - begin)
-        except Exception as error:
-            words = AgentError("no-vantage", bug_words(error))
-            self._fail_start(agent, words, time.monotonic() - begin)
-        finally:
-            agent.settled.set()
-
-    def _fail_start(self, agent: Agent, error: AgentError, took_s: float) -> None:
-        agent.error = error
-        name, took_s = agent.host.name, round(took_s, 1)
-        report = HostReport(name, "failed", words=str(error), start_s=took_s)
-        self._report_host(agent.host, report)
-
-    def _report_lost(self, agent: Agent) -> None:
-        if agent.link is None or self._closing or agent.link.lost.cancelled():
-            return
-        words = str(agent.link.lost.exception())
-        self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
-
-    def _report_host(self, host: Host, report: HostReport) -> None:
-        self._reports[host.name] = replace(report, addresses=host.probing_addresses, zone=host.zone)
-        self._tell(self._reports[host.name])
+        """End every agent, whatever it is doing."""
 
 
-def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:
-    """Say where the agent's machine, which has its ``own`` addresses, has none of the host's.
-
-    Either they are translated, or the way onto it leads elsewhere: then what it sends starts there.
-    """
-    # Every loopback address is each host's own, whatever its devices list.
-    addresses = (ip_address(text) for text in host.listed_addresses)
-    listed = sorted(str(address) for address in addresses if not address.is_loopback)
-    if listed and own and not set(listed) & set(own):
-        words = f"its agent runs on a machine that does not have {', '.join(listed)}"
-        yield f"{words}: is the way onto it right, and the address translated (NAT)?"
-
-
-def _word_loss(told: StoryTold) -> str | None:
-    """Word what a recorder has missed; None where it missed nothing."""
-    if told.full:
-        return "its packet recorder was full: that it did not see a packet says nothing"
-    if not told.lost:
-        return None
-    packets = f"{told.lost:,} packet{'' if told.lost == 1 else 's'}"
-    return f"its packet recorder missed {packets}: that it did not see one says nothing"
-
-
-def host_report(link: AgentLink) -> HostReport:
-    """Report the agent's rights as its hello gives them, and the cost of missing rights."""
-    hello = link.hello
-    # Whose devices these are concerns the run only, not who reads its report.
-    facts: dict[str, Any] = {
-        key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE
-    }
-    if link.is_python_sent:
-        facts["python_sent"] = True
-    return HostReport(
-        link.host,
-        "agent",
-        python=hello.python,
-        user=hello.user,
-        privileged=hello.net_raw,
-        cost=_describe_costs(hello) if link.cost is None else (link.cost,),
-        facts=facts if link.cost is None else {**facts, "sudo_failed": True},
-    )
-
-
-def _describe_costs(hello: HelloLine) -> tuple[str, ...]:
-    """Describe in one sentence each what a missing right costs."""
-    lacks = (
-        (hello.net_raw, "no packet recorder and no raw IP protocols: its own firewall cannot be "
-                        "told from the path"),
-        (hello.low_ports, "no listeners below port 1024"),
-        (hello.sees_owners, "the owners of held ports stay unknown"),
-    )  # fmt: skip
-    costs = tuple(sentence for allowed, sentence in lacks if not allowed)
-    files = hello.nofile
-    few = f"only {files} files may be open at once (ulimit -n): few listeners and probes at a time"
-    return (*costs, few) if files < FEW_FILES else costs
+# Makes the fleet of a run: its hosts, and who is told of each.
+MakeFleet = Callable[[Sequence[Host], Tell], Fleet]

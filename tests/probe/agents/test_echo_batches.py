@@ -17,7 +17,7 @@ from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.probe.agents import echo_batches
 from netprobe.probe.agents.decode import PortOutcome
 from netprobe.probe.agents.echo_batches import EchoBatches
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import LiveFleet
 from netprobe.vantage.launch import Launcher
 from tests.probe.fakes import kind
 
@@ -123,8 +123,8 @@ async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
     """Through the wire: every address of loopback is asked, and each has a round trip."""
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
     async with Launcher() as launcher:
-        fleet = Fleet((host,), launcher, lambda report: None)
-        fleet.start(bytes(32))
+        fleet = LiveFleet((host,), launcher, lambda report: None)
+        fleet.start()
         agent = fleet.agent(host)
         orders = [order(f"127.0.0.{number}") for number in range(1, 101)]
         try:

@@ -13,13 +13,12 @@ from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.fleet import FEW_FILES, Fleet, host_report
+from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 from tests.probe.fakes import HELLO, host
 from tests.probe.links import FakeLink, start_by
 
-KEY = bytes(32)
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3", kind="none")
 FAILED = AgentError("no-python", "b: no Python")
 
@@ -41,11 +40,11 @@ class Bench:
             return self.links.setdefault(one.name, FakeLink(one.name))
 
         start_by(monkeypatch, start)
-        self.fleet = Fleet(hosts, Launcher(), self.reports.append)
+        self.fleet = LiveFleet(hosts, Launcher(), self.reports.append)
 
-    async def start(self, rate: int | None = None) -> Fleet:
+    async def start(self, rate: int | None = None) -> LiveFleet:
         """Start all, and wait for the last."""
-        self.fleet.start(KEY, rate)
+        self.fleet.start(rate)
         await self.fleet.settled()
         return self.fleet
 
@@ -66,14 +65,14 @@ async def test_every_host_has_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
             await fleet.agent(one).wait_ready()
         assert caught.value.reason == reason
     await fleet.agent(A).wait_ready()
-    assert fleet.key == KEY
+    assert len(fleet.key) == 32
     await fleet.close()
 
 
 async def test_a_slow_start_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each settles on its own."""
     bench = Bench(monkeypatch, A, C)
-    bench.fleet.start(KEY)
+    bench.fleet.start()
     assert not bench.fleet.agent(A).settled.is_set()
 
     await bench.fleet.agent(C).settled.wait()
@@ -143,7 +142,7 @@ async def test_the_end_of_a_run_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_starts_in_progress_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt waits for no ssh; everybody who waits for the host goes on."""
     bench = Bench(monkeypatch, A)
-    bench.fleet.start(KEY)
+    bench.fleet.start()
     await asyncio.sleep(0)
 
     await bench.fleet.close()
@@ -251,7 +250,7 @@ async def test_a_recorder_that_missed_packets_is_reported(
 ) -> None:
     """Among the limits of the run, beside what missing rights cost; the others stay as they are."""
     bench = Bench(monkeypatch, A, B)
-    bench.fleet.start(KEY, None, RecordOrder([], [], None))
+    bench.fleet.start(None, RecordOrder([], [], None))
     await bench.fleet.settled()
     well = StoryTold(0, True, None, [], [], [], heard=False, awake=False, lost=0, full=False)
     bench.links["a"].scripts[StoryOrder] = lambda order: well._replace(lost=lost, full=full)

@@ -1,0 +1,233 @@
+"""Agents for the dry run: they answer as if all were well, and note every order that they get.
+
+What they note is what their hosts have to do when nobody talks to them. The order of notes is that
+in which the probe stage asks, and the same plan gives the same notes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from netprobe.agent.wire import answers, host_messages, orders
+from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.agent.wire.parts import (
+    ListenBlock,
+    ListeningBlock,
+    OrderArrivals,
+    OutcomeKind,
+    SeenPackets,
+    SeenRun,
+    WalkHop,
+)
+from netprobe.errors import AgentError
+from netprobe.model.inventory import Host
+from netprobe.model.ports import MAX_PORT
+from netprobe.model.result import HostReport
+from netprobe.model.stream import OpenedPipe
+from netprobe.probe.agents.agent import AgentMethods, Heard
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply
+from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.settings import CONTROL_PORTS
+from netprobe.vantage.stream import Target
+
+Answer = TypeVar("Answer")
+
+NO_STREAM = AgentError("not-asked", "in batch mode nobody speaks over the connection that opened")
+NO_AGENT = AgentError("no-vantage", "the host is declared vantage: none")
+
+# All of a destination's listeners are open at once, so that rounds must be as large as they get.
+MANY_FILES = 1 << 20
+USUAL_MTU = 1500
+DEVICE = "eth0"
+_TTL = 64
+_RTT_US = 1000
+_ONE = SeenPackets(1, 1, 0, _TTL, DEVICE)
+_KIND = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None)
+_REFUSED = _KIND._replace(op="connect", failure="refused")
+_OPEN = _KIND._replace(op="connect", answer="unasked")
+_SENT = _KIND._replace(op="send", left=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An order as a host gets it, with an id of its own."""
+
+    host: str
+    order: Any
+
+
+class IdealAgent(AgentMethods):
+    """An agent that answers as a healthy host in a network without firewalls."""
+
+    def __init__(
+        self, host: Host, templates: Templates, number: Callable[[], int], notes: list[Note]
+    ) -> None:
+        super().__init__(host, 0, templates)
+        self._number = number
+        self._notes = notes
+        self._hello = None if host.vantage.kind == "none" else make_ideal_hello(host)
+        self.settled.set()
+
+    @property
+    def hello(self) -> answers.HelloLine | None:
+        """What a healthy host with all rights says; None where no agent is to be."""
+        return self._hello
+
+    @property
+    def alive(self) -> bool:
+        """Whether the host is to have an agent."""
+        return self._hello is not None
+
+    async def wait_ready(self) -> object:
+        """Raise AgentError where no agent is to be."""
+        if self._hello is None:
+            raise NO_AGENT
+        return None
+
+    async def request(self, order: Any, answer: type[Answer]) -> Answer:
+        """Note the order, and answer that all is well. Raises AgentError where no agent is."""
+        await self.wait_ready()
+        order = order if order.id else order._replace(id=self._number())
+        self._notes.append(Note(self.host.name, order))
+        found = _ANSWERS[type(order)](self, order)
+        assert isinstance(found, answer)
+        return found
+
+    async def probe(
+        self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
+    ) -> ProbeReply:
+        """Note the order, and give an answer of every port. Raises AgentError."""
+        await self.wait_ready()
+        self._notes.append(Note(self.host.name, order))
+        reply = ProbeReply(list(_answer_probe(order)))
+        if heard is not None:
+            heard(reply.rows)
+        # Others have their turn, as where packets take time.
+        await asyncio.sleep(_RTT_US / 1e6)
+        return reply
+
+    def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
+        """Raise AgentError: a stream needs somebody who speaks over it."""
+        raise NO_STREAM
+
+    def lose(self, error: Exception) -> AgentError:
+        """Raise what was wrong: the dry run has no excuse."""
+        raise error
+
+    async def quiet(self) -> None:
+        """Nothing is ever out."""
+
+
+class IdealFleet(Fleet):
+    """The fleet of a dry run; ``notes`` are the orders, ``record`` is what recorders look for."""
+
+    def __init__(self, hosts: Sequence[Host], tell: Tell, key: bytes) -> None:
+        self.notes: list[Note] = []
+        self.record: orders.RecordOrder | None = None
+        templates = Templates()
+        agents = [
+            IdealAgent(host, templates, lambda: next(self.order_ids), self.notes) for host in hosts
+        ]
+        super().__init__(agents, templates, key)
+        self._tell = tell
+
+    def start(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
+        """Note what recorders look for, and report every host."""
+        self.record = record
+        for host in self.hosts():
+            agent = self.agent(host)
+            agent.recorder = record is not None
+            self._tell(HostReport(host.name, "agent" if agent.alive else "none"))
+
+
+def make_ideal_hello(host: Host) -> answers.HelloLine:
+    """Give the hello of a host with all rights, which has the addresses of the inventory."""
+    return answers.HelloLine(
+        wire=WIRE_VERSION, python="", pid=1, uid=0, user="root", hostname=host.name,
+        kernel="6.1.0", net_raw=True, low_ports=True, sees_owners=True, nofile=MANY_FILES, cores=1,
+        echo="raw", kubelet=False, node_ports=None, machine=f"of {host.name}",
+        addresses=sorted(host.listed_addresses), links=[f"of {host.name}"],
+    )  # fmt: skip
+
+
+def _answer_probe(order: orders.ProbeOrder | orders.EchoOrder) -> Iterator[PortOutcome]:
+    if isinstance(order, orders.EchoOrder):
+        yield PortOutcome(0, 0, _KIND._replace(answer="echo", ttl=_TTL), _RTT_US, 1)
+        return
+    for block in order.blocks:
+        kind = _choose_kind(order, block.mode)
+        for first, last in block.ports or [(0, 0)]:
+            is_control = order.proto != "ipproto" and first == last and first in CONTROL_PORTS
+            refused = is_control and block.mode != "nonce"
+            yield PortOutcome(first, last, _REFUSED if refused else kind, _RTT_US, 1)
+
+
+def _choose_kind(order: orders.ProbeOrder, mode: str) -> OutcomeKind:
+    if mode == "nonce":
+        return _KIND._replace(answer="nonce", by=order.host, ttl=_TTL)
+    if mode == "connect":
+        return _OPEN
+    return _KIND._replace(answer="bytes", data=b"") if mode == "bytes" else _SENT
+
+
+def _open_all(_: IdealAgent, order: orders.ListenOrder | orders.HeldOrder) -> answers.Listening:
+    bound = isinstance(order, orders.ListenOrder)
+    return answers.Listening(order.id, [_open_block(block, bound) for block in order.blocks])
+
+
+def _open_block(block: ListenBlock, bound: bool) -> ListeningBlock:
+    up = (block.ports or [(0, 0)]) if bound else []
+    return ListeningBlock(up, [], [], [], [], [], [], nat=False)
+
+
+def _see_all(_: IdealAgent, order: orders.SeenOrder) -> answers.Seen:
+    every = [(0, MAX_PORT)]
+    arrivals = [OrderArrivals(number, every, [], None) for number in order.orders]
+    return answers.Seen(order.id, arrivals, [], [])
+
+
+def _tell_all(_: IdealAgent, order: orders.StoryOrder) -> answers.StoryTold:
+    runs = [SeenRun(order.ports, _ONE, _ONE, None, [1])]
+    return answers.StoryTold(
+        order.id, running=True, failure=None, runs=runs, errors=[], translated=[], heard=True,
+        awake=True, lost=0, full=False,
+    )  # fmt: skip
+
+
+def _route(agent: IdealAgent, order: host_messages.RouteOrder) -> host_messages.Routed:
+    family = 6 if ":" in order.dst else 4
+    own = [one.text for one in agent.host.addresses if one.family == family]
+    here = order.dst in own
+    source = order.src or (order.dst if here else next(iter(own), order.dst))
+    device = "lo" if here else DEVICE
+    return host_messages.Routed(order.id, source, device, USUAL_MTU, USUAL_MTU, None, None)
+
+
+def _leave(agent: IdealAgent, order: host_messages.EgressOrder) -> host_messages.Egress:
+    links = [f"of {agent.host.name}"]
+    return host_messages.Egress(order.id, DEVICE, order.dst, "known", links[0], True, None)
+
+
+_ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
+    orders.ListenOrder: _open_all,
+    orders.HeldOrder: _open_all,
+    orders.CloseOrder: lambda _, order: answers.Closed(order.id),
+    orders.SeenOrder: _see_all,
+    orders.StoryOrder: _tell_all,
+    orders.KeptOrder: lambda _, order: answers.PacketsKept(order.id, [], [], 0, [], sure=False),
+    orders.WalkOrder: lambda _, order: answers.Walked(
+        order.id, [WalkHop(1, order.dst)], reached=True, failure=None
+    ),
+    host_messages.RouteOrder: _route,
+    host_messages.ReturnPathOrder: lambda _, order: host_messages.ReturnPath(
+        order.id, DEVICE, order.dst, "known", DEVICE, [], None
+    ),
+    host_messages.EgressOrder: _leave,
+    host_messages.ResolveOrder: lambda _, order: host_messages.Resolved(order.id, [], None, ""),
+    host_messages.NameserversOrder: lambda _, order: host_messages.Nameservers(order.id, []),
+}

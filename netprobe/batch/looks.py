@@ -1,0 +1,165 @@
+"""What one host's results say of its probes: port by port, the first look first.
+
+A merge asks as a live run does, and knows other ids and other cuts of ports than the host had. So a
+look is found by what was sent: the n-th request for a port gets the n-th look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
+from netprobe.agent.wire.parts import NumberedTemplate
+from netprobe.model import ports as port_sets
+from netprobe.model.ports import Ports
+from netprobe.probe.agents.decode import PortOutcome, read_outcomes
+from netprobe.probe.agents.echo_batches import split_outcomes
+
+# The bytes that a template's number stands for; None: the number is not known.
+ReadTemplate = Mapping[int, NumberedTemplate]
+
+
+class LookKey(NamedTuple):
+    """What was sent, apart from ports and timing; ``request`` is the template's."""
+
+    proto: str
+    number: int | None
+    dst: str
+    src: str | None
+    mode: str
+    request: bytes
+    size: int | None
+    min_ttl: int | None
+    ttl: int | None
+    sport: int | None
+
+
+@dataclass(slots=True)
+class Look:
+    """One order's look at some ports. ``left``: the rows that nobody has asked for yet."""
+
+    order: int
+    rows: list[PortOutcome]
+    own_port: int | None
+    left: list[PortOutcome] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is asked for yet."""
+        self.left = list(self.rows)
+
+    def take(self, ports: Ports) -> list[PortOutcome]:
+        """Take the rows of these ports; ``((0, 0),)`` where there are none."""
+        taken: list[PortOutcome] = []
+        rest: list[PortOutcome] = []
+        for row in self.left:
+            here = ((row.first, row.last),)
+            common = port_sets.intersect(here, ports)
+            taken += [row._replace(first=first, last=last) for first, last in common]
+            others = port_sets.subtract(here, common)
+            rest += [row._replace(first=first, last=last) for first, last in others]
+        self.left = rest
+        return taken
+
+
+class Taken(NamedTuple):
+    """What was found of an order: rows, the ids of the looks with their ports, and what is not
+    there."""
+
+    rows: list[PortOutcome]
+    own_port: int | None
+    orders: list[tuple[int, Ports]]
+    missing: list[tuple[LookKey, Ports]]
+
+
+class HostLooks:
+    """All looks of one host, by what was sent."""
+
+    def __init__(self) -> None:
+        self._looks: dict[LookKey, list[Look]] = {}
+
+    def add(self, order: Any, answers: tuple[Any, ...], templates: ReadTemplate) -> None:
+        """Note what came of an order."""
+        if isinstance(order, EchoOrder):
+            self._add_echo(order, answers)
+            return
+        rows = [row for one in answers if isinstance(one, ProbeOutcomes)
+                for row in read_outcomes(one)]  # fmt: skip
+        own_ports = [one.own_port for one in answers if isinstance(one, ProbeOutcomes)]
+        own_port = next((port for port in own_ports if port is not None), None)
+        for key, ports in keys_of(order, templates):
+            look = Look(order.id, [], own_port)
+            look.left = list(rows)
+            look.rows = look.take(ports)
+            look.left = list(look.rows)
+            if look.rows:
+                self._looks.setdefault(key, []).append(look)
+
+    def _add_echo(self, order: EchoOrder, answers: tuple[Any, ...]) -> None:
+        numbers = order.numbers or [order.id] * len(order.dsts)
+        for answer in answers:
+            for place, row in split_outcomes(answer) if isinstance(answer, EchoOutcomes) else ():
+                key = _echo_key(order, order.dsts[place])
+                self._looks.setdefault(key, []).append(Look(numbers[place], [row], None))
+
+    def take(self, order: Any, templates: ReadTemplate) -> Taken:
+        """Take the next look at each port of an order for one destination."""
+        rows: list[PortOutcome] = []
+        orders: list[tuple[int, Ports]] = []
+        missing: list[tuple[LookKey, Ports]] = []
+        own_port = None
+        for key, wanted in keys_of(order, templates):
+            rest = wanted
+            for look in self._looks.get(key, ()):
+                some = look.take(rest)
+                if some:
+                    ports = port_sets.normalise((row.first, row.last) for row in some)
+                    rest = port_sets.subtract(rest, ports)
+                    rows += some
+                    orders.append((look.order, ports))
+                    own_port = own_port or look.own_port
+                if not rest:
+                    break
+            if rest:
+                missing.append((key, rest))
+        return Taken(rows, own_port, orders, missing)
+
+    def keys_to(self, dst: str) -> list[LookKey]:
+        """Give what was sent to an address."""
+        return [key for key in self._looks if key.dst == dst]
+
+    def find(self, key: LookKey, ports: Ports) -> list[PortOutcome]:
+        """Give the first look at each of these ports, whoever has asked for it."""
+        found: list[PortOutcome] = []
+        for look in self._looks.get(key, ()):
+            fresh = Look(look.order, look.rows, None)
+            some = fresh.take(ports)
+            found += some
+            ports = port_sets.subtract(
+                ports, port_sets.normalise((row.first, row.last) for row in some)
+            )
+        return found
+
+
+def keys_of(order: Any, templates: ReadTemplate) -> Iterator[tuple[LookKey, Ports]]:
+    """Give what an order for one destination sends, with the ports; ``((0, 0),)``: it has none."""
+    if isinstance(order, EchoOrder):
+        yield _echo_key(order, order.dsts[0]), ((0, 0),)
+        return
+    assert isinstance(order, ProbeOrder)
+    for block in order.blocks:
+        known = templates.get(block.template)
+        key = LookKey(
+            order.proto, order.number, order.dst, order.src, block.mode,
+            known.request if known is not None else b"", order.size, order.min_ttl, order.ttl,
+            order.sport,
+        )  # fmt: skip
+        yield key, port_sets.normalise(block.ports) or ((0, 0),)
+
+
+def _echo_key(order: EchoOrder, dst: str) -> LookKey:
+    return LookKey(
+        "icmp", None, dst, order.src, "echo", b"", order.size, None, None, None
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""What a run asks for, as a file keeps it: the plan, how it is probed, and the run's key.
+
+Hosts stand in it once, by name. What only a live run needs is left out: ways onto hosts, and the
+passwords of proxies.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from netprobe.agent.wire.batch import HostBudgets
+from netprobe.agent.wire.codec import read_record
+from netprobe.agent.wire.parts import NumberedTemplate
+from netprobe.batch.results import BatchIdentity
+from netprobe.errors import RequestError
+from netprobe.model.dataclass_json import WrongValue, from_json, to_json
+from netprobe.model.inventory import Address, Host, Proxy, Vantage
+from netprobe.model.matrix import Condition
+from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.probe.settings import ProbeSettings
+from netprobe.protocols.connect import parse_proxy
+
+REQUEST_FORMAT = 1
+
+# Hosts of a block are names here, and its destinations have their addresses beside them.
+_BY_NAME = ("sources", "destinations")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """One run in batch mode.
+
+    ``hosts``: all of its hosts in the order of their indices. ``templates``: all packets so far, by
+    their numbers from 1. ``next_id``: the first id that no order has. ``round``: the last one that
+    was written. ``starts_at`` is UTC epoch seconds, for the barrier ``clock``.
+    """
+
+    run: str
+    key: bytes
+    plan: Plan
+    hosts: tuple[str, ...]
+    settings: ProbeSettings
+    barrier: str
+    starts_at: float | None
+    window_s: float
+    margin_s: float
+    budgets: HostBudgets
+    live: bool = False
+    sample: str | None = None
+    round: int = 1
+    next_id: int = 1
+    templates: tuple[NumberedTemplate, ...] = field(default=())
+
+    @property
+    def identity(self) -> BatchIdentity:
+        """Which results belong to the run."""
+        rounds = frozenset(range(1, self.round + 1))
+        return BatchIdentity(self.run, self.key, rounds, dict(enumerate(self.hosts)))
+
+
+def write_request(request: BatchRequest) -> bytes:
+    """Give a run as JSON."""
+    plan = request.plan
+    hosts = {name: to_json(_strip_host(host)) for name, host in plan.hosts().items()}
+    return json.dumps(
+        {
+            "format": REQUEST_FORMAT,
+            "run": request.run,
+            "key": b64encode(request.key).decode("ascii"),
+            "round": request.round,
+            "next_id": request.next_id,
+            "barrier": request.barrier,
+            "starts_at": request.starts_at,
+            "window_s": request.window_s,
+            "margin_s": request.margin_s,
+            "budgets": list(request.budgets),
+            "live": request.live,
+            "sample": request.sample,
+            "settings": _write_settings(request.settings),
+            "order": list(request.hosts),
+            "hosts": hosts,
+            "plan": _write_plan(plan),
+            "templates": [_write_template(one) for one in request.templates],
+        },
+        separators=(",", ":"),
+    ).encode("utf-8")
+
+
+def read_request(data: bytes, label: str) -> BatchRequest:
+    """Read a run; ``label`` names the file. Raises RequestError."""
+    try:
+        values = json.loads(data)
+        if values["format"] != REQUEST_FORMAT:
+            raise RequestError(f"{label}: was made by another version of netprobe")
+        return _read_values(values)
+    except (KeyError, TypeError, IndexError, RecursionError):
+        raise RequestError(f"{label}: is not what `netprobe bundle` wrote") from None
+    except (ValueError, WrongValue) as error:
+        raise RequestError(f"{label}: is not what `netprobe bundle` wrote: {error}") from None
+
+
+def _read_values(values: dict[str, Any]) -> BatchRequest:
+    hosts = {name: from_json(Host, one) for name, one in values["hosts"].items()}
+    return BatchRequest(
+        run=values["run"],
+        key=b64decode(values["key"], validate=True),
+        plan=_read_plan(values["plan"], hosts),
+        hosts=tuple(values["order"]),
+        settings=replace(ProbeSettings(), **values["settings"]),
+        barrier=values["barrier"],
+        starts_at=values["starts_at"],
+        window_s=values["window_s"],
+        margin_s=values["margin_s"],
+        budgets=HostBudgets(*values["budgets"]),
+        live=values["live"],
+        sample=values["sample"],
+        round=values["round"],
+        next_id=values["next_id"],
+        templates=tuple(read_record(NumberedTemplate, one) for one in values["templates"]),
+    )
+
+
+def _write_settings(settings: ProbeSettings) -> dict[str, Any]:
+    every = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    return {name: value for name, value in every.items() if name != "keep"}
+
+
+def _write_template(template: NumberedTemplate) -> Any:
+    return json.loads(json.dumps(template, default=lambda data: b64encode(data).decode("ascii")))
+
+
+def _strip_host(host: Host) -> Host:
+    """Give a host without the ways onto it and without passwords."""
+    kind = "none" if host.vantage.kind == "none" else "local"
+    proxy = host.proxy and Proxy(
+        _hide_password(host.proxy.https_proxy, "https_proxy"),
+        _hide_password(host.proxy.http_proxy, "http_proxy"),
+        host.proxy.no_proxy,
+    )
+    return replace(host, vantage=Vantage(kind), become=None, proxy=proxy)  # type: ignore[arg-type]
+
+
+def _hide_password(url: str | None, name: str) -> str | None:
+    return str(parse_proxy(url, name)) if url else url
+
+
+def _write_plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "matrices": to_json(plan.matrices),
+        "blocks": [_write_block(block) for block in plan.blocks],
+        "skipped": to_json(plan.skipped),
+        "notes": list(plan.notes),
+        "selection": plan.selection,
+        "limited_to": sorted(plan.limited_to),
+        "requirements": to_json(plan.requirements),
+        "roles": to_json(plan.roles),
+    }
+
+
+def _write_block(block: Block) -> dict[str, Any]:
+    # Ports are the block's own by now; the requirement's may still name settings.
+    requirement = replace(
+        block.requirement, tcp=(), udp=(), when=Condition(), unless=Condition(), warnings=()
+    )
+    values: dict[str, Any] = to_json(
+        replace(block, requirement=requirement, sources=(), destinations=())
+    )
+    values["sources"] = [host.name for host in block.sources]
+    values["destinations"] = [
+        [host.name, address.text, address.family] for host, address in block.destinations
+    ]
+    return values
+
+
+def _read_plan(values: dict[str, Any], hosts: dict[str, Host]) -> Plan:
+    return Plan(
+        matrices=tuple(from_json(PlannedMatrix, one) for one in values["matrices"]),
+        blocks=tuple(_read_block(one, hosts) for one in values["blocks"]),
+        skipped=tuple(from_json(Skipped, one) for one in values["skipped"]),
+        notes=tuple(values["notes"]),
+        selection=values["selection"],
+        limited_to=frozenset(values["limited_to"]),
+        requirements=tuple(from_json(PlannedRequirement, one) for one in values["requirements"]),
+        roles={name: tuple(some) for name, some in values["roles"].items()},
+    )
+
+
+def _read_block(values: dict[str, Any], hosts: dict[str, Host]) -> Block:
+    rest = {key: one for key, one in values.items() if key not in _BY_NAME}
+    block = from_json(Block, {**rest, "sources": [], "destinations": []})
+    return replace(
+        block,
+        sources=tuple(hosts[name] for name in values["sources"]),
+        destinations=tuple(
+            (hosts[name], Address(text, family)) for name, text, family in values["destinations"]
+        ),
+    )

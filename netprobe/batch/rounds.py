@@ -1,0 +1,154 @@
+"""The rounds of a run without a live coordinator: scripts out, and what hosts wrote back in."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from netprobe.agent.wire.batch import BATCH_FORMAT, BatchStart
+from netprobe.agent.wire.frames import WIRE_VERSION
+from netprobe.batch.ideal import IdealFleet
+from netprobe.batch.recorded import Doubts, RecordedFleet
+from netprobe.batch.request import BatchRequest
+from netprobe.batch.results import HostRecording, ResultsRefused, read_results
+from netprobe.batch.script import HostScript, own_ids
+from netprobe.batch.scripting import Phases, Scripting
+from netprobe.batch.told import HostTold
+from netprobe.batch.windows import ClockWindows
+from netprobe.model.inventory import Host
+from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.collect import collect
+from netprobe.probe.jumping_loop import JumpingLoop
+
+# An engine that says nothing for so long has gone.
+SILENCE_S = 1800.0
+
+
+def make_first_round(request: BatchRequest) -> tuple[BatchRequest, list[HostScript]]:
+    """Run dry, and give every host's script, and the request with what the round has used up."""
+    fleets: list[IdealFleet] = []
+
+    def make_fleet(hosts: Sequence[Host], tell: Tell) -> Fleet:
+        fleets.append(IdealFleet(hosts, tell, request.key))
+        return fleets[-1]
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(
+            collect(request.plan, request.settings, make_fleet, lambda *_: None, lambda _: None)
+        )
+    (fleet,) = fleets
+    hosts = fleet.hosts()
+    scripting = Scripting(hosts, lambda: next(fleet.order_ids))
+    phases = scripting.sort_dry_run(fleet)
+    made = replace(
+        request,
+        hosts=tuple(host.name for host in hosts),
+        next_id=next(fleet.order_ids),
+        templates=tuple(fleet.templates.after(0)),
+    )
+    return made, _make_scripts(made, hosts, phases)
+
+
+def make_next_round(
+    request: BatchRequest, fleet: RecordedFleet
+) -> tuple[BatchRequest, list[HostScript]]:
+    """Give the scripts for what a merge left open: none where nothing is left to ask."""
+    numbers = itertools.count(request.next_id)
+    hosts = fleet.hosts()
+    scripting = Scripting(hosts, lambda: next(numbers))
+    fresh, notes = fleet.renumber_outstanding(request.templates)
+    phases = scripting.sort_outstanding(notes, fresh)
+    made = replace(
+        request,
+        round=request.round + 1,
+        next_id=next(numbers),
+        templates=(*request.templates, *fresh),
+    )
+    scripts = _make_scripts(made, hosts, phases)
+    return (made, scripts) if scripts else (request, [])
+
+
+def _make_scripts(
+    request: BatchRequest, hosts: Sequence[Host], phases: Mapping[str, Phases]
+) -> list[HostScript]:
+    return [
+        HostScript(_make_start(request, index, host), phases[host.name])
+        for index, host in enumerate(hosts)
+        if host.name in phases
+    ]
+
+
+def _make_start(request: BatchRequest, index: int, host: Host) -> BatchStart:
+    ends_at = None
+    if request.starts_at is not None:
+        ends_at = request.starts_at + request.window_s
+    return BatchStart(
+        BATCH_FORMAT, WIRE_VERSION, request.run, request.round, index, host.name,
+        sorted(host.listed_addresses), request.barrier, request.starts_at, request.window_s,
+        request.margin_s, ends_at, SILENCE_S, request.key, own_ids(index, request.round),
+        request.budgets,
+    )  # fmt: skip
+
+
+class Replay:
+    """A merge: what hosts wrote, as a fleet. ``words`` are for a reader, of files that were cut."""
+
+    def __init__(self, request: BatchRequest, recordings: Sequence[HostRecording]) -> None:
+        self._request = request
+        by_host: dict[str, HostRecording] = {}
+        for one in recordings:
+            known = by_host.get(one.name)
+            if known is not None and not _is_empty(one) and not _is_empty(known):
+                raise ResultsRefused(
+                    f"{one.source}: is of {one.name}, and so is {known.source}; give one of them"
+                )
+            if known is None or _is_empty(known):
+                by_host[one.name] = one
+        self._recordings = by_host
+        templates = {one.number: one for one in request.templates}
+        self._told = {
+            name: HostTold(one, templates) for name, one in by_host.items() if one.hello is not None
+        }
+        self._doubts = self._choose_doubts()
+        self.fleet: RecordedFleet | None = None
+
+    def _choose_doubts(self) -> Doubts:
+        if self._request.barrier != "clock":
+            return lambda _source, _there: None
+        windows = ClockWindows(self._recordings, self._request.hosts)
+        known: dict[tuple[str, str], str | None] = {}
+
+        def doubt(source: str, there: str) -> str | None:
+            if (source, there) not in known:
+                known[source, there] = windows.doubt(source, there)
+            return known[source, there]
+
+        return doubt
+
+    def make_fleet(self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]) -> Fleet:
+        """Make the fleet that answers as the hosts did; ``missing``: words for who has not."""
+        self.fleet = RecordedFleet(
+            hosts, tell, self._request.key, self._told, missing, self._doubts
+        )
+        return self.fleet
+
+
+def read_recordings(request: BatchRequest, paths: Sequence[Path]) -> list[HostRecording]:
+    """Read the result files. Raises ResultsRefused with the words of all that are refused."""
+    found: list[HostRecording] = []
+    refused: list[str] = []
+    for path in paths:
+        try:
+            found.append(read_results(path, request.identity))
+        except ResultsRefused as error:
+            refused.append(str(error))
+    if refused:
+        raise ResultsRefused("\n".join(refused))
+    return found
+
+
+def _is_empty(recording: HostRecording) -> bool:
+    return recording.hello is None
