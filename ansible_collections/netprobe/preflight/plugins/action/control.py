@@ -70,9 +70,11 @@ class ActionModule(ActionBase):
             return {"hosts": []}
         if not _find_program(args["program"]):
             return {"hosts": [], "msg": "netprobe is not installed here: no further round"}
+        before = EngineFolder(args["folder"]).round
         self._run_netprobe(args, ["bundle", "--next", args["folder"]])
         folder = EngineFolder(args["folder"])
-        return {"hosts": sorted(host for host in folder.hosts if "next" in folder.steps(host))}
+        asked = [host for host in folder.hosts if folder.steps(host)]
+        return {"hosts": sorted(asked) if folder.round > before else []}
 
     def _merge_results(self, args, task_vars):
         """Print the report, and leave it where the user wants it; give its first line."""

@@ -38,6 +38,9 @@ class ActionModule(ActionBase):
             return dict(result, skipped=True, skip_reason=reason)
         try:
             done = self._run_step(folder, host, step)
+            instead = folder.instead(step, done["rc"])
+            if instead:
+                done = self._run_step(folder, host, instead)
         except AnsibleConnectionFailure as error:
             folder.add_error(host, f"unreachable: {_first_words(error)}")
             raise
@@ -55,7 +58,7 @@ class ActionModule(ActionBase):
     def _find_reason_to_skip(self, folder, host, step):
         if step == folder.last:  # whatever happened since: what was started must end
             return "" if folder.has_answer(host) else "nothing was started on this host"
-        if step not in folder.steps(host):
+        if step not in folder.steps(host) or int(self._task.args.get("round", 1)) != folder.round:
             return "nothing is asked of this host"
         return folder.error(host)
 

@@ -18,6 +18,10 @@ options:
     type: str
     required: true
     choices: [start, next, go, wait, collect, stop]
+  round:
+    description: The round that the step belongs to.
+    type: int
+    default: 1
   folder:
     description: The engine folder on the control node.
     type: path

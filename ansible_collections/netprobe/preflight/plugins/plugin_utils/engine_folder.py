@@ -24,11 +24,9 @@ class EngineFolder:
         try:
             with open(name, encoding="utf-8") as file:
                 engine = json.load(file)
-            self.commands, self.hosts, self.last = (
-                engine["commands"],
-                engine["hosts"],
-                engine["last"],
-            )
+            self.round, self.hosts = engine["round"], engine["hosts"]
+            self.commands, self.last = engine["commands"], engine["last"]
+            self._instead = engine.get("instead", {})
         except (OSError, ValueError, KeyError) as error:
             raise AnsibleActionFail(
                 f"{name} cannot be read ({error}): netprobe bundle --folder writes it"
@@ -41,6 +39,10 @@ class EngineFolder:
     def command(self, host, step):
         """Give the command line of a step on a host."""
         return f"{self.commands[step]} {self.hosts[host]['word']}"
+
+    def instead(self, step, status):
+        """Give the step to do after one that ended with this status, or None."""
+        return self._instead.get(step, {}).get(str(status))
 
     def orders(self, host, step):
         """Give what a step reads from standard input."""
