@@ -80,11 +80,16 @@ def played(estate: Estate, lost: set[Lost]) -> Played:
     return play(estate.lab.folder, "-i", "hosts.ini", variables=secret, within=estate.admin)
 
 
+def _among_hosts(flows: set[Lost]) -> set[Lost]:
+    """Leave out what goes to the machine that does not exist."""
+    return {flow for flow in flows if flow.destination != "ghost"}
+
+
 def test_the_play_finds_what_run_finds(played: Played, live: Finished, lost: set[Lost]) -> None:
     """The same flows are blocked, which are those that the firewall drops; all others pass."""
-    assert lost_flows(live.results) == lost
-    assert lost_flows(played.results) == lost
     passed = lost_flows(live.results, "pass")
+    assert _among_hosts(lost_flows(live.results)) == lost
+    assert _among_hosts(lost_flows(played.results)) == lost
     assert lost_flows(played.results, "pass") == passed
     assert len(passed) > 500
 

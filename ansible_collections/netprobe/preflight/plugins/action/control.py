@@ -25,6 +25,8 @@ from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder i
 
 # netprobe's own exit status: passed, blocked, not everything could be told.
 JUDGED = (0, 1, 3)
+# Of what netprobe says beside its report; the rest is how far it is.
+TOLD = ("netprobe: note:", "netprobe: warning:")
 REPORTS = {"text": "netprobe.txt", "json": "netprobe.json", "junit": "netprobe-junit.xml"}
 display = Display()
 
@@ -57,7 +59,8 @@ class ActionModule(ActionBase):
             said = self._run_netprobe(args, ["plan", "--count", *words]).stdout
             display.display(f"{said.rstrip()}\ncheck mode: nothing was sent to any host")
             return {"folder": "", "given": False, "hosts": 0}
-        path = tempfile.mkdtemp(prefix="netprobe-", dir=C.DEFAULT_LOCAL_TMP)
+        # Ansible's own folder of this run: for nobody else, and gone when it ends.
+        path = os.path.join(tempfile.mkdtemp(prefix="netprobe-", dir=C.DEFAULT_LOCAL_TMP), "run")
         self._run_netprobe(args, ["bundle", "--folder", path, *words])
         folder = EngineFolder(path)
         for host in set(folder.hosts).difference(hosts):
@@ -111,7 +114,8 @@ class ActionModule(ActionBase):
                 f"netprobe {words[0]} ended with status {done.returncode}: {said}"
             )
         for line in done.stderr.splitlines():
-            display.display(line)
+            if line.startswith(TOLD):
+                display.display(line)
         return done
 
 

@@ -1,0 +1,1 @@
+"""The long forms of what netprobe reaches: `make reach` runs each module by itself."""

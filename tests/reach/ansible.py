@@ -1,0 +1,142 @@
+"""The collection at length: 40 machines with sshd, 400 local hosts, several releases of ansible-core.
+
+``python -m tests.reach.ansible [FOLDER ...]``: FOLDER holds the programs of a release, such as
+``.tox/ansible-2.21/bin``; without one, the release of the virtual environment is tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.collection.ansible import BESIDE, Played, find_ansible, play
+from tests.collection.estate import MATRIX, build, lost_flows
+from tests.lab.netlab import Lab
+
+MACHINES, LOST, SEED = 40, 12, 15
+LOCAL_HOSTS = 400
+MOST_CPU_A_HOST_S, MOST_MB = 0.3, 100.0
+# prctl: orphans become our children, so that agents that detach are counted too.
+_SET_CHILD_SUBREAPER = 36
+
+
+class Cost(NamedTuple):
+    """What a command and all that it started took; memory is that of the largest process."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+
+
+def main() -> int:
+    """Try every release; give 1 where a number or a verdict is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, default=[BESIDE])
+    parser.add_argument("--only", choices=("machines", "local"))
+    options = parser.parse_args()
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    wrong = 0
+    if options.only != "local":
+        wrong += _try_machines(options.folders)
+    if options.only != "machines":
+        wrong += sum(_try_local_hosts(folder) for folder in options.folders)
+    return min(wrong, 1)
+
+
+def _try_machines(folders: list[Path]) -> int:
+    """Compare plays of every release with a live run and with the firewall's rules."""
+    wrong = 0
+    with Lab() as lab:
+        estate = build(lab, MACHINES)
+        estate.inventory()
+        lost = estate.drop(LOST, SEED)
+        begin = time.monotonic()
+        live = estate.run_live()
+        took = time.monotonic() - begin
+        same = lost_flows(live.results) == lost
+        flows = len(lost_flows(live.results, "pass")) + len(lost)
+        print(f"run: {MACHINES} machines, {flows:,} flows, {took:.1f} s, {_word(same)}")
+        for folder in folders:
+            played, cost = _play_measured(
+                lab.folder, folder, "-i", "hosts.ini", "-e", f"matrix={MATRIX}",
+                within=list(estate.admin),
+            )  # fmt: skip
+            same = lost_flows(played.results) == lost == lost_flows(live.results)
+            passed = lost_flows(played.results, "pass") == lost_flows(live.results, "pass")
+            wrong += not (same and passed and played.status == 2)
+            print(f"{_release(folder)}: {_word(same and passed)}, status {played.status}, {cost}")
+    return wrong
+
+
+def _try_local_hosts(folder: Path) -> int:
+    """Measure a whole check of many hosts that are all this machine."""
+    with Lab() as lab:
+        host = lab.namespace("many")
+        names = _name_hosts()
+        host.ip(*(f"address add {address}/32 dev lo" for address in names.values()))
+        lab.write("hosts.ini", _write_hosts(names))
+        played, cost = _play_measured(
+            lab.folder, folder, "-i", "hosts.ini", "-e", "matrix=okd-hcp", within=host.enter
+        )
+    each = cost.cpu_s / LOCAL_HOSTS
+    fits = played.status == 0 and each <= MOST_CPU_A_HOST_S and cost.memory_mb <= MOST_MB
+    report = (played.reports / "netprobe.txt").read_text() if played.reports.exists() else ""
+    print(f"{_release(folder)}: {LOCAL_HOSTS} local hosts: {cost}, {each * 1000:.0f} ms a host")
+    print(f"  {report.splitlines()[0] if report else played.stdout[-2000:]}")
+    return not fits
+
+
+def _play_measured(
+    home: Path, folder: Path, *words: str, within: list[str]
+) -> tuple[Played, Cost]:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.monotonic()
+    played = play(home, *words, within=within, folder=folder)
+    took = time.monotonic() - begin
+    _reap_orphans()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return played, Cost(took, cpu, after.ru_maxrss / 1024)
+
+
+def _reap_orphans() -> None:
+    """Wait for agents that have detached themselves: their processor time is a part of the play."""
+    try:
+        while True:
+            os.wait()
+    except ChildProcessError:
+        return
+
+
+def _name_hosts() -> dict[str, str]:
+    first = {"control": "10.93.0.1", "management": "10.93.0.2"}
+    count = LOCAL_HOSTS - len(first)
+    return first | {f"worker-{n}": f"10.93.{1 + n // 200}.{1 + n % 200}" for n in range(count)}
+
+
+def _write_hosts(names: dict[str, str]) -> str:
+    lines = [f"{name} ansible_host={address}" for name, address in names.items()]
+    parts = ["[hcp]", lines[0], "[management_cluster]", lines[1], "[worker]", *lines[2:]]
+    return "\n".join([*parts, "[all:vars]", "ansible_connection=local", ""])
+
+
+def _release(folder: Path) -> str:
+    program = find_ansible("ansible", folder)
+    assert program is not None, f"{folder}: no ansible there"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return said.stdout.partition("\n")[0]
+
+
+def _word(same: bool) -> str:
+    return "the same flows are blocked" if same else "OTHER FLOWS ARE BLOCKED"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
