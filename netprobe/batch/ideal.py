@@ -42,7 +42,7 @@ NO_AGENT = AgentError("no-vantage", "the host is declared vantage: none")
 
 # All of a destination's listeners are open at once, so that rounds must be as large as they get.
 MANY_FILES = 1 << 20
-USUAL_MTU = 1500
+USUAL_MTU, LOOPBACK_MTU = 1500, 65536
 DEVICE = "eth0"
 _TTL = 64
 _RTT_US = 1000
@@ -204,8 +204,8 @@ def _route(agent: IdealAgent, order: host_messages.RouteOrder) -> host_messages.
     own = [one.text for one in agent.host.addresses if one.family == family]
     here = order.dst in own
     source = order.src or (order.dst if here else next(iter(own), order.dst))
-    device = "lo" if here else DEVICE
-    return host_messages.Routed(order.id, source, device, USUAL_MTU, USUAL_MTU, None, None)
+    device, mtu = ("lo", LOOPBACK_MTU) if here else (DEVICE, USUAL_MTU)
+    return host_messages.Routed(order.id, source, device, mtu, mtu, None, None)
 
 
 def _leave(agent: IdealAgent, order: host_messages.EgressOrder) -> host_messages.Egress:

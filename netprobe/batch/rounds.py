@@ -94,26 +94,25 @@ def _make_start(request: BatchRequest, index: int, host: Host) -> BatchStart:
 
 
 class Replay:
-    """A merge: what hosts wrote, as a fleet. ``words`` are for a reader, of files that were cut."""
+    """A merge: what hosts wrote, as a fleet. Raises ResultsRefused for two files of one round."""
 
     def __init__(self, request: BatchRequest, recordings: Sequence[HostRecording]) -> None:
         self._request = request
-        by_host: dict[str, HostRecording] = {}
-        for one in recordings:
-            known = by_host.get(one.name)
-            if known is not None and not _is_empty(one) and not _is_empty(known):
-                raise ResultsRefused(
-                    f"{one.source}: is of {one.name}, and so is {known.source}; give one of them"
-                )
-            if known is None or _is_empty(known):
-                by_host[one.name] = one
-        self._recordings = by_host
+        self._recordings = {
+            name: _join_rounds(some) for name, some in _group_by_host(recordings).items()
+        }
         templates = {one.number: one for one in request.templates}
         self._told = {
-            name: HostTold(one, templates) for name, one in by_host.items() if one.hello is not None
+            name: HostTold(one, templates)
+            for name, one in self._recordings.items()
+            if one.hello is not None
         }
         self._doubts = self._choose_doubts()
         self.fleet: RecordedFleet | None = None
+
+    def words(self) -> list[str]:
+        """Say which results end early."""
+        return [f"{one.source}: {one.words}" for one in self._recordings.values() if one.words]
 
     def _choose_doubts(self) -> Doubts:
         if self._request.barrier != "clock":
@@ -150,5 +149,30 @@ def read_recordings(request: BatchRequest, paths: Sequence[Path]) -> list[HostRe
     return found
 
 
-def _is_empty(recording: HostRecording) -> bool:
-    return recording.hello is None
+def _group_by_host(recordings: Sequence[HostRecording]) -> dict[str, list[HostRecording]]:
+    """Give the recordings of each host, one a round. Raises ResultsRefused for more."""
+    known: dict[tuple[str, int], HostRecording] = {}
+    for one in recordings:
+        key = (one.name, one.header.round if one.header is not None else 0)
+        if key in known:
+            raise ResultsRefused(
+                f"{one.source}: is of {one.name}, and so is {known[key].source}; give one of them"
+            )
+        known[key] = one
+    found: dict[str, list[HostRecording]] = {}
+    for (name, _), one in sorted(known.items()):
+        found.setdefault(name, []).append(one)
+    return found
+
+
+def _join_rounds(some: Sequence[HostRecording]) -> HostRecording:
+    """Give what one host wrote in all rounds."""
+    told = [one for one in some if one.hello is not None] or list(some)
+    return replace(
+        told[0],
+        marks=tuple(mark for one in told for mark in one.marks),
+        orders=tuple(order for one in told for order in one.orders),
+        answers={number: found for one in told for number, found in one.answers.items()},
+        is_cut=any(one.is_cut for one in told),
+        words="; ".join(one.words for one in told if one.words),
+    )

@@ -19,7 +19,7 @@ from netprobe.batch.results import HostRecording
 from netprobe.model import ports as port_sets
 
 # The first packet of a flow may be lost, and one of the repeated ones is the first that came.
-TOLERANCE_S = 5.0
+TOLERANCE_S = 2.0
 
 Pair = tuple[str, str]
 

@@ -192,10 +192,14 @@ _look_options = together(
     ),
 )  # fmt: skip
 
+strict_option = flag(
+    "--strict", "Accept no refusal and no bare handshake as proof: they become inconclusive."
+)
+
 _judging_options = together(
     flag("--no-listen", "Open no listeners: only what runs already, or refuses, can answer."),
     flag("--no-recorder", "Record no packets: of silence, less can be said about where."),
-    flag("--strict", "Accept no refusal and no bare handshake as proof: they become inconclusive."),
+    strict_option,
     flag("--live", "Everything is supposed to run: a refusal is a failure of the service."),
 )
 

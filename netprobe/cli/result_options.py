@@ -55,13 +55,30 @@ accepted_options = together(
     _max_acceptance,
 )
 
-earlier_options = together(
+baseline_options = together(
     option(
-        "--record",
+        "--baseline",
         type=FILE,
         metavar="FILE",
-        help="Write every result to this new file as it becomes final.",
+        help="Say what is new since the run of this record or JSON report.",
     ),
+    option(
+        "--fail-on",
+        type=click.Choice(("any", "new")),
+        default="any",
+        help="Which failures decide the exit status; new: only those that the baseline has not.",
+    ),
+)
+
+record_option = option(
+    "--record",
+    type=FILE,
+    metavar="FILE",
+    help="Write every result to this new file as it becomes final.",
+)
+
+earlier_options = together(
+    record_option,
     option(
         "--resume",
         type=FILE,
@@ -78,18 +95,7 @@ earlier_options = together(
         "asks for.",
     ),
     accepted_options,
-    option(
-        "--baseline",
-        type=FILE,
-        metavar="FILE",
-        help="Say what is new since the run of this record or JSON report.",
-    ),
-    option(
-        "--fail-on",
-        type=click.Choice(("any", "new")),
-        default="any",
-        help="Which failures decide the exit status; new: only those that the baseline has not.",
-    ),
+    baseline_options,
 )
 
 

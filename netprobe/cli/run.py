@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ from netprobe.report.earlier import KEEPS, Baseline, TakeOver, done_ports, word_
 from netprobe.report.evidence import EvidenceFolder, open_folder
 from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
 from netprobe.report.merge import ranges_of
-from netprobe.report.outputs import check_file, write_or_raise
+from netprobe.report.outputs import OutputTarget, check_file, write_or_raise
 from netprobe.report.plan_report import (
     word_warnings,
     write_plan_count,
@@ -58,17 +58,42 @@ def run_verb(options: VerbOptions) -> int:
     if options["jobs"] is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
     plan = make_plan(options, probing=True)
-    accepted, baseline = read_acceptances(options), _read_baseline(options, plan)
-    mark = Marks(accepted, baseline)
+    mark = read_marks(options, plan)
     taken = _read_earlier(options)
     if taken is not None and taken.earlier.rules is not None:
         plan = _keep_asked(plan, taken)
     if options["record"]:
-        _check_record_path(options["record"], taken)
+        check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
     settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
     part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
     launcher = make_launcher(options)
+    asked = AskedRun(options, outputs, plan, part, rules_of(options), mark, sample, taken, evidence)
+    return run_and_report(asked, lambda run: run.probe(settings, launcher))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRun:
+    """A run that is asked for: the ``part`` of a plan, how it is judged, and where it is told.
+
+    ``taken``: an earlier run of which results are kept. ``evidence``: where packets are kept.
+    """
+
+    options: VerbOptions
+    outputs: Sequence[OutputTarget]
+    plan: Plan
+    part: Plan
+    rules: Rules
+    marks: Marks
+    sample: str | None = None
+    taken: TakeOver | None = None
+    evidence: EvidenceFolder | None = None
+
+
+def run_and_report(asked: AskedRun, start: Callable[[pipeline.PlanRun], RunInfo]) -> int:
+    """Run what is asked for by ``start``, report it, and give the exit status."""
+    options, plan, taken, evidence = asked.options, asked.plan, asked.taken, asked.evidence
+    mark, baseline = asked.marks, asked.marks.baseline
     with closing(Collector(ranges_of(plan))) as collector:
         done = _take_over(taken, plan, collector, mark)
         before = taken.fates() if taken else None
@@ -78,8 +103,7 @@ def run_verb(options: VerbOptions) -> int:
         with _begin_record(options["record"], taken, plan, mark) as writer:
             sink = mark.into(collector if writer is None else Both(collector, writer))
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                run = pipeline.PlanRun(part, rules_of(options), sink, events, done)
-                info = run.probe(settings, launcher)
+                info = start(pipeline.PlanRun(asked.part, asked.rules, sink, events, done))
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
         agents = [host for host in info.hosts if host.state == "agent"]
@@ -91,11 +115,11 @@ def run_verb(options: VerbOptions) -> int:
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        info = replace(info, sample=sample, earlier=earlier)
+        info = replace(info, sample=asked.sample, earlier=earlier)
         info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
         redact = options["redact"]
-        return finish(info, collector, outputs, ended, changes, evidence, redact=redact)
+        return finish(info, collector, asked.outputs, ended, changes, evidence, redact=redact)
 
 
 def _hold_against(
@@ -162,6 +186,11 @@ class Both:
         self._second.add(result)
 
 
+def read_marks(options: VerbOptions, plan: Plan) -> Marks:
+    """Read what is accepted, and the baseline. Raises RequestError."""
+    return Marks(read_acceptances(options), _read_baseline(options, plan))
+
+
 def _read_earlier(options: VerbOptions) -> TakeOver | None:
     """Read the run that ``--resume`` or ``--retry`` names. Raises RequestError for both."""
     given = [name for name in KEEPS if options[name.removeprefix("--")]]
@@ -200,7 +229,7 @@ def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:
     return keep_asked(plan, request.read_results(), request.path)
 
 
-def _check_record_path(path: str, taken: TakeOver | None) -> None:
+def check_record_path(path: str, taken: TakeOver | None = None) -> None:
     """A record may have cost hours. Raises RequestError unless it is the one that is taken over."""
     check_file(f"--record {path}", path)
     if not os.path.isfile(path) or not os.path.getsize(path):

@@ -21,6 +21,9 @@ TCP_LOOKS, DATAGRAM_LOOKS = 7, 3
 # A port that nobody needs: a connect shows whether the other end hears this host at all.
 CONTROL_PORT = 64999
 CONTROL_MS = 1500
+# Packets of full size wait so long at a second look; no IP packet is larger than this.
+SIZED_MS = 1500
+MOST_SIZE = 65535
 # What comes back on a connection that opened, and is no answer to the nonce.
 UNANSWERED = ("silent", "closed", "reset")
 
@@ -56,11 +59,14 @@ class Autonomy:
         self._sources: Dict[str, str] = {}
         # By address: packets to it that nobody answers, so that only the other end knows of them.
         self._one_way: Dict[str, List[ProbeOrder]] = {}
-        for _, orders in phases:
-            for order in orders:
-                if isinstance(order, ProbeOrder) and order.host is not None:
-                    if order.blocks[0].mode == "send" and order.pace is None:
-                        self._one_way.setdefault(order.dst, []).append(order)
+        # By address: packets of the size that this host's device is thought to carry.
+        self._sized: Dict[str, List[Any]] = {}
+        for order in [order for _, orders in phases for order in orders]:
+            if getattr(order, "size", None) is not None:
+                for dst in _list_destinations(order):
+                    self._sized.setdefault(dst, []).append(order)
+            elif _is_one_way(order):
+                self._one_way.setdefault(order.dst, []).append(order)
 
     def is_again(self, order: Any) -> bool:
         """Tell whether an order asks again what was asked before."""
@@ -68,12 +74,17 @@ class Autonomy:
 
     def follow(self, order: Any, answers: List[Any]) -> Iterator[Any]:
         """Give what is asked about an order's flows that failed."""
-        for answer in answers:
-            if isinstance(answer, Routed) and answer.source and isinstance(order, RouteOrder):
-                self._sources[order.dst] = answer.source
-        own = getattr(order, "id", 0) >= self._first_own
-        if not _is_look(order) or (own and not self.is_again(order)):
-            return
+        if isinstance(order, RouteOrder):
+            return self._learn_route(order, answers)
+        if isinstance(order, (ProbeOrder, EchoOrder)):
+            is_own = order.id >= self._first_own
+            if order.size is not None:
+                return iter(()) if is_own else self._ask_size_again(order, answers)
+            if _is_look(order) and (not is_own or self.is_again(order)):
+                return self._follow_look(order, answers)
+        return iter(())
+
+    def _follow_look(self, order: Any, answers: List[Any]) -> Iterator[Any]:
         failed: Dict[str, List[AskedPorts]] = {}
         for asked in list_all_asked(order, answers):
             if not asked.is_answered:
@@ -85,6 +96,28 @@ class Autonomy:
             if not self.is_again(order):
                 for more in self._ask_further(order, dst, some):
                     yield more
+
+    def _learn_route(self, order: RouteOrder, answers: List[Any]) -> Iterator[Any]:
+        """Send packets of the size that the device carries, where the script's are not."""
+        for routed in answers:
+            if not isinstance(routed, Routed) or not routed.source:
+                continue
+            self._sources[order.dst] = routed.source
+            # Once only: another route order may be about the same address.
+            for sized in self._sized.pop(order.dst, []) if routed.dev_mtu else ():
+                size = routed.dev_mtu if _is_segment(sized) else min(routed.dev_mtu, MOST_SIZE)
+                if sized.size != size:
+                    for identity in self._take_id():
+                        yield _take_size(sized, identity, order.dst, size)
+
+    def _ask_size_again(self, order: Any, answers: List[Any]) -> Iterator[Any]:
+        """Wait longer for a packet of full size that was not answered."""
+        for asked in list_all_asked(order, answers):
+            if not asked.is_answered:
+                for identity in self._take_id():
+                    again = _take_size(order, identity, asked.dst, order.size)
+                    yield again._replace(first_ms=SIZED_MS, look_ms=SIZED_MS)
+                return
 
     def list_tells(self) -> Iterator[Any]:
         """Give the stories of failed flows, as this host saw them go out."""
@@ -122,15 +155,20 @@ class Autonomy:
             self._asked_ways.add(dst)
             for more in self._ask_way(order, dst):
                 yield more
-        if silent:
-            first = silent[0].first
-            for more in self._walk(_name_proto(order), dst, first, order):
-                yield more
-            for other in self._one_way.get(dst, ()):
-                ports = other.blocks[0].ports
-                if other.proto == "udp" and ports:
-                    for more in self._walk("udp", dst, ports[0][0], other):
-                        yield more
+        for more in self._walk_silent(order, dst, silent):
+            yield more
+
+    def _walk_silent(self, order: Any, dst: str, silent: List[AskedPorts]) -> Iterator[WalkOrder]:
+        """Walk to where nothing came back from, and there with what nobody answers, too."""
+        if not silent:
+            return
+        for more in self._walk(_name_proto(order), dst, silent[0].first, order):
+            yield more
+        for other in self._one_way.get(dst, ()):
+            ports = other.blocks[0].ports
+            if other.proto == "udp" and ports:
+                for more in self._walk("udp", dst, ports[0][0], other):
+                    yield more
 
     def _look_again(self, order: Any, dst: str, silent: List[AskedPorts]) -> Iterator[Any]:
         ports = sum(one.last - one.first + 1 for one in silent)
@@ -196,6 +234,30 @@ def _is_look(order: Any) -> bool:
         and order.host is not None
         and all(getattr(order, name) is None for name in special)
     )
+
+
+def _is_one_way(order: Any) -> bool:
+    """Tell whether nobody answers what an order of the plan sends."""
+    if not isinstance(order, ProbeOrder) or order.host is None or order.pace is not None:
+        return False
+    return order.blocks[0].mode == "send"
+
+
+def _list_destinations(order: Any) -> List[str]:
+    return list(order.dsts) if isinstance(order, EchoOrder) else [order.dst]
+
+
+def _is_segment(order: Any) -> bool:
+    """Tell whether an order's size is that of segments, which devices cut: loopback's is 65536."""
+    return isinstance(order, ProbeOrder) and order.proto == "tcp"
+
+
+def _take_size(order: Any, identity: int, dst: str, size: int) -> Any:
+    """Give an order of full-sized packets for one address with another size and id."""
+    again = order._replace(id=identity, size=size)
+    if isinstance(order, EchoOrder):
+        return again._replace(dsts=[dst], numbers=[identity])
+    return again
 
 
 def _is_silent(order: Any, asked: AskedPorts) -> bool:

@@ -1,0 +1,139 @@
+"""The verb ``bundle``: a run that hosts carry out by themselves, as a file or for an engine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from netprobe import pipeline
+from netprobe.agent.wire.batch import HostBudgets
+from netprobe.batch.bundle import pack_bundle
+from netprobe.batch.engine_folder import write_engine_folder
+from netprobe.batch.request import BatchRequest, write_request
+from netprobe.batch.rounds import make_first_round, make_next_round
+from netprobe.batch.script import HostScript
+from netprobe.batch.stored import PLAN_FILE, open_run
+from netprobe.cli.batch_options import read_seconds, read_start
+from netprobe.cli.merge import replay_quietly
+from netprobe.cli.options import VerbOptions
+from netprobe.cli.run import make_plan, settings_of
+from netprobe.cli.streams import tell
+from netprobe.errors import RequestError
+from netprobe.model.exit import PASS
+
+# What a host may ask by itself where nobody comes again; an engine comes again.
+CARRIED = HostBudgets(looks=20_000, walks=20, routes=64, stories=256)
+ASKED_AGAIN = HostBudgets(looks=20_000, walks=0, routes=0, stories=64)
+
+
+def bundle_verb(options: VerbOptions) -> int:
+    """Write the scripts of the first round, or of a further one."""
+    if options["next_"]:
+        return _write_next(options)
+    if options["results"]:
+        raise RequestError("RESULTS are those of an earlier round: give --next FILE, too")
+    if options["folder"] and (options["output"] or options["with_runtime"]):
+        raise RequestError("--folder is for engines, and --output and --with-runtime are for files")
+    if options["folder"] and os.path.lexists(options["folder"]):
+        raise RequestError(f"--folder {options['folder']}: exists; choose another name")
+    request, scripts = make_first_round(_make_request(options))
+    if options["folder"]:
+        return _write_folder(Path(options["folder"]), request, scripts)
+    return _write_file(options, request, scripts)
+
+
+def _make_request(options: VerbOptions) -> BatchRequest:
+    plan = make_plan(options, probing=True)
+    part, sample = pipeline.choose_part(plan, options["sample"], options["max_results"])
+    starts_at = None
+    if options["start"]:
+        starts_at = read_start(options["start"], datetime.now(UTC))
+    if starts_at is not None and options["folder"]:
+        raise RequestError("--start is for hosts that nobody talks to: leave it out with --folder")
+    barrier = "engine" if options["folder"] else "none" if starts_at is None else "clock"
+    if barrier == "none" and not options["no_listen"]:
+        raise RequestError(
+            "hosts that nobody talks to need a time at which all of them listen: give --start "
+            "TIME, or --no-listen to ask only what runs already, or --folder DIR for an engine"
+        )
+    return BatchRequest(
+        run=secrets.token_hex(8),
+        key=secrets.token_bytes(32),
+        plan=part,
+        hosts=(),
+        settings=settings_of(options),
+        barrier=barrier,
+        starts_at=starts_at,
+        window_s=read_seconds("--window", options["window"]),
+        margin_s=read_seconds("--margin", options["margin"]),
+        budgets=ASKED_AGAIN if barrier == "engine" else CARRIED,
+        live=options["live"],
+        sample=sample,
+    )
+
+
+def _write_next(options: VerbOptions) -> int:
+    path = Path(options["next_"])
+    stored = open_run(path, [Path(one) for one in options["results"]])
+    replay = replay_quietly(stored)
+    assert replay.fleet is not None
+    request, scripts = make_next_round(stored.request, replay.fleet)
+    if not scripts:
+        tell("netprobe: nothing is left to ask")
+        if path.is_dir():
+            write_engine_folder(path, [])
+        return PASS
+    if path.is_dir():
+        return _write_folder(path, request, scripts)
+    return _write_file(options, request, scripts)
+
+
+def _write_folder(folder: Path, request: BatchRequest, scripts: list[HostScript]) -> int:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_engine_folder(folder, scripts)
+    plan = folder / PLAN_FILE
+    plan.unlink(missing_ok=True)
+    plan.touch(mode=0o600)
+    plan.write_bytes(write_request(request))
+    _tell_round(request, scripts)
+    return PASS
+
+
+def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
+    data = pack_bundle(_make_header(request), scripts, write_request(request))
+    if options["with_runtime"]:
+        raise RequestError("--with-runtime: not yet")
+    if options["output"]:
+        with open(options["output"], "wb") as file:
+            file.write(data)
+    elif sys.stdout.isatty():
+        raise RequestError("a bundle is no text for a terminal: give -o FILE, or send it to a file")
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    _tell_round(request, scripts)
+    return PASS
+
+
+def _make_header(request: BatchRequest) -> dict[str, Any]:
+    """Give what people read who look into a bundle."""
+    return {
+        "run": request.run,
+        "round": request.round,
+        "hosts": len(request.hosts),
+        "starts_at": request.starts_at,
+        "window_s": request.window_s,
+    }
+
+
+def _tell_round(request: BatchRequest, scripts: list[HostScript]) -> None:
+    hosts = f"{len(scripts):,} host{'' if len(scripts) == 1 else 's'}"
+    when = ""
+    if request.starts_at is not None:
+        start = datetime.fromtimestamp(request.starts_at, UTC)
+        when = f"; they probe at {start:%Y-%m-%dT%H:%M:%SZ}, so start it there before"
+    tell(f"netprobe: run {request.run}, round {request.round}, for {hosts}{when}")
