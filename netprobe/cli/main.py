@@ -106,6 +106,10 @@ def cli() -> None:
 @flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
+    if options["engine"] == "ansible":
+        from netprobe.cli.ansible_run import ansible_verb
+
+        return ansible_verb(options)
     from netprobe.cli.run import run_verb
 
     return run_verb(options)

@@ -19,7 +19,7 @@ COLLECTION = ROOT / "ansible_collections" / "netprobe" / "preflight"
 PLAYBOOK = "netprobe.preflight.check"
 BESIDE = Path(sys.executable).parent
 NETPROBE = shlex.join((sys.executable, "-m", "netprobe"))
-LIMIT_S = 300
+LIMIT_S = 1800
 
 
 def find_ansible(name: str = "ansible-playbook", folder: Path = BESIDE) -> str | None:

@@ -1,4 +1,4 @@
-"""The collection at length: 40 machines with sshd, 400 local hosts, several releases of ansible-core.
+"""The collection at length: 40 machines with sshd, 400 local hosts, releases of ansible-core.
 
 ``python -m tests.reach.ansible [FOLDER ...]``: FOLDER holds the programs of a release, such as
 ``.tox/ansible-2.21/bin``; without one, the release of the virtual environment is tried.
@@ -40,13 +40,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, default=[BESIDE])
     parser.add_argument("--only", choices=("machines", "local"))
+    parser.add_argument("--local-hosts", type=int, default=LOCAL_HOSTS)
     options = parser.parse_args()
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     wrong = 0
     if options.only != "local":
         wrong += _try_machines(options.folders)
     if options.only != "machines":
-        wrong += sum(_try_local_hosts(folder) for folder in options.folders)
+        wrong += sum(_try_local_hosts(folder, options.local_hosts) for folder in options.folders)
     return min(wrong, 1)
 
 
@@ -75,27 +76,25 @@ def _try_machines(folders: list[Path]) -> int:
     return wrong
 
 
-def _try_local_hosts(folder: Path) -> int:
+def _try_local_hosts(folder: Path, count: int) -> int:
     """Measure a whole check of many hosts that are all this machine."""
     with Lab() as lab:
         host = lab.namespace("many")
-        names = _name_hosts()
+        names = _name_hosts(count)
         host.ip(*(f"address add {address}/32 dev lo" for address in names.values()))
         lab.write("hosts.ini", _write_hosts(names))
         played, cost = _play_measured(
             lab.folder, folder, "-i", "hosts.ini", "-e", "matrix=okd-hcp", within=host.enter
         )
-    each = cost.cpu_s / LOCAL_HOSTS
+    each = cost.cpu_s / count
     fits = played.status == 0 and each <= MOST_CPU_A_HOST_S and cost.memory_mb <= MOST_MB
     report = (played.reports / "netprobe.txt").read_text() if played.reports.exists() else ""
-    print(f"{_release(folder)}: {LOCAL_HOSTS} local hosts: {cost}, {each * 1000:.0f} ms a host")
+    print(f"{_release(folder)}: {count} local hosts: {cost}, {each * 1000:.0f} ms a host")
     print(f"  {report.splitlines()[0] if report else played.stdout[-2000:]}")
     return not fits
 
 
-def _play_measured(
-    home: Path, folder: Path, *words: str, within: list[str]
-) -> tuple[Played, Cost]:
+def _play_measured(home: Path, folder: Path, *words: str, within: list[str]) -> tuple[Played, Cost]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     played = play(home, *words, within=within, folder=folder)
@@ -115,10 +114,10 @@ def _reap_orphans() -> None:
         return
 
 
-def _name_hosts() -> dict[str, str]:
+def _name_hosts(count: int) -> dict[str, str]:
     first = {"control": "10.93.0.1", "management": "10.93.0.2"}
-    count = LOCAL_HOSTS - len(first)
-    return first | {f"worker-{n}": f"10.93.{1 + n // 200}.{1 + n % 200}" for n in range(count)}
+    workers = range(count - len(first))
+    return first | {f"worker-{n}": f"10.93.{1 + n // 200}.{1 + n % 200}" for n in workers}
 
 
 def _write_hosts(names: dict[str, str]) -> str:

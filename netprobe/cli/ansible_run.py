@@ -1,6 +1,7 @@
-"""Ansible as the engine of a run: its own program plays an engine folder's steps on the hosts.
+"""``run --engine ansible``: Ansible's own program plays the steps of an engine folder on the hosts.
 
-Nothing of Ansible is imported: ansible-playbook is a program, as ssh is.
+It is ``bundle --folder``, the playbook of our collection, and ``merge``. Nothing of Ansible is
+imported: ansible-playbook is a program, as ssh is.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import netprobe
+from netprobe.batch.engine_folder import ENGINE_FILE
+from netprobe.cli.batch_options import DEFAULT_MARGIN, DEFAULT_WINDOW
+from netprobe.cli.bundle import bundle_verb
+from netprobe.cli.merge import merge_verb
+from netprobe.cli.options import RUN_FORMATS, VerbOptions
+from netprobe.cli.outputs import read_outputs
+from netprobe.cli.run import read_become_password
 from netprobe.errors import RequestError
+from netprobe.load.inventory.discover import find_inventories
 
 PROGRAM = "ansible-playbook"
 PLAYBOOK = "netprobe.preflight.check"
@@ -25,7 +35,34 @@ _IN_CHECKOUT = "ansible_collections/netprobe/preflight/playbooks/check.yml"
 _QUIET = {"ANSIBLE_DISPLAY_OK_HOSTS": "no", "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "no"}
 
 
-def find_ansible() -> str:
+# They need a coordinator that stays connected, or results that a bundle does not carry.
+_ONLY_LIVE = ("resume", "retry", "evidence")
+# What ``bundle`` asks for beyond what ``run`` has.
+_BUNDLE = {
+    "next_": None, "results": (), "output": None, "with_runtime": False, "start": None,
+    "window": DEFAULT_WINDOW, "margin": DEFAULT_MARGIN,
+}  # fmt: skip
+
+
+def ansible_verb(options: VerbOptions) -> int:
+    """Plan, let Ansible do it on the hosts, and report as ``run`` does."""
+    for name in _ONLY_LIVE:
+        if options[name]:
+            raise RequestError(
+                f"--{name} and --engine ansible contradict each other: leave out one"
+            )
+    read_outputs(options, RUN_FORMATS)  # what cannot be written is told before anything is sent
+    program = _find_ansible()
+    inventories = options["inventories"] or find_inventories()
+    password = read_become_password(options)
+    with TemporaryDirectory(prefix="netprobe-") as private:
+        folder = Path(private) / "run"
+        bundle_verb({**options, **_BUNDLE, "folder": str(folder)})
+        _play_folder(program, folder, inventories, password)
+        return merge_verb({**options, "file": str(folder), "results": ()})
+
+
+def _find_ansible() -> str:
     """Find ansible-playbook on PATH or beside this Python. Raises RequestError."""
     beside = os.path.dirname(sys.executable)
     found = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=beside)
@@ -34,14 +71,16 @@ def find_ansible() -> str:
     return found
 
 
-def play_folder(
+def _play_folder(
     program: str, folder: Path, inventories: Sequence[str], password: str | None
 ) -> None:
     """Play the folder's steps on its hosts. Raises RequestError where no host was even tried.
 
     Hosts that fail on the way have that in the folder, for the report: no status is looked at.
     """
-    hosts = json.loads((folder / "engine.json").read_text(encoding="utf-8"))["hosts"]
+    hosts: dict[str, object] = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))[
+        "hosts"
+    ]
     limit = folder / "limit"
     limit.write_text("".join(f"{host}\n" for host in hosts), encoding="utf-8")
     variables = {
