@@ -59,6 +59,10 @@ lab: setup lab-packages ## only the tests with real firewalls, and what `make te
 	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "lab or full" $(PYTEST_ARGS)
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
 
+.PHONY: reach
+reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form
+	$(BIN)/python -m tests.reach.runtime
+
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
 	@sh tests/lab/packages.sh lab

@@ -33,8 +33,8 @@ LAST_STEP = "stop"
 # The run does not go on there, or took too long; the reason is on stderr.
 LOST_STATUS = 3
 # Looks at a file in the first second, before there is one look a second.
-EARLY_LOOKS = 10
-STOP_LOOKS = 50
+EARLY_LOOKS = 20
+STOP_LOOKS = 100
 
 
 def host_word(host: int) -> str:
@@ -50,16 +50,18 @@ def make_commands(run: str, limit_s: int, runtime: Runtime | None = None) -> dic
     find = _find_folder(run)
     lost = f"netprobe: run {run} does not go on here"
     must = (
-        f'{find}[ -n "$d" ] || {{ echo "{lost}: it was not started, has ended, or the host was '
-        f'restarted" >&2; exit {LOST_STATUS}; }}; '
+        f'{find}[ -n "$d" ] || {{ echo "{lost}: this user has not started it, it has ended, or the '
+        f'host was restarted" >&2; exit {LOST_STATUS}; }}; p=; read -r p <"$d/{PID_FILE}"; '
     )
 
     def ask(word: str, how: str = ': >"$f"', then: str = "") -> str:
         return _quote_command(
             f'umask 077; {must}f=$d/{word}.$$; {how}; echo {word}.$$ 1<>"$d/{WORDS_FILE}"; '
-            f'{_wait_while("-e", "$f", limit_s)} || {{ echo "netprobe: run {run} takes longer than '
-            f'{limit_s} s here" >&2; rm -f "$f"; exit {LOST_STATUS}; }}; '
-            f'[ -d "$d" ] || {{ echo "{lost}: it ended early" >&2; exit {LOST_STATUS}; }}; {then}:'
+            f"{_wait_for_answer(limit_s)}"
+            f'[ -d "/proc/$p" ] && [ -d "$d" ] || {{ echo "{lost}: it ended early" >&2; '
+            f"exit {LOST_STATUS}; }}; "
+            f'[ -e "$f" ] && {{ rm -f "$f"; echo "netprobe: run {run} takes longer than {limit_s} '
+            f's here" >&2; exit {LOST_STATUS}; }}; {then}:'
         )
 
     bring = (
@@ -91,12 +93,16 @@ def _find_folder(run: str) -> str:
     )
 
 
-def _wait_while(test: str, path: str, looks: int) -> str:
-    """Wait while the path is there; fails after about so many seconds. Not every sleep knows .1."""
+def _wait_for_answer(limit_s: int) -> str:
+    """Wait while the agent lives and has not done what we ask, for about so long.
+
+    Not every ``sleep`` knows parts of a second.
+    """
+    looks = limit_s + EARLY_LOOKS
     return (
-        f'n=0; w=.1; while [ {test} "{path}" ] && [ $n -lt {looks + EARLY_LOOKS} ]; do '
+        f'n=0; w=.05; while [ -e "$f" ] && [ -d "/proc/$p" ] && [ $n -lt {looks} ]; do '
         "sleep $w 2>/dev/null || sleep 1; n=$((n+1)); "
-        f"[ $n -lt {EARLY_LOOKS} ] || w=1; done; [ $n -lt {looks + EARLY_LOOKS} ]"
+        f"[ $n -lt {EARLY_LOOKS} ] || w=1; done; "
     )
 
 
@@ -106,7 +112,7 @@ def _stop_run() -> str:
         f'[ -n "$d" ] || exit 0; p=; read -r p <"$d/{PID_FILE}"; '
         f'echo stop 1<>"$d/{WORDS_FILE}"; '
         f'n=0; while [ -d "$d" ] && [ $n -lt {STOP_LOOKS} ]; do '
-        "sleep .1 2>/dev/null || { sleep 1; n=$((n+9)); }; n=$((n+1)); done; "
+        "sleep .05 2>/dev/null || { sleep 1; n=$((n+19)); }; n=$((n+1)); done; "
         '[ -d "$d" ] || exit 0; c=; read -r c 2>/dev/null <"/proc/$p/comm"; '
         f'[ "$c" = {PROCESS_NAME} ] && kill -9 $p; rm -rf "$d"'
     )

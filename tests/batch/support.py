@@ -20,12 +20,12 @@ from netprobe.agent.wire.batch import (
     ResultHeader,
 )
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.orders import CloseOrder, ListenOrder
+from netprobe.agent.wire.orders import CloseOrder, ListenOrder, RecordOrder, SeenOrder
 from netprobe.agent.wire.parts import ListeningBlock, OutcomeKind, OutcomeRun
 from netprobe.agent.wire.result_lines import LineMaker
-from netprobe.batch.results import BatchIdentity
+from netprobe.batch.results import BatchIdentity, HostRecording
 from netprobe.batch.script import own_ids
-from tests.vantage.support import block, probe
+from tests.vantage.support import TEMPLATES, block, probe
 
 KEY = bytes(range(32))
 RUN = "7f3a0c1d2e4b5968"
@@ -87,3 +87,39 @@ def write_file(folder: Path, lines: list[bytes], name: str = "node-1") -> Path:
     path = folder / f"{name}.npr"
     path.write_bytes(b"".join(lines))
     return path
+
+
+def phases(port: int, first: int = 1) -> list[tuple[str, list[Any]]]:
+    """Listen at a port of this host, ask it and the closed one behind it, and tell what came."""
+    ports, closed = [(port, port)], [(port + 1, port + 1)]
+    blocks = [block("tcp", "127.0.0.1", ports), block("udp", "127.0.0.1", ports)]
+    return [
+        ("listen", [TEMPLATES, RecordOrder(ports, [], None), ListenOrder(first + 900, blocks)]),
+        (
+            "go",
+            [
+                probe(first, "tcp", "127.0.0.1", ports),
+                probe(first + 1, "udp", "127.0.0.1", ports),
+                probe(first + 2, "tcp", "127.0.0.1", closed),
+            ],
+        ),
+        (
+            "tell",
+            [SeenOrder(first + 901, first + 900, [first, first + 1]), CloseOrder(first + 900)],
+        ),
+    ]
+
+
+def outcomes_of(found: HostRecording) -> dict[int, tuple[str | None, str | None]]:
+    """What became of each probe order: failure and answer of its only port."""
+    said = {}
+    for number, some in found.answers.items():
+        for answer in some:
+            if isinstance(answer, ProbeOutcomes):
+                (kind,) = answer.kinds
+                said[number] = kind.failure, kind.answer
+    return said
+
+
+# What ``phases`` finds, whose first order is 1.
+FOUND = {1: (None, "nonce"), 2: (None, "nonce"), 3: ("refused", None)}

@@ -171,7 +171,9 @@ def probed(lab: Lab, runtime: Path, ways: dict[str, list[str]]) -> Finished:
         "requirements": [{"id": "all", **line, **FLOWS}],
     }  # fmt: skip
     lab.write("m.yaml", json.dumps(matrix))
-    over = {name: {"vantage": {"command": words}} for name, words in ways.items()}
+    over: dict[str, dict[str, object]] = {
+        name: {"vantage": {"command": words}} for name, words in ways.items()
+    }
     inventory = lab.inventory({name: ["node"] for name in HOSTS}, overrides=over)
     words = ("-m", str(lab.folder / "m.yaml"), "-i", str(inventory), "-o", "json")
     return netprobe("run", *words, "--agent-python", str(runtime))

@@ -112,6 +112,20 @@ def test_a_host_without_its_sudo_is_limited() -> None:
     assert lines[-1].startswith("1 host: 1 with an agent (1 of them limited: sudo failed), 0 with")
 
 
+def test_a_python_that_was_sent_is_marked() -> None:
+    """The version is not one that the host has."""
+    hosts = [
+        HostReport("m", "agent", python="3.11.2", facts={"python_sent": True}),
+        HostReport("n", "agent", python="3.9.18"),
+    ]
+    stream = io.StringIO()
+    write_hosts_text(hosts, stream)
+
+    lines = stream.getvalue().splitlines()
+    assert lines[1].split()[:4] == ["m", "yes", "3.11.2", "(sent)"]
+    assert lines[2].split()[2:4] == ["3.9.18", "-"]
+
+
 def test_diff() -> None:
     """What became worse leads; ranges are cut where their ports had different fates."""
     old = [

@@ -182,10 +182,9 @@ async def test_a_python_that_does_not_start_is_told(
     with pytest.raises(AgentError) as caught:
         await start(command("env", "-i", f"PATH={tmp_path}"))
     assert caught.value.reason == "no-python"
-    assert (
-        f"no Python 3.6 or later works there ({tmp_path}/{words}; repair it; no Python can be sent: "
-        "the host does not say what it is (uname -m); or install python3" in str(caught.value)
-    )
+    said = str(caught.value)
+    assert f"no Python 3.6 or later works there ({tmp_path}/{words}; repair it; no Python" in said
+    assert "can be sent: the host does not say what it is (uname -m); or install python3" in said
 
 
 async def test_a_python_without_its_library_is_told(tmp_path: Path, start: Start) -> None:

@@ -9,16 +9,26 @@ from zlib import decompress
 
 from ..host.identity import addresses
 from ..main import prepare_process
-from .life import WrongUse, check_deadline, format_time, make_agent, refuse, say, take_lock
+from .life import (
+    WrongUse,
+    check_deadline,
+    format_time,
+    make_agent,
+    print_line,
+    refuse,
+    say,
+    take_lock,
+)
 from .results import HostClock
 from .runner import BatchAgent, RoundRunner
 from .script import Script, read_script
 from .summary import STOPPED_STATUS, WRONG_STATUS
 
 HOSTS_MEMBER = "hosts"
-USAGE = "usage: python3 %s [--out DIR] [--host NAME]\n"
+USAGE = "usage: python3 %s [--out DIR] [--host NAME]"
 # The wall clock may be set while we wait.
 WATCH_S = 1.0
+SHORT_S = 0.1
 MOST_NAMES = 12
 
 # Index, name, addresses, and where its script lies: offset and length.
@@ -52,7 +62,7 @@ class ClockBarrier:
     def wait(self, phase: str, then: Callable[[], None]) -> None:
         """Call ``then`` when it is time for the phase."""
         left_s = self._times.get(phase, 0.0) - self._clock.now()
-        if left_s > WATCH_S and phase == "listen":
+        if left_s > SHORT_S and phase == "listen":
             opens = format_time(self._times[phase])
             say("waiting until %s; this must go on running until then" % opens)
         self._watch_clock(phase, then)
@@ -74,7 +84,6 @@ def main() -> None:
         status = _run_host(_read_options(sys.argv[1:]))
     except (WrongUse, ValueError) as error:
         status = refuse(error)
-    sys.stdout.flush()
     os._exit(status)
 
 
@@ -114,7 +123,7 @@ def _report_end(agent: BatchAgent, start: Any, path: str, is_over: bool) -> int:
         return WRONG_STATUS
     about = "netprobe %s, round %d, %s" % (start.run, start.round, start.name)
     about += "" if is_over else " was stopped"
-    sys.stdout.write(agent.summary.line(about, "; results in %s\n" % path))
+    print_line(agent.summary.line(about, "; results in %s" % path))
     return agent.summary.status() if is_over else STOPPED_STATUS
 
 
@@ -124,7 +133,7 @@ def _read_options(words: Sequence[str]) -> Options:
     while waiting:
         name, sign, value = waiting.pop(0).partition("=")
         if name in ("-h", "--help"):
-            sys.stdout.write(USAGE % os.path.basename(sys.argv[0]))
+            print_line(_print_usage())
             os._exit(0)
         if name not in found or not (sign or waiting):
             raise WrongUse("%s is unknown or lacks its value; %s" % (name, _print_usage()))
@@ -133,7 +142,7 @@ def _read_options(words: Sequence[str]) -> Options:
 
 
 def _print_usage() -> str:
-    return (USAGE % os.path.basename(sys.argv[0])).strip()
+    return USAGE % os.path.basename(sys.argv[0])
 
 
 def _read_table(data: bytes) -> Tuple[List[HostEntry], bytes]:

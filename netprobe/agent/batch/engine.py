@@ -5,7 +5,6 @@ when it has done what it says: that is what the command waits for.
 """
 
 import os
-import sys
 import time
 from typing import Callable, List, Optional, Tuple
 
@@ -14,7 +13,7 @@ from ..core.agent import DeadMan
 from ..main import prepare_process
 from ..wire.batch import STARTED_FILE, STARTED_LINE
 from .folder import RunFolder, find_folder, make_folder
-from .life import WrongUse, check_deadline, make_agent, refuse, take_lock
+from .life import WrongUse, check_deadline, make_agent, print_line, refuse, take_lock
 from .results import HostClock
 from .runner import PHASE_S, BatchAgent, RoundRunner
 from .script import Script, read_script, take_packed
@@ -195,5 +194,4 @@ def _let_go(folder: RunFolder) -> None:
 
 
 def _tell_folder(folder: RunFolder) -> None:
-    sys.stdout.write("%s%s\n" % (STARTED_LINE, folder.path))
-    sys.stdout.flush()
+    print_line(STARTED_LINE + folder.path)

@@ -1,7 +1,7 @@
 """What both kinds of runs need: one run of a host at a time, and its end."""
 
+import os
 import socket
-import sys
 import time
 from typing import Optional
 
@@ -59,8 +59,15 @@ def make_agent(descriptor: int, start: BatchStart, clock: HostClock) -> BatchAge
 
 def say(words: str) -> None:
     """Say something to whoever has started this."""
-    sys.stderr.write("netprobe: %s\n" % words)
-    sys.stderr.flush()
+    print_line("netprobe: %s" % words, 2)
+
+
+def print_line(words: str, descriptor: int = 1) -> None:
+    """Print a line, if anybody reads it; not every host's Python writes more than ASCII."""
+    try:
+        os.write(descriptor, words.encode("utf-8", "replace") + b"\n")
+    except OSError:
+        pass
 
 
 def refuse(error: Exception) -> int:

@@ -7,6 +7,7 @@ from .told import AskedPorts, list_asked
 # Engines keep little of what a host prints.
 MOST_BYTES = 2000
 MOST_ITEMS = 8
+MOST_FAULT = 200
 
 OK_STATUS, FAILED_STATUS, WRONG_STATUS, UNSURE_STATUS, STOPPED_STATUS = 0, 1, 2, 3, 130
 
@@ -34,7 +35,7 @@ class RunSummary:
     def take(self, order: Any, message: Any) -> None:
         """Take an answer; ``order`` None: of no order that is known."""
         if type(message).__name__ == "Fault":
-            self._faults.append(str(message.short_of or message.words.splitlines()[-1:]))
+            self._faults.append(message.short_of or message.words.split("\n")[-1][:MOST_FAULT])
         for asked in list_asked(order, message):
             self._take_asked(order, asked)
 
@@ -54,7 +55,7 @@ class RunSummary:
             words += "; %d orders were not done in time" % self.late
         if self._faults:
             words += "; the agent had %d faults (%s)" % (len(self._faults), self._faults[0])
-        left = MOST_BYTES - len(end.encode("utf-8"))
+        left = MOST_BYTES - len(end.encode("utf-8")) - 1
         return words.encode("utf-8")[:left].decode("utf-8", "ignore") + end
 
     def _take_asked(self, order: Any, asked: AskedPorts) -> None:

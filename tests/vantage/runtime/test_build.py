@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -26,6 +27,7 @@ from netprobe.vantage.runtime.cache import NoRuntime, Runtimes, keep_runtime, ow
 from netprobe.vantage.runtime.elf import arch_of, read_elf
 from netprobe.vantage.runtime.file import MANIFEST, Runtime, check_runtime, load_runtime
 from tests.cli.command import COMMAND
+from tests.vantage.runtime.support import lean_host
 
 AGENT = Path(__file__).parents[3] / "netprobe/agent"
 
@@ -264,7 +266,8 @@ def netprobe(*words: str, cache_home: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_verbs(tmp_path: Path) -> None:
-    """``build`` writes one that ``list`` shows; there is nothing before."""
+    """``build`` writes one that ``list`` shows; there is nothing before. Where it is needed and not
+    there, it is built and told, and kept."""
     none = netprobe("runtime", "list", cache_home=tmp_path)
     assert none.stderr.endswith("/netprobe; `netprobe runtime build` makes one\n")
     built = netprobe("runtime", "build", cache_home=tmp_path)
@@ -273,6 +276,17 @@ def test_the_verbs(tmp_path: Path) -> None:
     assert built.stdout.startswith(f"{path}: Python {version} for {own_arch()}, ")
     assert netprobe("runtime", "list", cache_home=tmp_path).stdout == built.stdout
     words = ("diagnose", "konnectivity", "--server", "x:1", "--publishing", "route")
+    inventory = tmp_path / "inventory.yaml"
+    way = ["env", *lean_host(tmp_path / "bin").vantage.command[1:]]
+    host = {"address": "192.0.2.9", "roles": ["node"], "vantage": {"command": way}}
+    inventory.write_text(json.dumps({"schema": "netprobe.inventory/1", "hosts": {"lean": host}}))
+    path.unlink()
+    check = ("check", "--hosts", "-m", "deckhouse-nodes", "-i", str(inventory))
+    first = netprobe(*check, cache_home=tmp_path)
+    note = f"netprobe: note: built a Python for hosts that have none: {path} ("
+    assert first.stderr.startswith(note)
+    assert re.search(rf"^lean +yes +{re.escape(version)} \(sent\) ", first.stdout, re.M)
+    assert "built a Python" not in netprobe(*check, cache_home=tmp_path).stderr
     twice = ("--agent-python", str(path), "--agent-python", str(path))
     done = netprobe(*words, *twice, cache_home=tmp_path)
     assert (done.returncode, done.stderr) == (

@@ -128,7 +128,10 @@ def _find_program(command):
 
 
 def _list_options(args, task_vars):
-    for matrix in _as_list(args["matrix"]):
+    matrices = _as_list(args["matrix"])
+    if not matrices:
+        raise AnsibleActionFail("say what must reach what, such as -e matrix=dce")
+    for matrix in matrices:
         yield from ("--matrix", str(matrix))
     for path in _as_list(args.get("inventory")) or task_vars["ansible_inventory_sources"]:
         if "," in path and not os.path.exists(path):
