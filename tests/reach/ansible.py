@@ -86,9 +86,9 @@ def _try_local_hosts(folder: Path, count: int) -> int:
         played, cost = _play_measured(
             lab.folder, folder, "-i", "hosts.ini", "-e", "matrix=okd-hcp", within=host.enter
         )
+        report = (played.reports / "netprobe.txt").read_text() if played.reports.exists() else ""
     each = cost.cpu_s / count
     fits = played.status == 0 and each <= MOST_CPU_A_HOST_S and cost.memory_mb <= MOST_MB
-    report = (played.reports / "netprobe.txt").read_text() if played.reports.exists() else ""
     print(f"{_release(folder)}: {count} local hosts: {cost}, {each * 1000:.0f} ms a host")
     print(f"  {report.splitlines()[0] if report else played.stdout[-2000:]}")
     return not fits
