@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
-from netprobe.agent.wire import frames
+from netprobe.agent.wire import batch, frames
 from netprobe.agent.wire.codec import MOST_KEYS, MOST_VALUES
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.agent.wire.frames import encode_message
@@ -17,6 +17,7 @@ from netprobe.agent.wire.host_messages import (
     ResolveOrder,
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
 from netprobe.vantage.runtime.script import (
     SEND_LINE,
     USELESS_RUNTIME_LINE,
@@ -25,6 +26,9 @@ from netprobe.vantage.runtime.script import (
 from netprobe.vantage.script import SUDO_LINE, pythons
 
 MIB = 1024 * 1024
+_PHASES = ", ".join(f"`{phase}`" for phase in batch.PHASES)
+_FOLDER = batch.FOLDER_NAME.replace("%s", "RUN").replace("%d", "INDEX")
+_FILES = f"`{batch.RESULTS_FILE}`, `{batch.PID_FILE}`, `{batch.STARTED_FILE}`, `{batch.WORDS_FILE}`"
 _EXAMPLE = encode_message(ResolveOrder(7, "node-1")).decode()
 
 PROSE = f"""\
@@ -135,6 +139,34 @@ it.
 {", ".join(f"`{name}`" for name in FAILURES)}.
 """
 
+BATCH_WORDS = f"""
+## Scripts and results
+
+A run without a live coordinator ([decision 0010](decisions/0010-batch.md)) has the same orders and
+answers, in files. This is format {batch.BATCH_FORMAT} of both.
+
+* A *script* is what one host does in one round: text, one message a line. It begins with a
+  `BatchStart`. Behind each `PhaseMark` stand the orders of that phase, {_PHASES}. Orders of
+  streams, `StartOrder`, `Beat` and `StopOrder` need a coordinator and stand in none. Hosts read a
+  script as its packed length on a line, then zlib of its text.
+* *Results* are text, too, because engines change bytes on their way. A line is
+  `{RESULT_PREFIX.strip()} NUMBER MAC CONTENT`. Line 0 has the `ResultHeader` as a JSON object, with
+  `\\u0020` for spaces. The content of every other line is base85 of zlib of messages, one a line:
+  the `HelloLine`, `PhaseClock`s, every order that has an id, and behind it its answers. An order
+  whose id is among the `own_ids` is the host's own idea.
+* The MAC of a line is base85 of {MAC_LENGTH} bytes of BLAKE2b under the run's key: of `r`, the MAC
+  of the line before (empty at first), a space, the number, a space, and the content.
+* Whoever reads results skips all text outside of lines, takes a line that came twice once, reads a
+  file that is cut off up to the cut, and refuses a line that is not as the host wrote it, a line
+  that is missing, another host's file, and another run's. After a second line 0 of the same host
+  and run (it was started again) the first start is forgotten.
+* On a host an engine's run has a folder `{_FOLDER}` of mode 0700 in `/run`, `/dev/shm`, `/tmp` or
+  `$HOME`, with {_FILES}: the results; the process id; an empty file once listeners are open; a
+  pipe. A command makes a file `WORD.ID` there (`next` fills it with a script), writes its name to
+  the pipe as a line, and waits until the agent has removed the file: `next` until its listeners are
+  open, `go` until probing has begun, `wait` until it is over, `tell` until everything is told.
+  `stop` has no file.
+"""
 ORDERS_WORDS = """
 ## Orders
 
@@ -151,6 +183,11 @@ PARTS_WORDS = """
 
 Records inside messages.
 """
+
+BATCH: Mapping[str, Any] = {
+    record.__name__: record
+    for record in (batch.BatchStart, batch.PhaseMark, batch.ResultHeader, batch.PhaseClock)
+}
 
 _SCALARS: Mapping[Any, str] = {
     int: "integer",
@@ -170,6 +207,7 @@ def page() -> str:
     return "".join(
         [
             _fill(PROSE),
+            *(_fill(BATCH_WORDS), *_print_messages(BATCH)),
             *(ORDERS_WORDS, *_print_messages(ORDERS)),
             *(ANSWERS_WORDS, *_print_messages(answers)),
             *(PARTS_WORDS, *_print_messages({record.__name__: record for record in parts()})),
@@ -180,7 +218,7 @@ def page() -> str:
 def parts() -> list[Any]:
     """The records inside messages, by name."""
     found: dict[str, Any] = {}
-    waiting: list[Any] = [*ORDERS.values(), *ANSWERS.values()]
+    waiting: list[Any] = [*ORDERS.values(), *ANSWERS.values(), *BATCH.values()]
     while waiting:
         inside = list(_records_inside(waiting.pop()))
         waiting += [record for record in inside if record.__name__ not in found]

@@ -34,6 +34,7 @@ class Engine:
         env: Mapping[str, str] | None = None,
         user: str | None = None,
         runtime: Runtime | None = None,
+        own_phases: list[tuple[str, list[Any]]] | None = None,
         **changes: Any,
     ) -> None:
         self.folder = folder
@@ -42,17 +43,17 @@ class Engine:
         self._env = env
         self._user = user
         # Of its own: folders on this machine are named after it.
-        self.run_id = secrets.token_hex(8)
+        self.run_id = str(changes.pop("run", secrets.token_hex(8)))
         self._start = start(host, run=self.run_id, barrier="engine", **changes)
         self._runtime = runtime
+        self._phases = own_phases
         self.name = self._start.name
         self.write(1)
 
     def write(self, number: int) -> None:
         """Write the script of a round, whose orders count from 1, 101, 201 ..."""
-        script = HostScript(
-            self._start._replace(round=number), phases(self._port, (number - 1) * 100 + 1)
-        )
+        done = self._phases or phases(self._port, (number - 1) * 100 + 1)
+        script = HostScript(self._start._replace(round=number), done)
         write_engine_folder(self.folder, [script], self._runtime)
 
     @property

@@ -11,10 +11,10 @@ import pytest
 
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.parts import Pace, StreamTimes
-from pages.wire import page, parts
+from pages.wire import BATCH, page, parts
 
 PATH = Path(__file__).parents[2] / "docs" / "wire.md"
-RECORDS = [*ORDERS.values(), *ANSWERS.values(), *parts()]
+RECORDS = [*ORDERS.values(), *ANSWERS.values(), *BATCH.values(), *parts()]
 
 
 def test_the_page_of_the_wire_is_fresh() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.agent.wire.batch import IN_RESULTS, IN_SCRIPTS
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import FrameReader, encode_frame, encode_message
 from netprobe.agent.wire.host_messages import (
@@ -19,6 +20,7 @@ from netprobe.agent.wire.orders import CloseOrder
 from netprobe.agent.wire.stream_messages import StreamInfo
 
 KNOWN = {**ORDERS, **ANSWERS}
+EVERYTHING = {**KNOWN, **IN_SCRIPTS, **IN_RESULTS}
 
 
 def value_of(shape: Any) -> st.SearchStrategy[Any]:
@@ -50,12 +52,12 @@ def message_of(record: Any) -> st.SearchStrategy[Any]:
     return st.tuples(*fields).map(lambda values: record(*values))
 
 
-@pytest.mark.parametrize("record", KNOWN.values(), ids=KNOWN)
+@pytest.mark.parametrize("record", EVERYTHING.values(), ids=EVERYTHING)
 @given(data=st.data())
 def test_every_message_goes_both_ways(record: Any, data: st.DataObject) -> None:
     """What one end encodes is what the other decodes, to the type of every value."""
     message = data.draw(message_of(record))
-    found = decode_message(encode_message(message), KNOWN)
+    found = decode_message(encode_message(message), EVERYTHING)
     assert found == message
     assert type(found) is record
 
