@@ -6,17 +6,24 @@ look is found by what was sent: the n-th request for a port gets the n-th look a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
+from netprobe.agent.wire.failures import NO_ANSWER
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
-from netprobe.agent.wire.parts import NumberedTemplate
+from netprobe.agent.wire.parts import NumberedTemplate, OutcomeKind
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import PortOutcome, read_outcomes
 from netprobe.probe.agents.echo_batches import split_outcomes
+from netprobe.probe.flows.chance import LEAST_LOOKS
+
+# So many packets at least stay without an answer before silence is more than loss: a port that was
+# asked once, by a host that had no time to ask again, is not known to be silent.
+ENOUGH = LEAST_LOOKS
+_UNANSWERED = ("silent", "closed", "reset")
 
 # The bytes that a template's number stands for; None: the number is not known.
 ReadTemplate = Mapping[int, NumberedTemplate]
@@ -66,12 +73,13 @@ class Look:
 
 class Taken(NamedTuple):
     """What was found of an order: rows, the ids of the looks with their ports, and what is not
-    there."""
+    there, or was asked too seldom."""
 
     rows: list[PortOutcome]
     own_port: int | None
     orders: list[tuple[int, Ports]]
     missing: list[tuple[LookKey, Ports]]
+    is_doubtful: bool = False
 
 
 class HostLooks:
@@ -110,6 +118,7 @@ class HostLooks:
         orders: list[tuple[int, Ports]] = []
         missing: list[tuple[LookKey, Ports]] = []
         own_port = None
+        is_doubtful = False
         for key, wanted in keys_of(order, templates):
             rest = wanted
             for look in self._looks.get(key, ()):
@@ -122,9 +131,29 @@ class HostLooks:
                     own_port = own_port or look.own_port
                 if not rest:
                     break
-            if rest:
-                missing.append((key, rest))
-        return Taken(rows, own_port, orders, missing)
+            doubtful: Ports = ()
+            if getattr(order, "pace", None) is None and key.size is None:
+                doubtful = self.find_doubtful(key, rows)
+                rows = _drop_ports(rows, doubtful)
+                is_doubtful = is_doubtful or bool(doubtful)
+            if rest or doubtful:
+                missing.append((key, port_sets.normalise((*rest, *doubtful))))
+        return Taken(rows, own_port, orders, missing, is_doubtful)
+
+    def find_doubtful(self, key: LookKey, rows: Iterable[PortOutcome]) -> Ports:
+        """Find the ports that stayed silent at too few looks to be believed, in all rounds."""
+        silent = [row for row in rows if _is_silent(key, row.kind)]
+        asked: list[tuple[int, int, int]] = [
+            (row.first, row.last, max(row.kind.packets or 0, row.looks))
+            for look in (self._looks.get(key, ()) if silent else ())
+            for row in look.rows
+        ]
+        return port_sets.normalise(
+            (port, port)
+            for row in silent
+            for port in range(row.first, row.last + 1)
+            if sum(packets for first, last, packets in asked if first <= port <= last) < ENOUGH
+        )
 
     def keys_to(self, dst: str) -> list[LookKey]:
         """Give what was sent to an address."""
@@ -141,6 +170,22 @@ class HostLooks:
                 ports, port_sets.normalise((row.first, row.last) for row in some)
             )
         return found
+
+
+def _drop_ports(rows: list[PortOutcome], ports: Ports) -> list[PortOutcome]:
+    if not ports:
+        return rows
+    return [
+        row._replace(first=first, last=last)
+        for row in rows
+        for first, last in port_sets.subtract(((row.first, row.last),), ports)
+    ]
+
+
+def _is_silent(key: LookKey, kind: OutcomeKind) -> bool:
+    """Tell whether nothing came, or no nonce on a connection that opened."""
+    opened = key.proto == "tcp" and key.mode == "nonce" and kind.answer in _UNANSWERED
+    return kind.failure == NO_ANSWER or opened
 
 
 def keys_of(order: Any, templates: ReadTemplate) -> Iterator[tuple[LookKey, Ports]]:

@@ -167,6 +167,9 @@ class RecordedAgent(AgentMethods):
             heard(rows)
         if missing:
             self._fleet.note_outstanding(self.host.name, _cut_order(order, missing))
+            if taken.is_doubtful:
+                words = "heard nothing at its first look, and nobody has asked again so far"
+                raise AgentError(NOT_ASKED, f"{self.host.name} {words}")
             raise self._word_unasked(there)
         await asyncio.sleep(0)
         return ProbeReply(rows, taken.own_port)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.batch.bundle import open_bundle
-from netprobe.batch.engine_folder import results_file
+from netprobe.batch.engine_folder import ENGINE_FILE, results_file
 from netprobe.batch.request import BatchRequest, read_request
 from netprobe.batch.results import HostRecording
 from netprobe.batch.rounds import read_recordings
@@ -41,6 +42,23 @@ def open_run(path: Path, results: Sequence[Path]) -> StoredRun:
     request = read_request(opened.plan, str(path))
     files = [file for one in results for file in _list_results(one)]
     return StoredRun(request, tuple(read_recordings(request, files)), {})
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that holds the run's key: nobody else may read it. Raises RequestError."""
+    try:
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def end_rounds(folder: Path) -> None:
+    """Tell the engine that no host has anything left to do."""
+    path = folder / ENGINE_FILE
+    told = json.loads(path.read_bytes())
+    write_private(path, json.dumps({**told, "hosts": {}}, indent=1).encode("ascii"))
 
 
 def _open_folder(folder: Path) -> StoredRun:

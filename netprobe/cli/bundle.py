@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import platform
 import secrets
 import sys
 from datetime import UTC, datetime
@@ -11,19 +13,22 @@ from typing import Any
 
 from netprobe import pipeline
 from netprobe.agent.wire.batch import HostBudgets
-from netprobe.batch.bundle import pack_bundle
+from netprobe.batch.bundle import bring_runtime, pack_bundle
 from netprobe.batch.engine_folder import write_engine_folder
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
 from netprobe.batch.script import HostScript
-from netprobe.batch.stored import PLAN_FILE, open_run
+from netprobe.batch.stored import PLAN_FILE, end_rounds, open_run, write_private
 from netprobe.cli.batch_options import read_seconds, read_start
 from netprobe.cli.merge import replay_quietly
 from netprobe.cli.options import VerbOptions
 from netprobe.cli.run import make_plan, settings_of
+from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
+from netprobe.vantage.runtime.cache import NoRuntime
+from netprobe.vantage.runtime.file import Runtime, load_runtime
 
 # What a host may ask by itself where nobody comes again; an engine comes again.
 CARRIED = HostBudgets(looks=20_000, walks=20, routes=64, stories=256)
@@ -36,13 +41,14 @@ def bundle_verb(options: VerbOptions) -> int:
         return _write_next(options)
     if options["results"]:
         raise RequestError("RESULTS are those of an earlier round: give --next FILE, too")
-    if options["folder"] and (options["output"] or options["with_runtime"]):
-        raise RequestError("--folder is for engines, and --output and --with-runtime are for files")
+    if options["folder"] and options["output"]:
+        raise RequestError("--folder and --output: a run is for an engine, or for files")
     if options["folder"] and os.path.lexists(options["folder"]):
         raise RequestError(f"--folder {options['folder']}: exists; choose another name")
     request, scripts = make_first_round(_make_request(options))
     if options["folder"]:
-        return _write_folder(Path(options["folder"]), request, scripts)
+        runtime = _find_runtime(options) if options["with_runtime"] else None
+        return _write_folder(Path(options["folder"]), request, scripts, runtime)
     return _write_file(options, request, scripts)
 
 
@@ -85,20 +91,23 @@ def _write_next(options: VerbOptions) -> int:
     if not scripts:
         tell("netprobe: nothing is left to ask")
         if path.is_dir():
-            write_engine_folder(path, [])
+            end_rounds(path)
         return PASS
     if path.is_dir():
         return _write_folder(path, request, scripts)
     return _write_file(options, request, scripts)
 
 
-def _write_folder(folder: Path, request: BatchRequest, scripts: list[HostScript]) -> int:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_engine_folder(folder, scripts)
-    plan = folder / PLAN_FILE
-    plan.unlink(missing_ok=True)
-    plan.touch(mode=0o600)
-    plan.write_bytes(write_request(request))
+def _write_folder(
+    folder: Path, request: BatchRequest, scripts: list[HostScript], runtime: Runtime | None = None
+) -> int:
+    try:
+        write_engine_folder(folder, scripts, runtime)
+    except OSError as error:
+        raise RequestError(
+            f"{error.filename or folder} cannot be written: {error.strerror}"
+        ) from None
+    write_private(folder / PLAN_FILE, write_request(request))
     _tell_round(request, scripts)
     return PASS
 
@@ -106,10 +115,9 @@ def _write_folder(folder: Path, request: BatchRequest, scripts: list[HostScript]
 def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
     data = pack_bundle(_make_header(request), scripts, write_request(request))
     if options["with_runtime"]:
-        raise RequestError("--with-runtime: not yet")
+        data = bring_runtime(data, _find_runtime(options))
     if options["output"]:
-        with open(options["output"], "wb") as file:
-            file.write(data)
+        write_private(Path(options["output"]), data)
     elif sys.stdout.isatty():
         raise RequestError("a bundle is no text for a terminal: give -o FILE, or send it to a file")
     else:
@@ -117,6 +125,19 @@ def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostS
         sys.stdout.buffer.flush()
     _tell_round(request, scripts)
     return PASS
+
+
+def _find_runtime(options: VerbOptions) -> Runtime:
+    """Find the Python of ``--agent-python``, or one for machines like this one. Raises
+    RequestError."""
+    if len(options["agent_python"]) > 1:
+        raise RequestError("--with-runtime: a bundle brings one Python; give one --agent-python")
+    for path in options["agent_python"]:
+        return load_runtime(path)
+    try:
+        return asyncio.run(make_runtimes(options).find(platform.machine()))
+    except NoRuntime as error:
+        raise RequestError(f"--with-runtime: {error}") from None
 
 
 def _make_header(request: BatchRequest) -> dict[str, Any]:

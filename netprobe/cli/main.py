@@ -11,14 +11,10 @@ from typing import Any, NoReturn
 import click
 
 import netprobe
-from netprobe.cli.batch_options import (
-    merge_options,
-    results_argument,
-    when_options,
-    where_options,
-)
+from netprobe.cli.batch_commands import bundle, merge
 from netprobe.cli.options import (
     DIFF_FORMATS,
+    EPILOG,
     MATRIX_FORMATS,
     REQUEST_FORMATS,
     RUN_FORMATS,
@@ -42,7 +38,6 @@ from netprobe.cli.options import (
 from netprobe.cli.result_options import (
     FILE,
     accepted_options,
-    baseline_options,
     consent_options,
     earlier_options,
 )
@@ -52,14 +47,6 @@ from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
-
-EPILOG = """\b
-Exit status: 0 all required flows pass, 1 something is blocked or exposed,
-2 the request was wrong, 3 something required could not be judged,
-4 netprobe itself failed, 130 interrupted.
-
-Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
-"""
 
 TUNNEL_EPILOG = """\b
 Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
@@ -113,47 +100,6 @@ def run(**options: Any) -> int:
     from netprobe.cli.run import run_verb
 
     return run_verb(options)
-
-
-@cli.command()
-@results_argument
-@request_options
-@when_options
-@where_options
-@probing_options
-def bundle(**options: Any) -> int:
-    """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
-
-    Each host writes one file; `netprobe merge` reports. Whoever has the bundle has the run's key,
-    by which probes of this run are answered, and nothing else.
-
-    \b
-      netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
-      python3 run.pyz --out /media/usb                   # on every host, before 14:00
-      netprobe merge run.pyz /media/usb/*.npr
-    """
-    from netprobe.cli.bundle import bundle_verb
-
-    return bundle_verb(options)
-
-
-@cli.command(epilog=EPILOG)
-@click.argument("file", metavar="BUNDLE|DIR", type=FILE)
-@results_argument
-@output_option(RUN_FORMATS)
-@redact_option
-@merge_options
-@accepted_options
-@baseline_options
-@flag("-v", "--verbose", "Say at the end where the time went.")
-def merge(**options: Any) -> int:
-    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
-
-    Flows of hosts without a file are not tested.
-    """
-    from netprobe.cli.merge import merge_verb
-
-    return merge_verb(options)
 
 
 @cli.command()
@@ -367,6 +313,10 @@ def runtime_list() -> int:
     from netprobe.cli.runtime import list_verb
 
     return list_verb()
+
+
+cli.add_command(bundle)
+cli.add_command(merge)
 
 
 @cli.command()

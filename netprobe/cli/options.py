@@ -25,6 +25,14 @@ REQUEST_FORMATS: Final = (
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 
+EPILOG: Final = """\b
+Exit status: 0 all required flows pass, 1 something is blocked or exposed,
+2 the request was wrong, 3 something required could not be judged,
+4 netprobe itself failed, 130 interrupted.
+
+Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
+"""
+
 # Any: click's decorators take and give whatever they stand on.
 Decorator = Callable[[Any], Any]
 VerbOptions = Mapping[str, Any]  # Any: what click made of each option
@@ -196,26 +204,23 @@ strict_option = flag(
     "--strict", "Accept no refusal and no bare handshake as proof: they become inconclusive."
 )
 
-_judging_options = together(
+_listening_options = together(
     flag("--no-listen", "Open no listeners: only what runs already, or refuses, can answer."),
     flag("--no-recorder", "Record no packets: of silence, less can be said about where."),
-    strict_option,
-    flag("--live", "Everything is supposed to run: a refusal is a failure of the service."),
+)
+_live = flag("--live", "Everything is supposed to run: a refusal is a failure of the service.")
+
+_judging_options = together(_listening_options, strict_option, _live)
+
+_rate = _add_number(
+    "--rate",
+    1,
+    10_000_000,
+    "At most so many probes a second, over all sources. Closed UDP is paced anyway.",
+    show_default="not limited",
 )
 
-probing_options = together(
-    _look_options,
-    _add_number(
-        "--rate",
-        1,
-        10_000_000,
-        "At most so many probes a second, over all sources. Closed UDP is paced anyway.",
-        show_default="not limited",
-    ),
-    start_options,
-    # Scripts still give it; it does nothing.
-    option("--jobs", type=click.IntRange(1, 1024), hidden=True),
-    _judging_options,
+_part_options = together(
     _add_number(
         "--sample",
         1,
@@ -230,6 +235,21 @@ probing_options = together(
         "Refuse a plan with more results than this.",
         default=5_000_000,
     ),
+)
+
+probing_options = together(
+    _look_options,
+    _rate,
+    start_options,
+    # Scripts still give it; it does nothing.
+    option("--jobs", type=click.IntRange(1, 1024), hidden=True),
+    _judging_options,
+    _part_options,
+)
+
+# What `bundle` puts into its scripts; `merge` judges.
+script_options = together(
+    _look_options, _rate, _agent_python, _listening_options, _live, _part_options
 )
 
 # Options about one flow; a run has further ones about many flows.

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tests.lab.netlab import Lab
 
 # What both reports must agree on; the proof of a live service is weaker without a stream.
 COMPARED = ("verdict", "state", "reason", "where")
+MOST_ROUNDS = 4
+START_S, WINDOW, MARGIN = 60.0, "75s", "30s"
 Key = tuple[str, str, str, str, str, int]
 
 
@@ -48,12 +51,47 @@ def carry_out(
     running: dict[str, subprocess.Popen[bytes]] = {}
     for after_s, name in sorted(waiting):
         time.sleep(max(0.0, began + after_s - time.monotonic()))
-        shift = ["--shift-clock", str(shifts[name])] if shifts and name in shifts else []
+        words = ["--host", name]
+        if shifts and name in shifts:
+            words += ["--shift-clock", str(shifts[name])]
         running[name] = subprocess.Popen(
-            [*lab[name].enter, sys.executable, str(bundle), "--out", str(out), "--host", name, *shift],
+            [*lab[name].enter, sys.executable, str(bundle), "--out", str(out), *words],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
     return {name: process.communicate()[0].decode() for name, process in running.items()}
+
+
+def drive(lab: Lab, folder: Path) -> None:
+    """Do what an engine does: each step on all hosts at once, before the next begins."""
+    told = json.loads((folder / "engine.json").read_bytes())
+    hosts = told["hosts"]
+    steps = next(iter(hosts.values()))["steps"] if hosts else []
+    for step in steps:
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            list(pool.map(lambda name, step=step: _take_step(lab, folder, told, name, step), hosts))
+
+
+def stop(lab: Lab, folder: Path, hosts: Iterable[tuple[int, str]]) -> None:
+    """End the run on all hosts, as an engine does at its end."""
+    told = json.loads((folder / "engine.json").read_bytes())
+    for index, name in hosts:
+        _run_there(lab, name, f"{told['commands'][told['last']]} h{index}", b"")
+
+
+def _take_step(lab: Lab, folder: Path, told: dict[str, Any], name: str, step: str) -> None:
+    host = told["hosts"][name]
+    fed = b"".join((folder / file).read_bytes() for file in host["stdin"].get(step, ()))
+    said = _run_there(lab, name, f"{told['commands'][step]} {host['word']}", fed)
+    with (folder / host["results"]).open("ab") as file:
+        file.write(said)
+
+
+def _run_there(lab: Lab, name: str, command: str, fed: bytes) -> bytes:
+    done = subprocess.run(
+        [*lab[name].enter, "sh", "-c", command], input=fed, capture_output=True, check=False
+    )
+    assert done.returncode == 0, (name, command[:60], done.stderr.decode())
+    return done.stdout
 
 
 def word_start(after_s: float) -> str:
@@ -87,43 +125,96 @@ def compare(live: dict[str, Any], merged: dict[str, Any]) -> Counter[tuple[str, 
     return found
 
 
-def main() -> int:
-    """Run everything, print what came of it; 0 where all is as it should be."""
-    with Lab() as lab:
+def print_line(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+class DemoRuns:
+    """The demo's estate, run in all ways."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
         estate.build(lab)
         zones: dict[str, dict[str, object]] = {
             name: {"zone": zone} for name, zone in estate.ZONES.items()
         }
         inventory = str(lab.inventory(estate.ROLES, overrides=zones))
-        words = ["-m", estate.MATRIX, "-i", inventory]
+        self.words = ["-m", estate.MATRIX, "-i", inventory]
+        self.hosts = list(estate.ROLES)
+        self.wrong = 0
+
+    def run(self) -> dict[str, Any]:
+        """Run live."""
         began = time.monotonic()
-        live = json.loads(netprobe("run", *words, "-o", "json").stdout)
-        print(f"run: {time.monotonic() - began:.1f} s", flush=True)
-        bundle = lab.folder / "run.pyz"
+        live: dict[str, Any] = json.loads(netprobe("run", *self.words, "-o", "json").stdout)
+        print_line(f"run: {time.monotonic() - began:.1f} s, {count(live)}")
+        return live
+
+    def drive_engine(self, live: dict[str, Any]) -> None:
+        """Drive an engine's folder until nothing is left to ask."""
+        folder = self._lab.folder / "engine"
+        began = time.monotonic()
+        netprobe("bundle", *self.words, "--folder", str(folder))
+        for number in range(1, MOST_ROUNDS + 1):
+            drive(self._lab, folder)
+            asked = json.loads((folder / "engine.json").read_bytes())["hosts"]
+            print_line(
+                f"engine: round {number} on {len(asked)} hosts, {time.monotonic() - began:.1f} s"
+            )
+            if number < MOST_ROUNDS:
+                netprobe("bundle", "--next", str(folder))
+            if not json.loads((folder / "engine.json").read_bytes())["hosts"]:
+                break
+        order = json.loads((folder / "plan.json").read_bytes())["order"]
+        stop(self._lab, folder, enumerate(order))
+        self._hold(live, "engine", [str(folder)])
+
+    def carry(self, live: dict[str, Any]) -> tuple[Path, list[str]]:
+        """Run a bundle on every host by hand."""
+        bundle, out = self._lab.folder / "run.pyz", self._lab.folder / "out"
         began = time.monotonic()
         done = netprobe(
-            "bundle", *words, "--start", word_start(15), "--window", "25s", "--margin", "8s",
-            "-o", str(bundle),
+            "bundle", *self.words, "--start", word_start(START_S), "--window", WINDOW,
+            "--margin", MARGIN, "-o", str(bundle),
         )  # fmt: skip
-        print(f"bundle: {time.monotonic() - began:.1f} s, {bundle.stat().st_size:,} bytes; "
-              f"{done.stderr.decode().strip()}", flush=True)  # fmt: skip
-        out = lab.folder / "out"
-        for name, said in sorted(carry_out(lab, bundle, out, list(estate.ROLES), 5.0).items()):
-            print(f"  {name}: {said.strip()}")
+        print_line(f"bundle: {time.monotonic() - began:.1f} s, {bundle.stat().st_size:,} bytes; "
+                   f"{done.stderr.decode().strip()}")  # fmt: skip
+        for name, said in sorted(carry_out(self._lab, bundle, out, self.hosts, 20.0).items()):
+            print_line(f"  {name}: {said.strip().splitlines()[-1][:160]}")
         files = sorted(map(str, out.glob("*.npr")))
         sizes = [Path(file).stat().st_size for file in files]
+        print_line(f"  {len(files)} files of {min(sizes):,}-{max(sizes):,} bytes")
+        self._hold(live, "carried", [str(bundle), *files])
+        return bundle, files
+
+    def _hold(self, live: dict[str, Any], what: str, words: list[str]) -> None:
         began = time.monotonic()
-        done = netprobe("merge", str(bundle), *files, "-o", "json")
-        print(f"merge: {time.monotonic() - began:.1f} s, {len(files)} files of "
-              f"{min(sizes):,}-{max(sizes):,} bytes; {done.stderr.decode().strip()}")  # fmt: skip
-        merged = json.loads(done.stdout)
-        (lab.folder / "merged.json").write_bytes(done.stdout)
+        merged = json.loads(netprobe("merge", *words, "-o", "json").stdout)
+        print_line(f"merge ({what}): {time.monotonic() - began:.1f} s, {count(merged)}")
         differences = compare(live, merged)
-        for difference, count in differences.most_common():
-            print(f"  {count} flows differ: {', '.join(difference)}")
-        print(Counter(one["verdict"] for one in rows_of(live).values()))
-        print(Counter(one["verdict"] for one in rows_of(merged).values()))
-    return int(any(difference[0] in COMPARED for difference in differences))
+        for difference, flows in differences.most_common():
+            print_line(f"  {flows} flows differ: {', '.join(difference)}")
+        self.wrong += sum(difference[0] in COMPARED for difference in differences)
+
+
+def count(document: dict[str, Any]) -> str:
+    """Count the flows of each verdict."""
+    found = Counter(one["verdict"] for one in rows_of(document).values())
+    return ", ".join(f"{flows:,} {verdict}" for verdict, flows in sorted(found.items()))
+
+
+def main() -> int:
+    """Run everything, print what came of it; 0 where all is as it should be."""
+    with Lab() as lab:
+        runs = DemoRuns(lab)
+        live = runs.run()
+        if "--carried" not in sys.argv:
+            runs.drive_engine(live)
+        if "--engine" not in sys.argv:
+            runs.carry(live)
+    print_line("BATCH FAILED" if runs.wrong else "BATCH OK")
+    return int(bool(runs.wrong))
 
 
 if __name__ == "__main__":

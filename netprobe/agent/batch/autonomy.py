@@ -100,15 +100,19 @@ class Autonomy:
     def _learn_route(self, order: RouteOrder, answers: List[Any]) -> Iterator[Any]:
         """Send packets of the size that the device carries, where the script's are not."""
         for routed in answers:
-            if not isinstance(routed, Routed) or not routed.source:
-                continue
-            self._sources[order.dst] = routed.source
-            # Once only: another route order may be about the same address.
-            for sized in self._sized.pop(order.dst, []) if routed.dev_mtu else ():
-                size = routed.dev_mtu if _is_segment(sized) else min(routed.dev_mtu, MOST_SIZE)
-                if sized.size != size:
-                    for identity in self._take_id():
-                        yield _take_size(sized, identity, order.dst, size)
+            if isinstance(routed, Routed) and routed.source:
+                self._sources[order.dst] = routed.source
+                if routed.dev_mtu is not None:
+                    for more in self._send_size(order.dst, routed.dev_mtu):
+                        yield more
+
+    def _send_size(self, dst: str, mtu: int) -> Iterator[Any]:
+        # Once only: another route order may be about the same address.
+        for sized in self._sized.pop(dst, []):
+            size = mtu if _is_segment(sized) else min(mtu, MOST_SIZE)
+            if sized.size != size:
+                for identity in self._take_id():
+                    yield _take_size(sized, identity, dst, size)
 
     def _ask_size_again(self, order: Any, answers: List[Any]) -> Iterator[Any]:
         """Wait longer for a packet of full size that was not answered."""

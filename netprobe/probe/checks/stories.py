@@ -62,9 +62,9 @@ class Stories(Check):
         if not late and not lossy:
             return found
         waited = await asyncio.gather(
-            *(scene.prober.again(seen) for seen in late), ask_lossy(lossy, scene)
+            *(_wait_longer(seen, scene) for seen in late), ask_lossy(lossy, scene)
         )
-        asked = [one for some in waited for one in some if one.outcome is not None]
+        asked = [one for some in waited for one in some]
         if scene.round is not None:
             asked = await with_witnesses(asked, scene.round)
         doubted = {id(seen) for seen in (*late, *lossy)}
@@ -79,6 +79,12 @@ class Stories(Check):
             for seen in some
             for piece in _cut_by_story(seen, one)
         ]
+
+
+async def _wait_longer(seen: Observation, scene: Scene) -> list[Observation]:
+    """Ask a flow again, unhurriedly; where nobody can, what was seen before stands."""
+    again = await scene.prober.again(seen)
+    return [one if one.outcome is not None else replace(seen, ports=one.ports) for one in again]
 
 
 class Told(NamedTuple):

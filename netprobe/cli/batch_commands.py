@@ -1,0 +1,65 @@
+"""The commands of runs that hosts carry out by themselves: ``bundle`` and ``merge``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from netprobe.cli.batch_options import (
+    merge_options,
+    results_argument,
+    when_options,
+    where_options,
+)
+from netprobe.cli.options import (
+    EPILOG,
+    RUN_FORMATS,
+    flag,
+    output_option,
+    redact_option,
+    request_options,
+    script_options,
+)
+from netprobe.cli.result_options import FILE, accepted_options, baseline_options
+
+
+@click.command()
+@results_argument
+@request_options
+@when_options
+@where_options
+@script_options
+def bundle(**options: Any) -> int:
+    """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
+
+    Each host writes one file; `netprobe merge` reports. Whoever has the bundle has the run's key,
+    by which probes of this run are answered, and nothing else.
+
+    \b
+      netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
+      python3 run.pyz --out /media/usb                   # on every host, before 14:00
+      netprobe merge run.pyz /media/usb/*.npr
+    """
+    from netprobe.cli.bundle import bundle_verb
+
+    return bundle_verb(options)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="BUNDLE|DIR", type=FILE)
+@results_argument
+@output_option(RUN_FORMATS)
+@redact_option
+@merge_options
+@accepted_options
+@baseline_options
+@flag("-v", "--verbose", "Say at the end where the time went.")
+def merge(**options: Any) -> int:
+    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
+
+    Flows of hosts without a file are not tested.
+    """
+    from netprobe.cli.merge import merge_verb
+
+    return merge_verb(options)

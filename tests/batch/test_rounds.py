@@ -1,0 +1,225 @@
+"""Scripts from a dry run, and verdicts from what hosts wrote, without a network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.agent.wire.orders import ListenOrder, ProbeOrder, SeenOrder, StoryOrder
+from netprobe.batch.results import ResultsRefused
+from netprobe.batch.rounds import make_next_round
+from netprobe.batch.script import write_script
+from netprobe.batch.stored import StoredRun
+from tests.batch.support import header
+from tests.batch.world import SILENT, Merged, carry_out, first_round, plan_of, request_of
+
+WEB = ("web", "tcp", ((80, 80), (443, 443)))
+DNS = ("dns", "udp", ((53, 53),))
+PING = ("ping", "icmp", ())
+
+
+def _orders(scripts: Any, kind: Any) -> list[Any]:
+    return [
+        order
+        for script in scripts
+        for _, some in script.phases
+        for order in some
+        if isinstance(order, kind)
+    ]
+
+
+def test_the_same_request_gives_the_same_scripts() -> None:
+    """Ids, ports and order: nothing is left to chance but the key."""
+    request = request_of(plan_of(WEB, DNS, PING))
+
+    one, other = first_round(request)[1], first_round(request)[1]
+
+    assert [write_script(script) for script in one] == [write_script(script) for script in other]
+    assert {script.start.name for script in one} == {"a", "b", "c"}
+
+
+def test_all_listeners_are_open_before_anybody_probes() -> None:
+    """However many rounds a live run would need: they are orders of one phase."""
+    request = request_of(plan_of(("many", "tcp", ((1000, 19999),))))
+
+    _, scripts = first_round(request)
+
+    for script in scripts:
+        names = [name for name, some in script.phases
+                 if any(isinstance(order, ListenOrder) for order in some)]  # fmt: skip
+        opened = [order for name, some in script.phases for order in some
+                  if isinstance(order, ListenOrder)]  # fmt: skip
+        assert names == ["listen"]
+        assert len(opened) > 1
+        ports = sum(last - first + 1 for one in opened for block in one.blocks
+                    for first, last in block.ports)  # fmt: skip
+        assert ports == 19000
+
+
+def test_a_host_tells_everything_that_came_to_it() -> None:
+    """Of every round of listeners, of packets of both others, without naming any order."""
+    _, scripts = first_round(request_of(plan_of(WEB)))
+
+    seen = _orders(scripts[:1], SeenOrder)
+    stories = [one for one in _orders(scripts[:1], StoryOrder) if not one.sent]
+    assert [one.orders for one in seen] == [[]]
+    assert {(one.asker, one.target, one.proto) for one in stories} == {
+        ("10.0.0.2", "10.0.0.1", "tcp"),
+        ("10.0.0.3", "10.0.0.1", "tcp"),
+    }
+
+
+def test_denied_ports_are_asked_in_a_phase_of_their_own() -> None:
+    """No listener of ours may answer there; where one has to, nobody can ask at the same time."""
+    denied = ("denied-ssh", "tcp", ((22, 22), (80, 80)))
+
+    request, scripts = first_round(request_of(plan_of(WEB, ("denied-x", "tcp", ((22, 22),)))))
+    asked = [order for script in scripts for name, some in script.phases if name == "denied"
+             for order in some if isinstance(order, ProbeOrder)]  # fmt: skip
+    assert {tuple(block.ports[0]) for order in asked for block in order.blocks} == {(22, 22)}
+    merged = Merged(request, [carry_out(script) for script in scripts])
+    assert "not-tested" not in set.union(*merged.verdicts().values())
+
+    request, scripts = first_round(request_of(plan_of(WEB, denied)))
+    merged = Merged(request, [carry_out(script) for script in scripts])
+    assert {one.reason for one in merged.results if one.requirement == denied[0]} == {"not-asked"}
+
+
+def test_where_all_is_well_all_flows_pass() -> None:
+    """A merge asks for nothing that the scripts had not asked."""
+    request, scripts = first_round(request_of(plan_of(WEB, DNS, PING)))
+
+    merged = Merged(request, [carry_out(script) for script in scripts])
+
+    assert {one.verdict for one in merged.results} == {"pass"}
+    assert sum(one.port_count for one in merged.results) == 6 * 4
+    assert merged.replay.fleet is not None
+    assert merged.replay.fleet.outstanding == []
+    assert merged.info.complete
+
+
+def test_the_next_round_asks_about_silence_and_nothing_else() -> None:
+    """A port that was asked once is not known to be silent; a round later it is."""
+    request, scripts = first_round(request_of(plan_of(WEB, DNS)))
+
+    def lose(source: str, order: Any, port: int) -> Any:
+        lost = getattr(order, "dst", None) == "10.0.0.2" and source == "a" and port == 443
+        return SILENT if lost else None
+
+    recordings = [carry_out(script, lose) for script in scripts]
+    merged = Merged(request, recordings)
+    bad = [one for one in merged.results if one.verdict != "pass"]
+    assert [(one.source, one.destination, one.port, one.verdict) for one in bad] == [
+        ("a", "b", 443, "not-tested")
+    ]
+    assert "nobody has asked again" in bad[0].because
+
+    assert merged.replay.fleet is not None
+    following, more = make_next_round(request, merged.replay.fleet)
+    asked = _orders(more, ProbeOrder)
+    assert following.round == 2
+    assert {(one.dst, tuple(one.blocks[0].ports)) for one in asked if one.host is not None} == {
+        ("10.0.0.2", ((443, 443),))
+    }
+    assert min(one.id for one in asked) >= request.next_id
+    second = [
+        replace(carry_out(script, lose), header=header()._replace(round=2)) for script in more
+    ]
+    again = Merged(following, [*recordings, *second])
+    bad = [one for one in again.results if one.verdict != "pass"]
+    assert [(one.source, one.destination, one.port, one.verdict) for one in bad] == [
+        ("a", "b", 443, "blocked")
+    ]
+
+
+def test_hosts_without_a_file_are_not_tested_with_words() -> None:
+    """Both ways, and the others as if nothing were missing. An echo reply needs no agent."""
+    request, scripts = first_round(request_of(plan_of(WEB, PING)))
+
+    merged = Merged(request, [carry_out(one) for one in scripts if one.start.name != "b"])
+
+    for (requirement, source, destination), some in merged.verdicts().items():
+        if source == "b" or (destination == "b" and requirement != "ping"):
+            assert some == {"not-tested"}
+        else:
+            assert some == {"pass"}
+    told = {one.because for one in merged.results if one.verdict == "not-tested"}
+    assert all("b has no result file" in words for words in told), told
+    assert merged.hosts["b"].state == "failed"
+
+
+def test_what_is_missing_of_a_cut_file_is_not_tested() -> None:
+    """Cut after any answer: nothing is blocked that was not seen to be."""
+    request, scripts = first_round(request_of(plan_of(WEB, DNS, PING)))
+    whole = [carry_out(script) for script in scripts]
+
+    for count in range(0, len(whole[0].orders), 3):
+        kept = {order.id for order in whole[0].orders[:count]}
+        cut = replace(
+            whole[0], is_cut=True, words="is cut off",
+            answers={number: some for number, some in whole[0].answers.items() if number in kept},
+        )  # fmt: skip
+        merged = Merged(request, [cut, *whole[1:]])
+        verdicts = {one.verdict for one in merged.results}
+        assert verdicts <= {"pass", "not-tested", "inconclusive"}, (count, verdicts)
+
+
+@pytest.mark.parametrize("ahead_s", [-1200.0, 1200.0])
+def test_a_clock_that_is_wrong_makes_flows_untested(ahead_s: float) -> None:
+    """Silence that another clock explains is never said to be blocked."""
+    request, scripts = first_round(request_of(plan_of(WEB, PING), "clock"))
+
+    def lose(source: str, order: Any, _: int) -> Any:
+        there = getattr(order, "dst", None) or order.dsts[0]
+        return SILENT if (source == "b") != (there == "10.0.0.2") else None
+
+    shift = {"b": ahead_s}
+    merged = Merged(
+        request, [carry_out(one, lose, shift.get(one.start.name, 0.0)) for one in scripts]
+    )
+
+    for (_, source, destination), some in merged.verdicts().items():
+        assert some == ({"not-tested"} if "b" in (source, destination) else {"pass"})
+    told = {one.because for one in merged.results if one.verdict == "not-tested"}
+    assert all("windows did not overlap" in words for words in told), told
+
+
+def test_a_clock_that_nothing_proves_is_not_believed() -> None:
+    """It says the right times; but of two hosts that never heard each other nobody knows."""
+    request, scripts = first_round(request_of(plan_of(WEB), "clock"))
+
+    def lose(source: str, order: Any, _: int) -> Any:
+        return SILENT if (source == "b") != (order.dst == "10.0.0.2") else None
+
+    merged = Merged(request, [_without_stories(carry_out(one, lose)) for one in scripts])
+
+    for (_, source, destination), some in merged.verdicts().items():
+        assert some == ({"not-tested"} if "b" in (source, destination) else {"pass"})
+    told = {one.because for one in merged.results if one.verdict == "not-tested"}
+    assert all("no packet shows how the clocks" in words for words in told), told
+
+
+def _without_stories(recording: Any) -> Any:
+    kept = tuple(one for one in recording.orders if not isinstance(one, StoryOrder))
+    return replace(recording, orders=kept)
+
+
+def test_two_files_of_one_host_are_refused() -> None:
+    """Nobody knows which of them counts."""
+    request, scripts = first_round(request_of(plan_of(WEB)))
+    one = carry_out(scripts[0])
+
+    with pytest.raises(ResultsRefused, match="so is a.npr; give one of them"):
+        Merged(request, [one, one])
+
+
+def test_nothing_is_left_to_ask_where_all_is_well() -> None:
+    """The next round has no scripts, and the request stays as it was."""
+    request, scripts = first_round(request_of(plan_of(WEB)))
+    merged = Merged(request, [carry_out(script) for script in scripts])
+
+    assert merged.replay.fleet is not None
+    assert make_next_round(request, merged.replay.fleet) == (request, [])
+    assert StoredRun(request, (), {}).missing == {}

@@ -1,0 +1,144 @@
+"""Hosts that carry out scripts in memory, in a network that loses what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes, Seen
+from netprobe.agent.wire.batch import HostBudgets, PhaseClock
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RecordOrder, SeenOrder, TemplatesOrder
+from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun
+from netprobe.batch.ideal import IdealAgent, make_ideal_hello
+from netprobe.batch.request import BatchRequest
+from netprobe.batch.results import HostRecording
+from netprobe.batch.rounds import Replay, make_first_round
+from netprobe.batch.script import HostScript
+from netprobe.judge.verdict import Rules
+from netprobe.model.inventory import Host
+from netprobe.model.matrix import Requirement
+from netprobe.model.plan import Block, Plan
+from netprobe.model.ports import Ports
+from netprobe.model.result import HostReport, Result
+from netprobe.pipeline import PlanRun
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.templates import Templates
+from netprobe.probe.settings import ProbeSettings
+from tests.probe.fakes import host
+
+A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3")
+KEY = bytes(range(32))
+BEGAN_S = 1_000_000.0
+# Tells what becomes of a port: an outcome instead of the good one, or None.
+Fault = Callable[[str, Any, int], OutcomeKind | None]
+SILENT = OutcomeKind("connect", "no-answer", None, True, None, None, None, None, None, None, 3)
+
+
+def plan_of(*blocks: tuple[str, str, Ports], hosts: Sequence[Host] = (A, B, C)) -> Plan:
+    """A plan between all hosts: requirement, protocol, ports; denied where it is called so."""
+    made = []
+    for index, (name, protocol, ports) in enumerate(blocks):
+        wanted = Requirement(
+            name, ("node",), ("node",), purpose="x", row="Row",
+            expect="denied" if name.startswith("denied") else "allowed",
+        )  # fmt: skip
+        ends = tuple((one, one.addresses[0]) for one in hosts)
+        made.append(Block(index, "m", wanted, protocol, ports, 4, tuple(hosts), ends))
+    return Plan((), tuple(made))
+
+
+def request_of(plan: Plan, barrier: str = "engine", **changes: Any) -> BatchRequest:
+    """A run of a plan."""
+    usual: dict[str, Any] = {
+        "run": "0" * 16, "key": KEY, "plan": plan, "hosts": (), "settings": ProbeSettings(),
+        "barrier": barrier, "starts_at": BEGAN_S if barrier == "clock" else None,
+        "window_s": 60.0, "margin_s": 10.0, "budgets": HostBudgets(0, 0, 0, 0),
+    }  # fmt: skip
+    return BatchRequest(**{**usual, **changes})
+
+
+def carry_out(
+    script: HostScript, fault: Fault = lambda *_: None, ahead_s: float = 0.0
+) -> HostRecording:
+    """Give what a host would have written whose clock is so far ahead."""
+    start = script.start
+    mine = next(one for one in (A, B, C) if one.name == start.name)
+    agent = IdealAgent(mine, Templates(), iter(range(1, 1 << 20)).__next__, [])
+    orders = [
+        order
+        for _, some in script.phases
+        for order in some
+        if not isinstance(order, TemplatesOrder | RecordOrder)
+    ]
+    answers = {order.id: (_answer(agent, order, fault),) for order in orders}
+    return HostRecording(
+        f"{start.name}.npr", start.name, None, make_ideal_hello(mine), _marks(ahead_s),
+        tuple(orders), answers, is_cut=False,
+    )  # fmt: skip
+
+
+def _marks(ahead_s: float) -> tuple[PhaseClock, ...]:
+    times = (("listening", -10.0), ("go", 0.0), ("probed", 20.0), ("tell", 70.0), ("end", 71.0))
+    return tuple(PhaseClock(1, name, BEGAN_S + at + ahead_s, at) for name, at in times)
+
+
+def _answer(agent: IdealAgent, order: Any, fault: Fault) -> Any:
+    if isinstance(order, ProbeOrder | EchoOrder):
+        return _probe(agent, order, fault)
+    if isinstance(order, SeenOrder):
+        return Seen(order.id, [], [], [])
+    return asyncio.run(agent.request(order, object))
+
+
+def _probe(agent: IdealAgent, order: Any, fault: Fault) -> Any:
+    reply = asyncio.run(agent.probe(order))
+    if isinstance(order, EchoOrder):
+        kind = fault(agent.host.name, order, 0) or reply.rows[0].kind
+        return EchoOutcomes(order.id, [kind], [EchoRun(1, 1, 0, [1000], 1)])
+    kinds: list[OutcomeKind] = []
+    runs: list[OutcomeRun] = []
+    for row in reply.rows:
+        for port in range(row.first, row.last + 1):
+            kinds.append(fault(agent.host.name, order, port) or row.kind)
+            runs.append(OutcomeRun(port, port, len(kinds) - 1, 1000, 1))
+    return ProbeOutcomes(order.id, kinds, runs, None)
+
+
+class Merged:
+    """A merge of recordings: its results and hosts, and the orders that it left open."""
+
+    def __init__(self, request: BatchRequest, recordings: Sequence[HostRecording]) -> None:
+        self.results: list[Result] = []
+        self.hosts: dict[str, HostReport] = {}
+        self.replay = Replay(request, recordings)
+
+        def make_fleet(hosts: Sequence[Host], tell: Any) -> Fleet:
+            return self.replay.make_fleet(hosts, tell, {})
+
+        run = PlanRun(request.plan, Rules(strict=False, live=False), self, self, {})
+        self.info = run.replay(request.settings, make_fleet)
+
+    def add(self, result: Result) -> None:
+        """Keep a result."""
+        self.results.append(result)
+
+    def progress(self, done: int, total: int, waits_for: str = "") -> None:
+        """Nobody watches."""
+
+    def host(self, report: HostReport) -> None:
+        """Keep a host's last report."""
+        self.hosts[report.name] = report
+
+    def verdicts(self) -> dict[tuple[str, str, str], set[str]]:
+        """Requirement, source and destination: their verdicts."""
+        found: dict[tuple[str, str, str], set[str]] = {}
+        for one in self.results:
+            place = (one.requirement, one.source, one.destination)
+            found.setdefault(place, set()).add(one.verdict)
+        return found
+
+
+def first_round(request: BatchRequest) -> tuple[BatchRequest, list[HostScript]]:
+    """The first round's scripts, as ``bundle`` makes them."""
+    return make_first_round(request)
