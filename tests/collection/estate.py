@@ -16,6 +16,8 @@ MATRIX = "openshift-host-ports"
 CONTROL = "10.92.0.10"
 # What the firewall may drop: ports that every host must reach at every other one.
 PORTS = (("tcp", 9100), ("tcp", 10250), ("udp", 6081), ("tcp", 9001))
+# The requirements that they belong to.
+ONLY = ("node-exporter", "kubelet", "geneve", "machine-config-daemon-metrics")
 
 
 class Lost(NamedTuple):

@@ -26,7 +26,7 @@ from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder i
 # netprobe's own exit status: passed, blocked, not everything could be told.
 JUDGED = (0, 1, 3)
 # Of what netprobe says beside its report; the rest is how far it is.
-TOLD = ("netprobe: note:", "netprobe: warning:")
+TOLD = ("netprobe: run ", "netprobe: note:", "netprobe: warning:")
 REPORTS = {"text": "netprobe.txt", "json": "netprobe.json", "junit": "netprobe-junit.xml"}
 display = Display()
 
@@ -52,8 +52,9 @@ class ActionModule(ActionBase):
         hosts = task_vars["ansible_play_hosts_all"]
         refuse_missing(args.get("expect_hosts"), hosts)
         if args.get("folder"):
-            folder = os.path.abspath(os.path.expanduser(args["folder"]))
-            return {"folder": folder, "given": True, "hosts": len(EngineFolder(folder).hosts)}
+            folder = EngineFolder(os.path.abspath(os.path.expanduser(args["folder"])))
+            folder.keep_first()
+            return {"folder": folder.path, "given": True, "hosts": len(folder.hosts)}
         words = list(_list_options(args, task_vars))
         if self._task.check_mode:
             said = self._run_netprobe(args, ["plan", "--count", *words]).stdout
@@ -63,6 +64,7 @@ class ActionModule(ActionBase):
         path = os.path.join(tempfile.mkdtemp(prefix="netprobe-", dir=C.DEFAULT_LOCAL_TMP), "run")
         self._run_netprobe(args, ["bundle", "--folder", path, *words])
         folder = EngineFolder(path)
+        folder.keep_first()
         for host in set(folder.hosts).difference(hosts):
             folder.add_error(host, "not a host of this play (a limit?)")
         return {"folder": path, "given": False, "hosts": len(folder.hosts)}

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 from ansible.errors import AnsibleActionFail
 
 # Every other strategy lets a host go on before the slowest one has opened its listeners.
 LOCKSTEP = ("linear", "debug", "mitogen_linear", "mitogen")
+FIRST = "engine-1.json"
 SLICE_COUNTS = ("ansible_job_slice_count", "awx_job_slice_count", "tower_job_slice_count")
 
 
@@ -20,25 +22,26 @@ class EngineFolder:
 
     def __init__(self, path):
         self.path = path
-        name = os.path.join(path, "engine.json")
-        try:
-            with open(name, encoding="utf-8") as file:
-                engine = json.load(file)
-            self.round, self.hosts = engine["round"], engine["hosts"]
-            self.commands, self.last = engine["commands"], engine["last"]
-            self._instead = engine.get("instead", {})
-        except (OSError, ValueError, KeyError) as error:
-            raise AnsibleActionFail(
-                f"{name} cannot be read ({error}): netprobe bundle --folder writes it"
-            ) from error
+        engine = self._read_json("engine.json")
+        self.round, self._asked = engine["round"], engine["hosts"]
+        self._commands, self.last = engine["commands"], engine["last"]
+        self._instead = engine.get("instead", {})
+        # Later rounds name only the hosts that they ask; all that was started must end.
+        first = os.path.exists(os.path.join(path, FIRST))
+        self.hosts = dict(self._read_json(FIRST)["hosts"] if first else {}, **self._asked)
+
+    def keep_first(self):
+        """Keep which hosts the first round has."""
+        if not os.path.exists(os.path.join(self.path, FIRST)):
+            shutil.copy(os.path.join(self.path, "engine.json"), os.path.join(self.path, FIRST))
 
     def steps(self, host):
         """Give the steps that this round has for a host; none where it takes no part."""
-        return self.hosts.get(host, {}).get("steps", ())
+        return self._asked.get(host, {}).get("steps", ())
 
     def command(self, host, step):
         """Give the command line of a step on a host."""
-        return f"{self.commands[step]} {self.hosts[host]['word']}"
+        return f"{self._commands[step]} {self.hosts[host]['word']}"
 
     def instead(self, step, status):
         """Give the step to do after one that ended with this status, or None."""
@@ -70,6 +73,16 @@ class EngineFolder:
                 return file.read().strip()
         except FileNotFoundError:
             return ""
+
+    def _read_json(self, name):
+        path = os.path.join(self.path, name)
+        try:
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError) as error:
+            raise AnsibleActionFail(
+                f"{path} cannot be read ({error}): netprobe bundle --folder writes it"
+            ) from error
 
     def _result(self, host, ending=None):
         path = os.path.join(self.path, self.hosts[host]["results"])
