@@ -62,6 +62,7 @@ lab: setup lab-packages ## only the tests with real firewalls, and what `make te
 .PHONY: reach
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form
 	$(BIN)/python -m tests.reach.runtime
+	$(BIN)/python -m tests.reach.batch_host
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs

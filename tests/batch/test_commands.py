@@ -210,6 +210,19 @@ def test_hosts_that_share_a_machine_are_told_apart(make: Make) -> None:
         assert not engine.left()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace of its own needs root")
+def test_a_host_is_not_started_in_another_namespace(make: Make) -> None:
+    """The folder of the run that goes on is not taken away from it."""
+    engine = make()
+    engine.steps("start")
+    words = ["unshare", "-n", "sh", "-c", engine.line("start")]
+    done = subprocess.run(words, input=engine.stdin("start"), capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (LOST_STATUS, b"")
+    assert b"it goes on here already, in another network namespace" in done.stderr
+    engine.steps("go", "wait", "collect")
+    assert outcomes_of(engine.read()) == FOUND
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 def test_a_run_is_its_users_own(make: Make) -> None:
     """Without root it goes on in another place; other users see nothing of it."""

@@ -191,6 +191,7 @@ def _let_go(folder: RunFolder) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
+    os.close(nothing)
 
 
 def _tell_folder(folder: RunFolder) -> None:

@@ -8,7 +8,9 @@ import os
 import stat
 from typing import Iterator, Optional
 
+from ..host.hello import read_text
 from ..wire.batch import FOLDER_NAME, PID_FILE, RESULTS_FILE, WORDS_FILE, BatchStart
+from ..wire.frames import PROCESS_NAME
 from .life import WrongUse
 
 # What lies in memory comes first.
@@ -25,6 +27,11 @@ class RunFolder:
     def inside(self, name: str) -> str:
         """Give the path of a file in it."""
         return os.path.join(self.path, name)
+
+    def is_alive(self) -> bool:
+        """Tell whether the agent that made it lives, in whatever network namespace."""
+        pid = read_text(self.inside(PID_FILE)).strip()
+        return pid.isdigit() and read_text("/proc/%s/comm" % pid).strip() == PROCESS_NAME
 
     def write_pid(self) -> None:
         """Say which process this run is."""
@@ -79,6 +86,8 @@ def make_folder(start: BatchStart) -> RunFolder:
     """
     why = ""
     for path in list_paths(start):
+        if RunFolder(path).is_alive():
+            raise WrongUse("it goes on here already, in another network namespace")
         RunFolder(path).remove()
         try:
             os.mkdir(path, 0o700)
