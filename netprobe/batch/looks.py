@@ -143,8 +143,13 @@ class HostLooks:
     def find_doubtful(self, key: LookKey, rows: Iterable[PortOutcome]) -> Ports:
         """Find the ports that stayed silent at too few looks to be believed, in all rounds."""
         silent = [row for row in rows if _is_silent(key, row.kind)]
+        # One answer at any look shows that the port is not silent.
         asked: list[tuple[int, int, int]] = [
-            (row.first, row.last, max(row.kind.packets or 0, row.looks))
+            (
+                row.first,
+                row.last,
+                max(row.kind.packets or 0, row.looks) if _is_silent(key, row.kind) else ENOUGH,
+            )
             for look in (self._looks.get(key, ()) if silent else ())
             for row in look.rows
         ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from netprobe.agent.wire import orders
 from netprobe.agent.wire.batch import BATCH_FORMAT, BatchStart
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.batch.ideal import IdealFleet
+from netprobe.agent.wire.parts import ListenBlock
+from netprobe.batch.ideal import IdealFleet, Note
 from netprobe.batch.recorded import Doubts, RecordedFleet
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import HostRecording, ResultsRefused, read_results
@@ -18,9 +21,11 @@ from netprobe.batch.script import HostScript, own_ids
 from netprobe.batch.scripting import Phases, Scripting
 from netprobe.batch.told import HostTold
 from netprobe.batch.windows import ClockWindows
+from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
+from netprobe.model.ports import Ports
 from netprobe.probe.agents.fleet import Fleet, Tell
-from netprobe.probe.collect import collect
+from netprobe.probe.collect import collect, record_order
 from netprobe.probe.jumping_loop import JumpingLoop
 
 # An engine that says nothing for so long has gone.
@@ -53,22 +58,61 @@ def make_first_round(request: BatchRequest) -> tuple[BatchRequest, list[HostScri
 
 
 def make_next_round(
-    request: BatchRequest, fleet: RecordedFleet
+    request: BatchRequest, fleet: RecordedFleet, *, starts_at: float | None = None
 ) -> tuple[BatchRequest, list[HostScript]]:
-    """Give the scripts for what a merge left open: none where nothing is left to ask."""
+    """Give the scripts for what a merge left open: none where nothing is left to ask.
+
+    Agents that an engine drives still listen and know all packets; hosts that nobody talks to
+    start again, at ``starts_at``.
+    """
     numbers = itertools.count(request.next_id)
     hosts = fleet.hosts()
     scripting = Scripting(hosts, lambda: next(numbers))
     fresh, notes = fleet.renumber_outstanding(request.templates)
-    phases = scripting.sort_outstanding(notes, fresh)
+    first: list[Any] = [orders.TemplatesOrder(list(fresh))] if fresh else []
+    if request.barrier != "engine":
+        first = [orders.TemplatesOrder([*request.templates, *fresh])]
+        if request.settings.record:
+            first.append(record_order(request.plan))
+        notes = [*_reopen_listeners(request, notes), *notes]
+    phases = scripting.sort_outstanding(notes, first)
     made = replace(
         request,
         round=request.round + 1,
         next_id=next(numbers),
+        starts_at=starts_at,
         templates=(*request.templates, *fresh),
     )
     scripts = _make_scripts(made, hosts, phases)
     return (made, scripts) if scripts else (request, [])
+
+
+def _reopen_listeners(request: BatchRequest, notes: Sequence[Note]) -> Iterator[Note]:
+    """Give the listen orders of the first round again, as far as probes need them."""
+    wanted: dict[tuple[str, str], list[Ports]] = {}
+    for note in notes:
+        for block in note.order.blocks if isinstance(note.order, orders.ProbeOrder) else ():
+            if block.mode in ("nonce", "send"):
+                place = (note.order.proto, note.order.dst)
+                wanted.setdefault(place, []).append(port_sets.normalise(block.ports))
+    for script in make_first_round(request)[1] if wanted else ():
+        for order in (order for _, some in script.phases for order in some):
+            if isinstance(order, orders.ListenOrder):
+                blocks = list(_cut_blocks(order.blocks, wanted))
+                if blocks:
+                    yield Note(script.start.name, order._replace(blocks=blocks))
+
+
+def _cut_blocks(
+    blocks: Sequence[ListenBlock], wanted: Mapping[tuple[str, str], Sequence[Ports]]
+) -> Iterator[ListenBlock]:
+    for block in blocks:
+        ports = wanted.get((block.proto, block.address))
+        if ports is None:
+            continue
+        common = port_sets.intersect(port_sets.normalise(block.ports), port_sets.union(ports))
+        if common or not block.ports:
+            yield block._replace(ports=list(common))
 
 
 def _make_scripts(

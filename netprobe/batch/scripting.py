@@ -34,6 +34,10 @@ class HostOrders:
     further: list[Any] = field(default_factory=list)
     telling: list[Any] = field(default_factory=list)
 
+    def has_any(self) -> bool:
+        """Tell whether the host has anything to do."""
+        return any((self.listening, self.denied, self.probes, self.further, self.telling))
+
 
 class Scripting:
     """Sorts the notes of a round into phases. ``left_out``: probes that no host can carry out,
@@ -56,10 +60,11 @@ class Scripting:
         self._add_expectations()
         return {name: self._make_phases(some, first) for name, some in self._orders.items()}
 
-    def sort_outstanding(
-        self, notes: Sequence[Note], templates: Sequence[Any]
-    ) -> Mapping[str, Phases]:
-        """Give the phases of a further round, for the hosts that have anything to do in it."""
+    def sort_outstanding(self, notes: Sequence[Note], first: Sequence[Any]) -> Mapping[str, Phases]:
+        """Give the phases of a further round, for the hosts that have anything to do in it.
+
+        ``first``: what each of them is told before.
+        """
         fresh: dict[tuple[Any, ...], Note] = {}
         for note in notes:
             order = note.order._replace(id=0)
@@ -68,10 +73,9 @@ class Scripting:
             Note(note.host, _renumber(note.order, self._number())) for note in fresh.values()
         ]
         self._sort_notes(numbered)
+        busy = {name: some for name, some in self._orders.items() if some.has_any()}
         self._add_expectations()
-        first = [orders.TemplatesOrder(list(templates))] if templates else []
-        made = {name: self._make_phases(some, first) for name, some in self._orders.items()}
-        return {name: phases for name, phases in made.items() if _has_orders(phases)}
+        return {name: self._make_phases(some, first) for name, some in busy.items()}
 
     def _sort_notes(self, notes: Sequence[Note]) -> None:
         opened = _find_opened(notes)
@@ -219,7 +223,3 @@ def _renumber(order: Any, number: int) -> Any:
     if isinstance(order, orders.EchoOrder):
         return order._replace(id=number, numbers=[number] if order.numbers else [])
     return order._replace(id=number)
-
-
-def _has_orders(phases: Phases) -> bool:
-    return any(not isinstance(order, orders.TemplatesOrder) for _, some in phases for order in some)

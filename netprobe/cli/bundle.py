@@ -87,7 +87,8 @@ def _write_next(options: VerbOptions) -> int:
     stored = open_run(path, [Path(one) for one in options["results"]])
     replay = replay_quietly(stored)
     assert replay.fleet is not None
-    request, scripts = make_next_round(stored.request, replay.fleet)
+    starts_at = _read_next_start(options, stored.request)
+    request, scripts = make_next_round(stored.request, replay.fleet, starts_at=starts_at)
     if not scripts:
         tell("netprobe: nothing is left to ask")
         if path.is_dir():
@@ -96,6 +97,15 @@ def _write_next(options: VerbOptions) -> int:
     if path.is_dir():
         return _write_folder(path, request, scripts)
     return _write_file(options, request, scripts)
+
+
+def _read_next_start(options: VerbOptions, request: BatchRequest) -> float | None:
+    """Read when hosts that nobody talks to probe again. Raises RequestError."""
+    if request.barrier != "clock":
+        return None
+    if not options["start"]:
+        raise RequestError("--next: hosts that nobody talks to need a new time; give --start TIME")
+    return read_start(options["start"], datetime.now(UTC))
 
 
 def _write_folder(

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.orders import ListenOrder, ProbeOrder, SeenOrder, StoryOrder
+from netprobe.agent.wire.orders import (
+    ListenOrder,
+    ProbeOrder,
+    SeenOrder,
+    StoryOrder,
+    TemplatesOrder,
+)
 from netprobe.batch.results import ResultsRefused
 from netprobe.batch.rounds import make_next_round
 from netprobe.batch.script import write_script
 from netprobe.batch.stored import StoredRun
 from tests.batch.support import header
-from tests.batch.world import SILENT, Merged, carry_out, first_round, plan_of, request_of
+from tests.batch.world import BEGAN_S, SILENT, Merged, carry_out, first_round, plan_of, request_of
 
 WEB = ("web", "tcp", ((80, 80), (443, 443)))
 DNS = ("dns", "udp", ((53, 53),))
@@ -211,7 +217,7 @@ def test_two_files_of_one_host_are_refused() -> None:
     request, scripts = first_round(request_of(plan_of(WEB)))
     one = carry_out(scripts[0])
 
-    with pytest.raises(ResultsRefused, match="so is a.npr; give one of them"):
+    with pytest.raises(ResultsRefused, match=r"so is a\.npr; give one of them"):
         Merged(request, [one, one])
 
 
@@ -223,3 +229,25 @@ def test_nothing_is_left_to_ask_where_all_is_well() -> None:
     assert merged.replay.fleet is not None
     assert make_next_round(request, merged.replay.fleet) == (request, [])
     assert StoredRun(request, (), {}).missing == {}
+
+
+def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
+    """Only at the ports that are asked again; they have been started anew, and know no packets."""
+    request, scripts = first_round(request_of(plan_of(WEB, DNS), "clock"))
+
+    def lose(source: str, order: Any, port: int) -> Any:
+        lost = getattr(order, "dst", None) == "10.0.0.2" and source == "a" and port == 443
+        return SILENT if lost else None
+
+    merged = Merged(request, [carry_out(script, lose) for script in scripts])
+    assert merged.replay.fleet is not None
+    following, more = make_next_round(request, merged.replay.fleet, starts_at=BEGAN_S + 3600)
+
+    by_name = {script.start.name: script for script in more}
+    opened = _orders([by_name["b"]], ListenOrder)
+    assert [(block.proto, block.ports) for order in opened for block in order.blocks] == [
+        ("tcp", [(443, 443)])
+    ]
+    assert all(script.start.starts_at == BEGAN_S + 3600 for script in more)
+    (known,) = _orders([by_name["a"]], TemplatesOrder)
+    assert len(known.items) == len(following.templates)

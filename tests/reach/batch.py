@@ -1,133 +1,46 @@
 """`python -m tests.reach.batch`: the demo's estate without a coordinator, held against `run`.
 
-Every machine of the demo runs a bundle by itself, started at a random moment before the hour; what
-`merge` says of its files is compared with what `run` says, flow by flow.
+Every machine of the demo runs a bundle by itself, started at a random moment before the hour, and
+once more as an engine drives it; what `merge` says is compared with what `run` says, flow by flow.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import subprocess
+import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from demo import estate
-from tests.lab.cli import COMMAND, environment
+from tests.lab.batch import (
+    COMPARED,
+    MOST_ROUNDS,
+    carry_out,
+    compare,
+    count,
+    drive,
+    netprobe,
+    rows_of,
+    stop,
+    word_start,
+)
 from tests.lab.netlab import Lab
 
-# What both reports must agree on; the proof of a live service is weaker without a stream.
-COMPARED = ("verdict", "state", "reason", "where")
-MOST_ROUNDS = 4
 START_S, WINDOW, MARGIN = 60.0, "75s", "30s"
-Key = tuple[str, str, str, str, str, int]
-
-
-def netprobe(*words: str, ok: Iterable[int] = (0, 1, 3)) -> subprocess.CompletedProcess[bytes]:
-    """Run the real command."""
-    done = subprocess.run([*COMMAND, *words], env=environment(), capture_output=True, check=False)
-    assert done.returncode in ok, done.stderr.decode()
-    return done
-
-
-def carry_out(
-    lab: Lab,
-    bundle: Path,
-    out: Path,
-    hosts: Sequence[str],
-    spread_s: float,
-    shifts: dict[str, float] | None = None,
-) -> dict[str, str]:
-    """Start the bundle on every host at a random moment, and give what each printed."""
-    out.mkdir(exist_ok=True)
-    waiting = [(random.uniform(0, spread_s), name) for name in hosts]
-    began = time.monotonic()
-    running: dict[str, subprocess.Popen[bytes]] = {}
-    for after_s, name in sorted(waiting):
-        time.sleep(max(0.0, began + after_s - time.monotonic()))
-        words = ["--host", name]
-        if shifts and name in shifts:
-            words += ["--shift-clock", str(shifts[name])]
-        running[name] = subprocess.Popen(
-            [*lab[name].enter, sys.executable, str(bundle), "--out", str(out), *words],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    return {name: process.communicate()[0].decode() for name, process in running.items()}
-
-
-def drive(lab: Lab, folder: Path) -> None:
-    """Do what an engine does: each step on all hosts at once, before the next begins."""
-    told = json.loads((folder / "engine.json").read_bytes())
-    hosts = told["hosts"]
-    steps = next(iter(hosts.values()))["steps"] if hosts else []
-    for step in steps:
-        with ThreadPoolExecutor(len(hosts)) as pool:
-            list(pool.map(lambda name, step=step: _take_step(lab, folder, told, name, step), hosts))
-
-
-def stop(lab: Lab, folder: Path, hosts: Iterable[tuple[int, str]]) -> None:
-    """End the run on all hosts, as an engine does at its end."""
-    told = json.loads((folder / "engine.json").read_bytes())
-    for index, name in hosts:
-        _run_there(lab, name, f"{told['commands'][told['last']]} h{index}", b"")
-
-
-def _take_step(lab: Lab, folder: Path, told: dict[str, Any], name: str, step: str) -> None:
-    host = told["hosts"][name]
-    fed = b"".join((folder / file).read_bytes() for file in host["stdin"].get(step, ()))
-    said = _run_there(lab, name, f"{told['commands'][step]} {host['word']}", fed)
-    with (folder / host["results"]).open("ab") as file:
-        file.write(said)
-
-
-def _run_there(lab: Lab, name: str, command: str, fed: bytes) -> bytes:
-    done = subprocess.run(
-        [*lab[name].enter, "sh", "-c", command], input=fed, capture_output=True, check=False
-    )
-    assert done.returncode == 0, (name, command[:60], done.stderr.decode())
-    return done.stdout
-
-
-def word_start(after_s: float) -> str:
-    """Give a time that is so far away, for ``--start``."""
-    at = datetime.fromtimestamp(round(time.time() + after_s), UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def rows_of(document: dict[str, Any]) -> dict[Key, dict[str, Any]]:
-    """Give the result of every port."""
-    found = {}
-    for one in document["results"]:
-        first, last = one["port"] or 0, one["end_port"] or one["port"] or 0
-        place = (one["requirement"], one["source"], one["destination"], one["address"])
-        for port in range(first, last + 1):
-            found[*place, one["protocol"], port] = one
-    return found
-
-
-def compare(live: dict[str, Any], merged: dict[str, Any]) -> Counter[tuple[str, ...]]:
-    """Count the differences by what they are."""
-    ours, theirs = rows_of(live), rows_of(merged)
-    found: Counter[tuple[str, ...]] = Counter()
-    for key in ours.keys() | theirs.keys():
-        one, other = ours.get(key), theirs.get(key)
-        for name in ("proof", *COMPARED) if one and other else ():
-            if one and other and one[name] != other[name]:
-                found[name, key[4], f"run: {one[name]}", f"merge: {other[name]}"] += 1
-        if one is None or other is None:
-            found["missing", key[4], "run" if one is None else "merge", ""] += 1
-    return found
+# Its clock is so far ahead or behind.
+SHIFTS = {"worker-2": 90.0}
+CUTS = 40
+USAGE = 2
 
 
 def print_line(text: str) -> None:
     """Print a line at once."""
-    print(text, flush=True)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 class DemoRuns:
@@ -188,6 +101,77 @@ class DemoRuns:
         self._hold(live, "carried", [str(bundle), *files])
         return bundle, files
 
+    def hurt(self, live: dict[str, Any], bundle: Path, files: list[str]) -> None:
+        """Cut, swap, alter and drop files: nothing may be blocked that is not."""
+        stopped = {key for key, one in rows_of(live).items() if one["verdict"] == "blocked"}
+        copies = self._lab.folder / "copies"
+        shutil.copytree(Path(files[0]).parent, copies)
+        there = sorted(copies.glob("*.npr"))
+        began = time.monotonic()
+        for number in range(CUTS):
+            path = there[number % len(there)]
+            whole = path.read_bytes()
+            path.write_bytes(whole[: random.randrange(len(whole))])
+            done = netprobe("merge", str(bundle), str(copies), "-o", "json", ok=(0, 1, 2, 3))
+            if done.returncode == USAGE:
+                # Not even its first line is there.
+                self._demand(b"not even its first line" in done.stderr, done.stderr.decode())
+            else:
+                told = {key for key, one in rows_of(json.loads(done.stdout)).items()
+                        if one["verdict"] == "blocked"}  # fmt: skip
+                self._demand(told <= stopped, f"{path.name} cut: {len(told - stopped)} too many")
+            path.write_bytes(whole)
+        print_line(f"{CUTS} cuts: {time.monotonic() - began:.1f} s")
+        merged = json.loads(netprobe("merge", str(bundle), *files[2:], "-o", "json").stdout)
+        lost = {Path(file).stem for file in files[:2]}
+        for key, one in rows_of(merged).items():
+            touched = key[1] in lost or (key[2] in lost and key[4] != "icmp")
+            untested = one["verdict"] == "not-tested"
+            self._demand(untested or not touched, f"{key}: {one['verdict']}")
+            self._demand(one["verdict"] != "blocked" or key in stopped, f"{key} is not blocked")
+        print_line(f"without the files of {', '.join(sorted(lost))}: {count(merged)}")
+        self._refuse_strangers(bundle, there)
+
+    def _refuse_strangers(self, bundle: Path, there: list[Path]) -> None:
+        first, second = there[0].read_bytes(), there[1].read_bytes()
+        middle = len(first) // 2
+        altered = first[:middle] + bytes([first[middle] ^ 1]) + first[middle + 1 :]
+        for data, words in ((second, b"swapped"), (altered, b"not as the host wrote it")):
+            there[0].write_bytes(data)
+            done = netprobe("merge", str(bundle), str(there[0]), ok=(USAGE,))
+            self._demand(words in done.stderr, done.stderr.decode())
+            print_line(f"refused: {done.stderr.decode().strip()}")
+        other = self._lab.folder / "other.pyz"
+        netprobe("bundle", *self.words, "--start", word_start(3600), "-o", str(other))
+        there[0].write_bytes(first)
+        done = netprobe("merge", str(other), str(there[0]), ok=(USAGE,))
+        print_line(f"refused: {done.stderr.decode().strip()}")
+
+    def shift_clocks(self, live: dict[str, Any]) -> None:
+        """Run once more with a clock that is wrong: its host's flows are not tested."""
+        bundle, out = self._lab.folder / "late.pyz", self._lab.folder / "late"
+        netprobe(
+            "bundle", *self.words, "--start", word_start(START_S), "--window", WINDOW,
+            "--margin", "15s", "-o", str(bundle),
+        )  # fmt: skip
+        carry_out(self._lab, bundle, out, self.hosts, 20.0, SHIFTS)
+        document = json.loads(netprobe("merge", str(bundle), str(out), "-o", "json").stdout)
+        stopped = {key for key, one in rows_of(live).items() if one["verdict"] == "blocked"}
+        told = Counter[str]()
+        for key, one in rows_of(document).items():
+            if set(SHIFTS) & {key[1], key[2]}:
+                told[one["verdict"]] += 1
+                self._demand(one["verdict"] != "blocked", f"{key} is blocked by a wrong clock")
+            self._demand(one["verdict"] != "blocked" or key in stopped, f"{key} is not blocked")
+        print_line(f"clock shifted by {SHIFTS}: its flows {dict(told)}; all {count(document)}")
+        words = [one["because"] for one in document["results"] if one["reason"] == "no-overlap"]
+        print_line(f"  {words[0] if words else 'no word of windows'}")
+
+    def _demand(self, holds: bool, words: str) -> None:
+        if not holds:
+            self.wrong += 1
+            print_line(f"WRONG: {words}")
+
     def _hold(self, live: dict[str, Any], what: str, words: list[str]) -> None:
         began = time.monotonic()
         merged = json.loads(netprobe("merge", *words, "-o", "json").stdout)
@@ -198,12 +182,6 @@ class DemoRuns:
         self.wrong += sum(difference[0] in COMPARED for difference in differences)
 
 
-def count(document: dict[str, Any]) -> str:
-    """Count the flows of each verdict."""
-    found = Counter(one["verdict"] for one in rows_of(document).values())
-    return ", ".join(f"{flows:,} {verdict}" for verdict, flows in sorted(found.items()))
-
-
 def main() -> int:
     """Run everything, print what came of it; 0 where all is as it should be."""
     with Lab() as lab:
@@ -212,7 +190,8 @@ def main() -> int:
         if "--carried" not in sys.argv:
             runs.drive_engine(live)
         if "--engine" not in sys.argv:
-            runs.carry(live)
+            runs.hurt(live, *runs.carry(live))
+            runs.shift_clocks(live)
     print_line("BATCH FAILED" if runs.wrong else "BATCH OK")
     return int(bool(runs.wrong))
 
