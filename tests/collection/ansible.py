@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cli.command import ROOT, environment
+from tests.cli.command import ROOT
+from tests.cli.command import environment as clean_environment
 
 COLLECTION = ROOT / "ansible_collections" / "netprobe" / "preflight"
 PLAYBOOK = "netprobe.preflight.check"
@@ -56,9 +57,10 @@ class Played:
         return {name: int(count) for name, count in (w.split("=") for w in lines[-1].split()[2:])}
 
 
-def settings(home: Path) -> dict[str, str]:
+def settings(home: Path, folder: Path = BESIDE) -> dict[str, str]:
     """Give the variables of an Ansible that has nothing of its user's but this collection."""
-    return environment(
+    return clean_environment(
+        PATH=os.pathsep.join((str(folder), os.environ["PATH"])),
         ANSIBLE_COLLECTIONS_PATH=str(ROOT),
         ANSIBLE_CONFIG=str(home / "no-such-file.cfg"),
         ANSIBLE_HOME=str(home / "home"),
@@ -77,6 +79,7 @@ def play(
     within: Sequence[str] = (),
     folder: Path = BESIDE,
     netprobe: str = NETPROBE,
+    environment: Mapping[str, str] | None = None,
 ) -> Played:
     """Run a playbook with files in ``home``; ``within`` are words that start it elsewhere."""
     program = find_ansible(folder=folder)
@@ -88,7 +91,7 @@ def play(
     done = subprocess.run(
         [*within, program, playbook, "-e", json.dumps(given), *words],
         cwd=home,
-        env=settings(home) | {"PATH": os.pathsep.join((str(folder), os.environ["PATH"]))},
+        env={**settings(home, folder), **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
