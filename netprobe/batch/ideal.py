@@ -199,7 +199,7 @@ def _tell_all(_: IdealAgent, order: orders.StoryOrder) -> answers.StoryTold:
     )  # fmt: skip
 
 
-def _route(agent: IdealAgent, order: host_messages.RouteOrder) -> host_messages.Routed:
+def _give_route(agent: IdealAgent, order: host_messages.RouteOrder) -> host_messages.Routed:
     family = 6 if ":" in order.dst else 4
     own = [one.text for one in agent.host.addresses if one.family == family]
     here = order.dst in own
@@ -208,7 +208,7 @@ def _route(agent: IdealAgent, order: host_messages.RouteOrder) -> host_messages.
     return host_messages.Routed(order.id, source, device, mtu, mtu, None, None)
 
 
-def _leave(agent: IdealAgent, order: host_messages.EgressOrder) -> host_messages.Egress:
+def _give_egress(agent: IdealAgent, order: host_messages.EgressOrder) -> host_messages.Egress:
     links = [f"of {agent.host.name}"]
     return host_messages.Egress(order.id, DEVICE, order.dst, "known", links[0], True, None)
 
@@ -223,11 +223,11 @@ _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
     orders.WalkOrder: lambda _, order: answers.Walked(
         order.id, [WalkHop(1, order.dst)], reached=True, failure=None
     ),
-    host_messages.RouteOrder: _route,
+    host_messages.RouteOrder: _give_route,
     host_messages.ReturnPathOrder: lambda _, order: host_messages.ReturnPath(
         order.id, DEVICE, order.dst, "known", DEVICE, [], None
     ),
-    host_messages.EgressOrder: _leave,
+    host_messages.EgressOrder: _give_egress,
     host_messages.ResolveOrder: lambda _, order: host_messages.Resolved(order.id, [], None, ""),
     host_messages.NameserversOrder: lambda _, order: host_messages.Nameservers(order.id, []),
 }

@@ -45,7 +45,7 @@ class LookKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class Look:
+class RecordedLook:
     """One order's look at some ports. ``left``: the rows that nobody has asked for yet."""
 
     order: int
@@ -86,7 +86,7 @@ class HostLooks:
     """All looks of one host, by what was sent."""
 
     def __init__(self) -> None:
-        self._looks: dict[LookKey, list[Look]] = {}
+        self._looks: dict[LookKey, list[RecordedLook]] = {}
 
     def add(self, order: Any, answers: tuple[Any, ...], templates: ReadTemplate) -> None:
         """Note what came of an order."""
@@ -98,7 +98,7 @@ class HostLooks:
         own_ports = [one.own_port for one in answers if isinstance(one, ProbeOutcomes)]
         own_port = next((port for port in own_ports if port is not None), None)
         for key, ports in keys_of(order, templates):
-            look = Look(order.id, [], own_port)
+            look = RecordedLook(order.id, [], own_port)
             look.left = list(rows)
             look.rows = look.take(ports)
             look.left = list(look.rows)
@@ -110,7 +110,7 @@ class HostLooks:
         for answer in answers:
             for place, row in split_outcomes(answer) if isinstance(answer, EchoOutcomes) else ():
                 key = _echo_key(order, order.dsts[place])
-                self._looks.setdefault(key, []).append(Look(numbers[place], [row], None))
+                self._looks.setdefault(key, []).append(RecordedLook(numbers[place], [row], None))
 
     def take(self, order: Any, templates: ReadTemplate) -> Taken:
         """Take the next look at each port of an order for one destination."""
@@ -168,7 +168,7 @@ class HostLooks:
         """Give the first look at each of these ports, whoever has asked for it."""
         found: list[PortOutcome] = []
         for look in self._looks.get(key, ()):
-            fresh = Look(look.order, look.rows, None)
+            fresh = RecordedLook(look.order, look.rows, None)
             some = fresh.take(ports)
             found += some
             ports = port_sets.subtract(

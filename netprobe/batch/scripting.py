@@ -70,7 +70,7 @@ class Scripting:
             order = note.order._replace(id=0)
             fresh.setdefault((note.host, repr(order)), note)
         numbered = [
-            Note(note.host, _renumber(note.order, self._number())) for note in fresh.values()
+            Note(note.host, _take_number(note.order, self._number())) for note in fresh.values()
         ]
         self._sort_notes(numbered)
         busy = {name: some for name, some in self._orders.items() if some.has_any()}
@@ -91,7 +91,7 @@ class Scripting:
             self._sort_note(mine, place, note, opened)
 
     def _sort_note(
-        self, mine: HostOrders, place: int, note: Note, opened: Mapping[str, Opened]
+        self, mine: HostOrders, place: int, note: Note, opened: Mapping[str, OpenedPorts]
     ) -> None:
         order = note.order
         if isinstance(order, LISTENING):
@@ -182,7 +182,7 @@ class Scripting:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedPorts:
     """When a destination opens its first listeners, and all that it opens."""
 
     place: int
@@ -200,14 +200,14 @@ class Opened:
         )
 
 
-def _find_opened(notes: Iterable[Note]) -> dict[str, Opened]:
+def _find_opened(notes: Iterable[Note]) -> dict[str, OpenedPorts]:
     places: dict[str, int] = {}
     blocks: dict[str, list[ListenBlock]] = {}
     for place, note in enumerate(notes):
         if isinstance(note.order, orders.ListenOrder):
             places.setdefault(note.host, place)
             blocks.setdefault(note.host, []).extend(note.order.blocks)
-    return {name: Opened(place, tuple(blocks[name])) for name, place in places.items()}
+    return {name: OpenedPorts(place, tuple(blocks[name])) for name, place in places.items()}
 
 
 def _is_first_look(order: Any) -> bool:
@@ -219,7 +219,7 @@ def _is_first_look(order: Any) -> bool:
     return isinstance(order, host_messages.ResolveOrder)
 
 
-def _renumber(order: Any, number: int) -> Any:
+def _take_number(order: Any, number: int) -> Any:
     if isinstance(order, orders.EchoOrder):
         return order._replace(id=number, numbers=[number] if order.numbers else [])
     return order._replace(id=number)

@@ -141,7 +141,9 @@ class HostTold:
         is_exact = True
         for asked, answer in reversed(self._stories):
             # Datagrams without a nonce are known by the port that they were sent from.
-            if _about(asked) != _about(order) or not set(order.own_ports) <= set(asked.own_ports):
+            if _describe_packets(asked) != _describe_packets(order) or not set(
+                order.own_ports
+            ) <= set(asked.own_ports):
                 continue
             common = port_sets.intersect(rest, port_sets.normalise(asked.ports) or ((0, 0),))
             if not common:
@@ -157,7 +159,7 @@ def _content_of(order: Any) -> tuple[Any, ...]:
     return (type(order), *order[1:])
 
 
-def _about(order: orders.StoryOrder) -> tuple[Any, ...]:
+def _describe_packets(order: orders.StoryOrder) -> tuple[Any, ...]:
     return (order.proto, order.number, order.asker, order.target, order.sent)
 
 

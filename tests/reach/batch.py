@@ -30,9 +30,9 @@ from tests.lab.batch import (
 )
 from tests.lab.netlab import Lab
 
-START_S, WINDOW, MARGIN = 60.0, "75s", "30s"
+START_S, WINDOW, MARGIN = 60.0, "150s", "30s"
 # Its clock is so far ahead or behind.
-SHIFTS = {"worker-2": 90.0}
+SHIFTS = {"worker-2": 120.0}
 CUTS = 40
 USAGE = 2
 

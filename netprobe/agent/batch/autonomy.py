@@ -128,7 +128,7 @@ class Autonomy:
         for (proto, dst), failed in self._failed.items():
             order = failed.order
             source = order.src or self._sources.get(dst)
-            if source is None or not self._spend("_stories_left", 1):
+            if source is None or not self._spend_budget("_stories_left", 1):
                 continue
             numbers = [] if proto in ("tcp", "icmp") else sorted(failed.numbers)
             ports = [] if proto in ("icmp", "ipproto") else sorted(failed.ports)
@@ -155,7 +155,7 @@ class Autonomy:
         if silent and getattr(order, "pace", None) is None:
             for more in self._look_again(order, dst, silent):
                 yield more
-        if dst not in self._asked_ways and self._spend("_routes_left", 1):
+        if dst not in self._asked_ways and self._spend_budget("_routes_left", 1):
             self._asked_ways.add(dst)
             for more in self._ask_way(order, dst):
                 yield more
@@ -166,17 +166,17 @@ class Autonomy:
         """Walk to where nothing came back from, and there with what nobody answers, too."""
         if not silent:
             return
-        for more in self._walk(_name_proto(order), dst, silent[0].first, order):
+        for more in self._walk_once(_name_proto(order), dst, silent[0].first, order):
             yield more
         for other in self._one_way.get(dst, ()):
             ports = other.blocks[0].ports
             if other.proto == "udp" and ports:
-                for more in self._walk("udp", dst, ports[0][0], other):
+                for more in self._walk_once("udp", dst, ports[0][0], other):
                     yield more
 
     def _look_again(self, order: Any, dst: str, silent: List[AskedPorts]) -> Iterator[Any]:
         ports = sum(one.last - one.first + 1 for one in silent)
-        if not self._spend("_looks_left", ports):
+        if not self._spend_budget("_looks_left", ports):
             return
         for identity in self._take_id():
             self._again.add(identity)
@@ -203,17 +203,17 @@ class Autonomy:
                 None, None, None, None,
             )  # fmt: skip
 
-    def _walk(self, proto: str, dst: str, port: int, order: Any) -> Iterator[WalkOrder]:
+    def _walk_once(self, proto: str, dst: str, port: int, order: Any) -> Iterator[WalkOrder]:
         """Walk once for each address and protocol."""
         known = (proto, dst) in self._walked or proto not in ("tcp", "udp", "icmp")
-        if known or not self._spend("_walks_left", 1):
+        if known or not self._spend_budget("_walks_left", 1):
             return
         self._walked.add((proto, dst))
         template = order.blocks[0].template if isinstance(order, ProbeOrder) else 0
         for identity in self._take_id():
             yield WalkOrder(identity, proto, dst, port, order.src, MAX_TTL, template)
 
-    def _spend(self, budget: str, amount: int) -> bool:
+    def _spend_budget(self, budget: str, amount: int) -> bool:
         """Tell whether a budget allows this, and take it from there."""
         left = getattr(self, budget) - amount
         if left < 0:
