@@ -12,6 +12,7 @@ import pytest
 
 from tests.collection.ansible import find_ansible, play, settings
 from tests.lab.netlab import Lab, Namespace
+from tests.vantage.runtime.support import lean_host
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,8 +33,9 @@ RULES = """table inet lab { chain in { type filter hook input priority 0;
     ip daddr 10.94.0.1 tcp dport 6443 drop
 }
 }"""
-# Nothing may go through its standard input, as with AWS SSM.
+# Nothing may go through its standard input, as with AWS SSM, and no Python is there.
 NO_INPUT = """
+import os
 from ansible.errors import AnsibleError
 from ansible.plugins.connection.local import DOCUMENTATION, Connection as Local
 
@@ -46,6 +48,7 @@ class Connection(Local):
     def exec_command(self, cmd, in_data=None, sudoable=True):
         if in_data:
             raise AnsibleError("this connection carries no input")
+        cmd = "env PATH=" + os.environ["LEAN_PATH"] + " " + cmd
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
 """
 BLOCKED = "BLOCKED: 2 blocked of 4 required flows, 1 finding"
@@ -107,10 +110,13 @@ def test_run_by_ansible_has_the_status_and_the_reports_of_run(
     assert (tmp_path / "run.jsonl").stat().st_size
 
 
-def test_a_folder_is_played_without_input_and_merged(machine: tuple[Lab, Namespace]) -> None:
+def test_a_folder_is_played_without_input_or_python_and_merged(
+    machine: tuple[Lab, Namespace],
+) -> None:
     """`bundle --folder`, the play, `merge`: the play reports nothing, and merge does.
 
-    The connection carries no input: orders go ahead as a file, which is gone afterwards.
+    The connection carries no input: orders go ahead as a file, which is gone afterwards. The host
+    has no Python: one is sent.
     """
     lab, host = machine
     lab.write("hosts.ini", HOSTS.format(connection="noinput"))
@@ -118,6 +124,10 @@ def test_a_folder_is_played_without_input_and_merged(machine: tuple[Lab, Namespa
     lab.write("plugins/noinput.py", NO_INPUT)
     more = {"ANSIBLE_CONNECTION_PLUGINS": str(lab.folder / "plugins")}
     more["ANSIBLE_REMOTE_TEMP"] = str(lab.folder / "remote")
+    more["LEAN_PATH"] = str(lab.folder / "lean")
+    lean_host(lab.folder / "lean")
+    for name in ("cat", "mv", "sleep"):  # of an engine's commands, and of Ansible's own
+        (lab.folder / "lean" / name).symlink_to(f"/bin/{name}")
     # netprobe's own inventory: it would take hosts of such a connection for mere destinations.
     names = {"one": ("10.94.0.1", "master"), "two": ("10.94.0.2", "master")}
     names["three"] = ("10.94.0.3", "worker")
@@ -127,6 +137,7 @@ def test_a_folder_is_played_without_input_and_merged(machine: tuple[Lab, Namespa
     }))  # fmt: skip
     folder = str(lab.folder / "run")
     words = ["--folder", folder, "-m", "openshift-host-ports", "-i", "own.yaml", *MATRIX]
+    words.append("--with-runtime")
     assert _netprobe(machine, "bundle", *words).returncode == 0
     given = {"netprobe_folder": folder, "netprobe_rounds": 1}
 
