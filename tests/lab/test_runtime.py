@@ -80,7 +80,7 @@ def cut_program(runtime: Runtime, name: str, size: int) -> Runtime:
             if member.name == name:
                 content, member.size = content[:size], size
             new.addfile(member, io.BytesIO(content))
-    return replace(runtime, payload=gzip.compress(made.getvalue(), 1))
+    return replace(runtime, payload=gzip.compress(made.getvalue(), 0))
 
 
 async def test_kill_9_on_a_machine_with_busybox_only(

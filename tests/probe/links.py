@@ -40,6 +40,7 @@ class FakeLink(AgentLink):
         self.host = host
         self.hello = hello
         self.cost = cost
+        self.is_python_sent = False
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.scripts = dict(scripts or {})

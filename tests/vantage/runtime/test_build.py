@@ -135,7 +135,7 @@ def repacked(runtime: Runtime, change: Change) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
-    return gzip.compress(made.getvalue(), 1)
+    return gzip.compress(made.getvalue(), 0)
 
 
 def told(members: dict[str, bytes], **changes: object) -> None:
@@ -244,6 +244,27 @@ def test_a_folder_that_cannot_be_written(
     assert found.arch == runtime.arch
     assert "it is not kept: " in notes[0]
     assert "cannot be written: File exists" in notes[0]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_what_cannot_be_built_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's words have the reason; it is looked for once."""
+    asked: list[int] = []
+
+    def fail() -> Runtime:
+        asked.append(1)
+        raise RequestError("no runtime can be made of /x: it is linked statically")
+
+    monkeypatch.setattr(cache, "build_runtime", fail)
+    runtimes = Runtimes()
+
+    async def find_twice() -> None:
+        for _ in range(2):
+            with pytest.raises(NoRuntime, match="no Python can be sent: no runtime can be made of"):
+                await runtimes.find(os.uname().machine)
+
+    asyncio.run(find_twice())
+    assert asked == [1]
 
 
 def test_another_machine_needs_another(own_cache: Path) -> None:
