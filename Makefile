@@ -63,8 +63,9 @@ lab: setup lab-packages ## only the tests with real firewalls, and what `make te
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form
 	$(BIN)/python -m tests.reach.runtime
 	$(BIN)/python -m tests.reach.batch_host
+	$(BIN)/python -m tests.reach.batch
 	@$(MAKE) --no-print-directory ansible-late
-	$(BIN)/python -m tests.reach.ansible $(BIN) $(wildcard $(ANSIBLE_LATE)/bin)
+	$(BIN)/python -m tests.reach.ansible $(BIN) $$(ls -d $(ANSIBLE_LATE)/bin 2>/dev/null)
 
 # A later release of ansible-core than that of requirements.lock, which needs a later Python than netprobe.
 ANSIBLE_LATE := .tox/ansible-2.21

@@ -9,6 +9,7 @@ from netprobe.agent.wire import host_messages, orders
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
+from netprobe.probe.checks.story_order import NONCES
 
 
 class Packets(NamedTuple):
@@ -40,9 +41,10 @@ class Expected:
             if self._owners.get(dst, source) == source:
                 continue
             for asker in _list_askers(self._hosts[source], order.src, dst):
-                packets = Packets(asker, dst, *_name_protocol(order))
-                self._ports.setdefault(packets, []).append(ports)
-                self._numbers.setdefault(packets, set()).add(number)
+                for proto, proto_number in _name_protocols(order):
+                    packets = Packets(asker, dst, proto, proto_number)
+                    self._ports.setdefault(packets, []).append(ports)
+                    self._numbers.setdefault(packets, set()).add(number)
 
     def list_questions(
         self, host: str, told: Iterable[Any], number: Callable[[], int]
@@ -79,10 +81,14 @@ def _list_sent(order: Any) -> Iterator[tuple[str, int, Ports]]:
         yield order.dst, order.id, ports
 
 
-def _name_protocol(order: Any) -> tuple[str, int | None]:
+def _name_protocols(order: Any) -> Iterator[tuple[str, int | None]]:
+    """Give what the recorder calls an order's packets: SYNs and, over them, nonces."""
     if isinstance(order, orders.EchoOrder):
-        return "icmp", None
-    return order.proto, order.number
+        yield "icmp", None
+        return
+    yield order.proto, order.number
+    if order.proto == "tcp" and order.blocks[0].mode == "nonce":
+        yield NONCES, None
 
 
 def _list_askers(host: Host, src: str | None, dst: str) -> list[str]:

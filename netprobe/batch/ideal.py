@@ -129,6 +129,7 @@ class IdealFleet(Fleet):
     def __init__(self, hosts: Sequence[Host], tell: Tell, key: bytes) -> None:
         self.notes: list[Note] = []
         self.record: orders.RecordOrder | None = None
+        self.rate: int | None = None
         templates = Templates()
         agents = [
             IdealAgent(host, templates, lambda: next(self.order_ids), self.notes) for host in hosts
@@ -138,7 +139,7 @@ class IdealFleet(Fleet):
 
     def start(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
         """Note what recorders look for, and report every host."""
-        self.record = record
+        self.record, self.rate = record, rate
         for host in self.hosts():
             agent = self.agent(host)
             agent.recorder = record is not None

@@ -96,7 +96,7 @@ def read_request(data: bytes, label: str) -> BatchRequest:
         if values["format"] != REQUEST_FORMAT:
             raise RequestError(f"{label}: was made by another version of netprobe")
         return _read_values(values)
-    except (KeyError, TypeError, IndexError, RecursionError):
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError):
         raise RequestError(f"{label}: is not what `netprobe bundle` wrote") from None
     except (ValueError, WrongValue) as error:
         raise RequestError(f"{label}: is not what `netprobe bundle` wrote: {error}") from None

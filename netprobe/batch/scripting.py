@@ -55,6 +55,8 @@ class Scripting:
         first: list[Any] = [orders.TemplatesOrder(fleet.templates.after(0))]
         if fleet.record is not None:
             first.append(fleet.record)
+        if fleet.rate is not None:
+            first.append(orders.RateOrder(fleet.rate / max(1, len(self._orders))))
         self._add_one_way_looks()
         self._add_other_widths()
         self._add_expectations()

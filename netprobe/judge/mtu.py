@@ -9,7 +9,13 @@ from netprobe.model.evidence import PathMtu
 from netprobe.model.result import Place, Result, State, Verdict
 
 Fit = Literal[
-    "fits", "limited", "black-hole", "segments-lost", "segments-lost-back", "not-measured"
+    "fits",
+    "limited",
+    "black-hole",
+    "segments-lost",
+    "segments-lost-back",
+    "segments-unsure",
+    "not-measured",
 ]
 
 
@@ -49,6 +55,11 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "our listener answers small packets, but TCP packets above {path} bytes vanish on the way "
         "back without a word; the source's interface takes up to {needed} ({how})",
     ),
+    "segments-unsure": MtuRow(
+        "inconclusive", "unknown", "mtu-not-measured", ("path", "return-path"),
+        "our listener answers small packets, but no TCP packet of {needed} bytes, which the "
+        "source's interface sends; what the path carries nobody could ask",
+    ),
     "not-measured": MtuRow(
         "inconclusive", "unknown", "mtu-not-measured",
         ("destination", "path", "return-path", "source"),
@@ -78,7 +89,7 @@ _ADVICE: Final = {
 def fit(mtu: PathMtu, protocol: str) -> Fit:
     """Give the key of the table for this measurement by packets of a protocol."""
     if mtu.path is None or mtu.needed is None:
-        return "not-measured"
+        return "segments-unsure" if protocol == "tcp" else "not-measured"
     if mtu.path >= mtu.needed:
         return "fits"
     if protocol == "tcp":

@@ -71,9 +71,11 @@ def test_a_host_tells_everything_that_came_to_it() -> None:
     seen = _orders(scripts[:1], SeenOrder)
     stories = [one for one in _orders(scripts[:1], StoryOrder) if not one.sent]
     assert [one.orders for one in seen] == [[]]
+    # SYNs, and the nonces on connections that opened.
     assert {(one.asker, one.target, one.proto) for one in stories} == {
-        ("10.0.0.2", "10.0.0.1", "tcp"),
-        ("10.0.0.3", "10.0.0.1", "tcp"),
+        (asker, "10.0.0.1", proto)
+        for asker in ("10.0.0.2", "10.0.0.3")
+        for proto in ("tcp", "tcp-nonce")
     }
 
 

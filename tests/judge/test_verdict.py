@@ -398,6 +398,19 @@ def test_a_connection_without_full_segments_is_no_pass(lost_back: bool, place: s
     assert silent.reason == "no-response"
 
 
+def test_a_width_that_nobody_could_ask_for_is_no_pass() -> None:
+    """A full segment got lost, and then the source could not be asked any more."""
+    open_ = one(
+        evidence(
+            Outcome("answer", None, answer="nonce"), mtu=PathMtu(None, 1500, "nonce"),
+            listener=Listener("ours"),
+        )
+    )  # fmt: skip
+
+    assert (open_.verdict, open_.reason) == ("inconclusive", "mtu-not-measured")
+    assert "no TCP packet of 1500 bytes" in open_.because
+
+
 @pytest.mark.parametrize(
     ("down", "where", "words"),
     [

@@ -24,6 +24,8 @@ CONTROL_MS = 1500
 # Packets of full size wait so long at a second look; no IP packet is larger than this.
 SIZED_MS = 1500
 MOST_SIZE = 65535
+# The story of nonces on connections that opened.
+NONCES = "tcp-nonce"
 # What comes back on a connection that opened, and is no answer to the nonce.
 UNANSWERED = ("silent", "closed", "reset")
 
@@ -33,13 +35,16 @@ Place = Tuple[str, str]
 
 class Failed:
     """What failed at one address by one protocol. ``numbers``: the script's own order ids, which
-    the other end knows too."""
+    the other end knows too. ``opened``: ports whose connections opened, with the ids of all orders
+    that sent a nonce over them."""
 
     def __init__(self, order: Any) -> None:
         self.order = order
         self.ports: Set[Tuple[int, int]] = set()
         self.numbers: Set[int] = set()
         self.own_ports: Set[int] = set()
+        self.opened: Set[Tuple[int, int]] = set()
+        self.nonces: Set[int] = set()
 
 
 class Autonomy:
@@ -138,6 +143,12 @@ class Autonomy:
                     identity, proto, getattr(order, "number", None), source, dst, ports, True,
                     numbers, own_ports,
                 )  # fmt: skip
+            for identity in self._take_id() if failed.opened else ():
+                # Whether the answers came, and nobody waited for them any more.
+                yield StoryOrder(
+                    identity, NONCES, None, source, dst, sorted(failed.opened), True,
+                    sorted(failed.nonces), [],
+                )  # fmt: skip
 
     def _note_failed(
         self, order: Any, dst: str, some: List[AskedPorts], own_ports: "Set[int]"
@@ -146,6 +157,10 @@ class Autonomy:
         known = self._failed.setdefault(place, Failed(order))
         known.ports.update((one.first, one.last) for one in some)
         known.own_ports.update(own_ports)
+        opened = [one for one in some if _is_unanswered(order, one)]
+        if opened:
+            known.opened.update((one.first, one.last) for one in opened)
+            known.nonces.add(order.id)
         if order.id < self._first_own:
             known.numbers.update(order.numbers if isinstance(order, EchoOrder) else [order.id])
 
@@ -266,8 +281,11 @@ def _take_size(order: Any, identity: int, dst: str, size: int) -> Any:
 
 def _is_silent(order: Any, asked: AskedPorts) -> bool:
     """Tell whether nothing came, or no nonce on a connection that opened."""
-    if asked.kind.failure == NO_ANSWER:
-        return True
+    return asked.kind.failure == NO_ANSWER or _is_unanswered(order, asked)
+
+
+def _is_unanswered(order: Any, asked: AskedPorts) -> bool:
+    """Tell whether a connection opened, and the nonce on it was not answered."""
     nonce = isinstance(order, ProbeOrder) and order.blocks[0].mode == "nonce"
     return nonce and order.proto == "tcp" and asked.kind.answer in UNANSWERED
 

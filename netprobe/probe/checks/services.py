@@ -61,8 +61,9 @@ class Services(Check):
             findings = await asyncio.gather(
                 *(_ask_port(agent, seen.task, port, slots) for port in ports)
             )
-        except AgentError:
-            return [seen]  # the source is gone: that the connection opened stands
+        except AgentError as error:
+            # Nobody speaks for the source: that the connection opened stands.
+            return [replace(seen, warnings=(*seen.warnings, f"the service was not asked: {error}"))]
         told = dict(zip(ports, findings, strict=True))
         rest = port_sets.subtract(seen.ports, port_sets.normalise((p, p) for p in ports))
         pieces = []

@@ -71,6 +71,8 @@ class MtuLadder:
         self._round = round_
         # What a kernel or a router said of a size that was too large: its limit, and who it is.
         self._limit: tuple[int | None, str | None] | None = None
+        # The size that is needed, where it did not arrive.
+        self._lost: int | None = None
         # A TCP segment arrived, and none of that size came back.
         self._lost_back = False
 
@@ -83,6 +85,7 @@ class MtuLadder:
         smallest = SMALLEST_TCP if tcp else SMALLEST[self._task.family]
         if await self._find_arrived([needed]):
             return self._make_path_mtu(needed, needed)
+        self._lost = needed
         if not await self._find_arrived([smallest]):
             return None
         largest = await self._find_largest(smallest, needed)
@@ -91,6 +94,10 @@ class MtuLadder:
             if arrives is not False:
                 return self._make_path_mtu(needed, needed) if arrives else None
         return self._make_path_mtu(largest, needed)
+
+    def doubt(self) -> PathMtu | None:
+        """Give that the size which is needed got lost, where nothing more could be asked."""
+        return None if self._lost is None else PathMtu(None, self._lost, self._way.proof)
 
     def _make_path_mtu(self, largest: int, needed: int) -> PathMtu:
         limit, router = self._limit or (None, None)

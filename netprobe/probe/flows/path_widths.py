@@ -6,7 +6,6 @@ Every connection would open there and then hang, so that no flow of such a pair 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import PathMtu
@@ -52,9 +51,10 @@ class PathWidths:
         way = MtuProbe("nonce", "tcp", port, seen.part.mode, seen.part.template)
         ladder = MtuLadder(task, way, self._fleet, self._chance, None)
         agent = self._fleet.agent(task.source)
-        # Where the source is lost, what it saw before stands.
-        with contextlib.suppress(AgentError):
+        try:
             needed = (await agent.route(task.address, source_address(task))).dev_mtu
             found = None if needed is None else await ladder.measure(needed)
-            return found if found and found.path != found.needed else None
-        return None
+        except AgentError:
+            # Where nobody asks for the source any more, what it saw before stands.
+            return ladder.doubt()
+        return found if found and found.path != found.needed else None

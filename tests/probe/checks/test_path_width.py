@@ -8,6 +8,7 @@ import pytest
 
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
 from netprobe.probe.checks.path_width import PathWidth
 from netprobe.probe.flows.chance import LEAST_LOOKS
@@ -60,6 +61,24 @@ async def test_a_path_below_the_least_of_ipv6_is_found_too() -> None:
 
     assert found.mtu is not None
     assert (found.mtu.path, found.mtu.needed) == (600, 1500)
+
+
+async def test_a_width_that_cannot_be_measured_to_its_end_is_told() -> None:
+    """The source is gone after its full segment got lost: nobody knows the rest."""
+    source = agent_on_path(1396, "narrow")
+    answer = source.scripts[ProbeOrder]
+
+    def lose(order: ProbeOrder) -> object:
+        if order.size != 1500:
+            source.lost = True
+            raise AgentError("agent-lost", "gone")
+        return answer(order)
+
+    source.scripts[ProbeOrder] = lose
+
+    (found,) = await look(PathWidth(), make_scene(source, FakeAgent(TARGET)), flow())
+
+    assert found.mtu == PathMtu(None, 1500, "nonce")
 
 
 class LossyPath:

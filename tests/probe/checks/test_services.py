@@ -106,7 +106,10 @@ async def test_where_the_source_is_lost_the_open_connection_stands() -> None:
     lost.lost = True
     seen = opened()
 
-    assert await look(Services(), make_scene(lost), seen) == [seen]
+    (found,) = await look(Services(), make_scene(lost), seen)
+
+    assert (found.outcome, found.service) == (seen.outcome, None)
+    assert found.warnings == ("the service was not asked: the agent of a was lost",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Times as people give them to ``bundle``, and what it refuses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.batch_options import read_seconds, read_start
+from netprobe.errors import RequestError
+from tests.cli.command import netprobe
+
+NOW = datetime(2027, 1, 31, 13, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("14:00Z", "2027-01-31T14:00:00+00:00"),
+        ("13:00Z", "2027-02-01T13:00:00+00:00"),
+        ("14:00+02:00", "2027-02-01T12:00:00+00:00"),
+        ("2027-02-03T04:05Z", "2027-02-03T04:05:00+00:00"),
+    ],
+)
+def test_a_start_is_the_next_such_time(text: str, wanted: str) -> None:
+    """Also the day after, and in other zones."""
+    assert read_start(text, NOW) == datetime.fromisoformat(wanted).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("noon", "expected a time such as 14:00Z"), ("2027-01-30T14:00Z", "that is over")],
+)
+def test_other_starts_are_refused(text: str, words: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(RequestError, match=f"^--start {text}: .*{words}"):
+        read_start(text, NOW)
+
+
+def test_spans_have_units() -> None:
+    """Seconds, minutes, hours; a day at most."""
+    assert [read_seconds("--window", text) for text in ("45", "90s", "10m", "2h")] == [
+        45.0, 90.0, 600.0, 7200.0,
+    ]  # fmt: skip
+    for text in ("0", "ten", "25h", "-1s"):
+        with pytest.raises(RequestError, match=r"^--window "):
+            read_seconds("--window", text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-m", "./tiny.yaml"), "give --start TIME, or --no-listen"),
+        (("-m", "./tiny.yaml", "--folder", "x", "--start", "14:00Z"), "leave it out with --folder"),
+        (("-m", "./tiny.yaml", "--folder", "."), "exists; choose another name"),
+        (("--next", "tiny.yaml"), "is no bundle"),
+        (("a.npr", "-m", "./tiny.yaml"), "give --next FILE, too"),
+    ],
+)
+def test_what_bundle_refuses(words: tuple[str, ...], said: str, folder: Path) -> None:
+    """In one line, with exit status 2."""
+    done = netprobe("bundle", *words, cwd=folder)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
