@@ -42,28 +42,29 @@ def main() -> int:
     parser.add_argument("folders", nargs="*", type=Path, default=[BESIDE])
     parser.add_argument("--only", choices=("machines", "local"))
     parser.add_argument("--local-hosts", type=int, default=LOCAL_HOSTS)
+    parser.add_argument("--machines", type=int, default=MACHINES)
     options = parser.parse_args()
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     wrong = 0
     if options.only != "local":
-        wrong += _try_machines(options.folders)
+        wrong += _try_machines(options.folders, options.machines)
     if options.only != "machines":
         wrong += sum(_try_local_hosts(folder, options.local_hosts) for folder in options.folders)
     return min(wrong, 1)
 
 
-def _try_machines(folders: list[Path]) -> int:
+def _try_machines(folders: list[Path], count: int) -> int:
     """Compare plays of every release with a live run and with the firewall's rules."""
     wrong = 0
     with Lab() as lab:
-        estate = build(lab, MACHINES)
+        estate = build(lab, count)
         estate.inventory()
         lost = estate.drop(LOST, SEED)
         begin = time.monotonic()
         live = estate.run_live()
         took = time.monotonic() - begin
         flows = _count_verdicts(live.results)
-        print(f"run: {MACHINES} machines, {flows}, {took:.1f} s, "
+        print(f"run: {count} machines, {flows}, {took:.1f} s, "
               f"{_compare(lost, lost_flows(live.results))}")  # fmt: skip
         for folder in folders:
             played, cost = _play_measured(
