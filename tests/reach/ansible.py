@@ -28,10 +28,14 @@ _SET_CHILD_SUBREAPER = 36
 
 
 class Cost(NamedTuple):
-    """What a command and all that it started took; memory is that of the largest process."""
+    """What a command and all that it started took; memory is that of the largest process.
+
+    ``agents_s`` is the part of ``cpu_s`` that hosts have of it: agents, which have detached.
+    """
 
     wall_s: float
     cpu_s: float
+    agents_s: float
     memory_mb: float
 
 
@@ -97,14 +101,19 @@ def _try_local_hosts(folder: Path, count: int) -> int:
 
 
 def _play_measured(home: Path, folder: Path, *words: str, within: list[str]) -> tuple[Played, Cost]:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begin = time.monotonic()
+    before, begin = _read_cpu_s(), time.monotonic()
     played = play(home, *words, within=within, folder=folder)
-    took = time.monotonic() - begin
+    took, without_agents = time.monotonic() - begin, _read_cpu_s()
     _reap_orphans()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return played, Cost(took, cpu, after.ru_maxrss / 1024)
+    memory_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    cpu = _read_cpu_s() - before
+    agents = _read_cpu_s() - without_agents
+    return played, Cost(round(took, 1), round(cpu, 1), round(agents, 1), round(memory_kb / 1024))
+
+
+def _read_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _reap_orphans() -> None:
