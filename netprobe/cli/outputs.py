@@ -26,6 +26,8 @@ FILE_PARAMETERS: Final = {
     "inventories": "the inventory",
     "matrices": "--matrix",
     "name": "the matrix",
+    "results": "a result file",
+    "agent_python": "--agent-python",
     "ca": "--ca",
     "client_cert": "--client-cert",
     "client_key": "--client-key",

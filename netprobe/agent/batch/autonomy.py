@@ -21,8 +21,9 @@ TCP_LOOKS, DATAGRAM_LOOKS = 7, 3
 # A port that nobody needs: a connect shows whether the other end hears this host at all.
 CONTROL_PORT = 64999
 CONTROL_MS = 1500
-# Packets of full size wait so long at a second look; no IP packet is larger than this.
-SIZED_MS = 1500
+# Packets of full size wait so long at a second look, because the other end may be busy with all
+# others; no IP packet is larger than this.
+SIZED_MS = 6000
 MOST_SIZE = 65535
 # The story of nonces on connections that opened.
 NONCES = "tcp-nonce"
