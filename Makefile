@@ -66,6 +66,20 @@ reach: setup lab-packages ## large estates and hosts that are hard to reach, in 
 	$(BIN)/python -m tests.reach.fleets
 	$(BIN)/python -m tests.reach.batch_host
 	$(BIN)/python -m tests.reach.batch
+	@$(MAKE) --no-print-directory ansible-late
+	$(BIN)/python -m tests.reach.ansible $(BIN) $$(ls -d $(ANSIBLE_LATE)/bin 2>/dev/null)
+
+# A later release of ansible-core than that of requirements.lock, which needs a later Python than netprobe.
+ANSIBLE_LATE := .tox/ansible-2.21
+PYTHON_LATE ?= $(shell for p in python3.14 python3.13 python3.12; do \
+	$$p -c 'import venv, ensurepip' 2>/dev/null && command -v $$p && break; done)
+
+.PHONY: ansible-late
+ansible-late:
+	@test -n "$(PYTHON_LATE)" || echo "ansible-core 2.21: SKIPPED, it needs Python 3.12 or later"
+	@test -z "$(PYTHON_LATE)" || test -x $(ANSIBLE_LATE)/bin/ansible-playbook || { \
+		$(PYTHON_LATE) -m venv --clear $(ANSIBLE_LATE) \
+		&& $(ANSIBLE_LATE)/bin/python -m pip install -q --disable-pip-version-check 'ansible-core~=2.21.0'; }
 
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
@@ -113,7 +127,11 @@ lock: ## make requirements.lock again from pyproject.toml
 dist: setup ## wheel and sdist
 	$(BIN)/python -m build --no-isolation
 
+.PHONY: collection
+collection: setup ## the collection for Ansible, as one file that installs without a network
+	@$(BIN)/ansible-galaxy collection build --force --output-path dist ansible_collections/netprobe/preflight
+
 .PHONY: clean
 clean: ## everything that can be made again
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .tox dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

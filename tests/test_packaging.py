@@ -16,7 +16,13 @@ from netprobe.report.html.document import SCRIPTS
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
 IN_SDIST = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock", ".ci/run"}
-IN_SDIST |= {"matrices/dce.yaml", "tests/lab/netlab.py", "demo/run.py", "docs/pipeline.md"}
+IN_SDIST |= {
+    "ansible_collections/netprobe/preflight/galaxy.yml",
+    "matrices/dce.yaml",
+    "tests/lab/netlab.py",
+    "demo/run.py",
+    "docs/pipeline.md",
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,8 @@ def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path
 
     assert {name.split("/")[-1] for name in names if "/_matrices/" in name} == MATRICES
     assert {line.split()[0] + ".yaml" for line in done.stdout.splitlines()} == MATRICES
-    assert not [name for name in names if name.startswith(("tests/", "demo/"))]
+    others = ("tests/", "demo/", "ansible_collections/")
+    assert not [name for name in names if name.startswith(others)]
     assert {f"netprobe/report/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
 
 

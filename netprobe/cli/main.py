@@ -76,6 +76,13 @@ def cli() -> None:
 @request_options
 @cover_options
 @probing_options
+@option(
+    "--engine",
+    type=click.Choice(("live", "ansible")),
+    default="live",
+    show_default=True,
+    help="Who gets onto the hosts: netprobe itself, or ansible-playbook, for many hosts.",
+)
 @output_option(RUN_FORMATS)
 @redact_option
 @earlier_options
@@ -88,6 +95,10 @@ def cli() -> None:
 @flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
+    if options["engine"] == "ansible":
+        from netprobe.cli.ansible_run import ansible_verb
+
+        return ansible_verb(options)
     from netprobe.cli.run import run_verb
 
     return run_verb(options)

@@ -320,11 +320,16 @@ def rules_of(options: VerbOptions) -> Rules:
 
 
 def make_launcher(options: VerbOptions) -> Launcher:
-    """Tell what starts the agents, with the sudo password where one is given.
-
-    The password leaves the environment, which ssh and all agents would inherit.
-    """
+    """Tell what starts the agents, with the sudo password where one is given."""
     runtimes = make_runtimes(options)
+    return Launcher(become_password=read_become_password(options), runtimes=runtimes)
+
+
+def read_become_password(options: VerbOptions) -> str | None:
+    """Ask for the sudo password, or take it from the environment. Raises RequestError.
+
+    It leaves the environment, which all programs that are started would inherit.
+    """
     password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
     if password or options["ask_become_pass"]:
         forbid_core_dumps()
@@ -336,4 +341,4 @@ def make_launcher(options: VerbOptions) -> Launcher:
             words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
             raise RequestError(words) from error
         password = getpass.getpass("sudo password: ")
-    return Launcher(become_password=password, runtimes=runtimes)
+    return password
