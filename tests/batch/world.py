@@ -59,11 +59,14 @@ def request_of(plan: Plan, barrier: str = "engine", **changes: Any) -> BatchRequ
 
 
 def carry_out(
-    script: HostScript, fault: Fault = lambda *_: None, ahead_s: float = 0.0
+    script: HostScript,
+    fault: Fault = lambda *_: None,
+    ahead_s: float = 0.0,
+    hosts: Sequence[Host] = (A, B, C),
 ) -> HostRecording:
     """Give what a host would have written whose clock is so far ahead."""
     start = script.start
-    mine = next(one for one in (A, B, C) if one.name == start.name)
+    mine = next(one for one in hosts if one.name == start.name)
     agent = IdealAgent(mine, Templates(), iter(range(1, 1 << 20)).__next__, [])
     orders = [
         order
@@ -108,7 +111,12 @@ def _probe(agent: IdealAgent, order: Any, fault: Fault) -> Any:
 class Merged:
     """A merge of recordings: its results and hosts, and the orders that it left open."""
 
-    def __init__(self, request: BatchRequest, recordings: Sequence[HostRecording]) -> None:
+    def __init__(
+        self,
+        request: BatchRequest,
+        recordings: Sequence[HostRecording],
+        part: PlanPart | None = None,
+    ) -> None:
         self.results: list[Result] = []
         self.hosts: dict[str, HostReport] = {}
         self.replay = Replay(request, recordings)
@@ -116,9 +124,8 @@ class Merged:
         def make_fleet(hosts: Sequence[Host], tell: Any) -> Fleet:
             return self.replay.make_fleet(hosts, tell, {})
 
-        run = PlanRun(
-            PlanPart(request.plan, request.plan), Rules(strict=False, live=False), self, self, {}
-        )
+        part = part or PlanPart(request.plan, request.plan)
+        run = PlanRun(part, Rules(strict=False, live=False), self, self, {})
         self.info = run.replay(request.settings, make_fleet)
 
     def add(self, result: Result) -> None:
