@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -164,7 +165,8 @@ def test_a_host_that_dies_on_the_way_is_only_its_own_loss(estate: Estate) -> Non
     work.start()
     wait_for(lambda: len(host.listening()) > 2 or not work.is_alive(), "listeners of host-4")
     for pid in host.pids():
-        os.kill(pid, 9)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 9)
     work.join()
 
     (done,) = played
