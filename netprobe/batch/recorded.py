@@ -14,7 +14,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from netprobe.agent.wire import answers, orders
-from netprobe.agent.wire.parts import NumberedTemplate, OrderArrivals, ProbeBlock
+from netprobe.agent.wire.parts import (
+    ListenBlock,
+    ListeningBlock,
+    NumberedTemplate,
+    OrderArrivals,
+    ProbeBlock,
+)
 from netprobe.batch.ideal import MANY_FILES, NO_AGENT, NO_STREAM, Note
 from netprobe.batch.looks import LookKey
 from netprobe.batch.told import HostTold
@@ -83,11 +89,7 @@ class RecordedAgent(AgentMethods):
 
     def _find_answer(self, told: HostTold, order: Any) -> Any | None:
         if isinstance(order, orders.ListenOrder | orders.HeldOrder):
-            requests = [self._fleet.request_of(block.template) for block in order.blocks]
-            each = zip(order.blocks, requests, strict=True)
-            blocks = [told.find_block(type(order), block, request) for block, request in each]
-            known = [block for block in blocks if block is not None]
-            return answers.Listening(order.id, known) if len(known) == len(blocks) else None
+            return self._find_listening(told, order)
         if isinstance(order, orders.CloseOrder):
             return answers.Closed(order.id)
         if isinstance(order, orders.SeenOrder):
@@ -99,6 +101,24 @@ class RecordedAgent(AgentMethods):
         if isinstance(order, orders.KeptOrder):
             return answers.PacketsKept(order.id, [], [], 0, [], sure=False)
         return told.find_single(order)
+
+    def _find_listening(
+        self, told: HostTold, order: orders.ListenOrder | orders.HeldOrder
+    ) -> answers.Listening:
+        """Give what became of all ports. Where some are unknown only these are outstanding: an
+        agent that still listens at the others would take itself for another run."""
+        known: list[ListeningBlock] = []
+        missing: list[ListenBlock] = []
+        for block in order.blocks:
+            request = self._fleet.request_of(block.template)
+            found, rest = told.find_block(type(order), block, request)
+            known.append(found)
+            if rest:
+                missing.append(block._replace(ports=list(rest) if block.ports else []))
+        if missing:
+            self._fleet.note_outstanding(self.host.name, order._replace(blocks=missing))
+            raise self._word_missing()
+        return answers.Listening(order.id, known)
 
     def _find_seen(self, told: HostTold, order: orders.SeenOrder) -> answers.Seen | None:
         if not told.seen:

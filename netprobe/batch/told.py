@@ -96,8 +96,8 @@ class HostTold:
 
     def find_block(
         self, kind: type[Any], wanted: ListenBlock, request: bytes
-    ) -> ListeningBlock | None:
-        """Give what became of a block's ports; None where the host was not asked about one."""
+    ) -> tuple[ListeningBlock, Ports]:
+        """Give what became of a block's ports, and those about which the host was not asked."""
         rest = port_sets.normalise(wanted.ports) or ((0, 0),)
         found: list[ListeningBlock] = []
         for asked_as, block, told in self._blocks:
@@ -111,7 +111,7 @@ class HostTold:
             if common:
                 found.append(_cut_block(told, common, wanted.number))
                 rest = port_sets.subtract(rest, common)
-        return None if rest else _join_blocks(found)
+        return _join_blocks(found), rest
 
     def is_held(self, proto: str, address: str, port: int) -> bool:
         """Tell whether somebody else held a port when listeners were to be opened."""

@@ -255,3 +255,19 @@ def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
     assert all(script.start.starts_at == BEGAN_S + 3600 for script in more)
     (known,) = _orders([by_name["a"]], TemplatesOrder)
     assert len(known.items) == len(following.templates)
+
+
+def test_listeners_that_are_open_are_not_opened_again() -> None:
+    """Where a merge wants more ports, as to complete zones: the agent would be in its own way."""
+    request, scripts = first_round(request_of(plan_of(WEB, DNS)))
+    more = plan_of(("web", "tcp", ((80, 80), (443, 443), (8080, 8080))), DNS)
+
+    merged = Merged(replace(request, plan=more), [carry_out(script) for script in scripts])
+    assert merged.replay.fleet is not None
+    _, further = make_next_round(request, more, merged.replay.fleet)
+
+    opened = _orders(further, ListenOrder)
+    assert len(opened) == 3
+    assert {(block.proto, tuple(block.ports)) for one in opened for block in one.blocks} == {
+        ("tcp", ((8080, 8080),))
+    }
