@@ -27,7 +27,7 @@ from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Plan
 from netprobe.model.result import HostReport, Result
 from netprobe.plan.select import Selection
-from netprobe.probe.agents import fleet as fleet_module
+from netprobe.probe.agents import live_fleet as fleet_module
 from netprobe.probe.settings import ProbeSettings
 from netprobe.report.collector import Collector
 from netprobe.report.merge import ranges_of
