@@ -273,7 +273,7 @@ class RecordedFleet(Fleet):
     def _make_agent(self, host: Host, missing: Mapping[str, str]) -> RecordedAgent:
         if host.vantage.kind == "none":
             return RecordedAgent(host, self, None, NO_AGENT)
-        words = missing.get(host.name, f"{host.name} has no result file: it did not run the bundle")
+        words = missing.get(host.name, f"no result file of {host.name} was given")
         return RecordedAgent(host, self, self._told.get(host.name), AgentError("no-results", words))
 
     def start(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import secrets
+import stat
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +49,9 @@ def bundle_verb(options: VerbOptions) -> int:
         raise RequestError("--folder and --output: a run is for an engine, or for files")
     if options["folder"] and os.path.lexists(options["folder"]):
         raise RequestError(f"--folder {options['folder']}: exists; choose another name")
+    if options["output"] and os.path.exists(options["output"]):
+        # Results of its run are read with it alone.
+        raise RequestError(f"-o {options['output']}: exists; choose another name")
     request = _make_request(options)
     request, scripts = make_first_round(request, choose_stored_part(request).plan)
     if options["folder"]:
@@ -140,10 +145,18 @@ def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostS
     elif sys.stdout.isatty():
         raise RequestError("a bundle is no text for a terminal: give -o FILE, or send it to a file")
     else:
+        _keep_private(sys.stdout.fileno())
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     _tell_round(request, scripts)
     return PASS
+
+
+def _keep_private(number: int) -> None:
+    """Let nobody else read the file that standard output is sent to: it holds the run's key."""
+    with contextlib.suppress(OSError):  # not our file: its owner sees to that
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            os.fchmod(number, 0o600)
 
 
 def _find_runtime(options: VerbOptions) -> Runtime:

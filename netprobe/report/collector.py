@@ -112,8 +112,10 @@ class Report:
         summary = self.collector.summary(len(self.info.skipped))
         for group in self.info.coverage.unprobed if self.info.coverage else ():
             summary.counts[group.verdict] += group.flows
+            # Who accepts a failure accepts no flow that it stands for.
+            is_open = summary.accepted and group.by_verdict != "pass"
             if group.decides:
-                summary.deciding[group.verdict] += group.flows
+                summary.deciding["not-tested" if is_open else group.verdict] += group.flows
         return summary
 
 

@@ -154,7 +154,7 @@ def test_hosts_without_a_file_are_not_tested_with_words() -> None:
         else:
             assert some == {"pass"}
     told = {one.because for one in merged.results if one.verdict == "not-tested"}
-    assert all("b has no result file" in words for words in told), told
+    assert all("no result file of b was given" in words for words in told), told
     assert merged.hosts["b"].state == "failed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from netprobe.cli.batch_options import read_seconds, read_start
 from netprobe.errors import RequestError
-from tests.cli.command import netprobe
+from tests.cli.command import COMMAND, environment, netprobe
 
 NOW = datetime(2027, 1, 31, 13, 30, tzinfo=UTC)
 
@@ -66,3 +67,21 @@ def test_what_bundle_refuses(words: tuple[str, ...], said: str, folder: Path) ->
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.slow
+def test_a_bundle_is_for_its_owner_and_stays(folder: Path) -> None:
+    """It holds the run's key, also where the shell made the file; a second one has its own name."""
+    words = ("bundle", "-m", "./tiny.yaml", "--no-listen")
+    with open(folder / "run.pyz", "wb") as file:
+        subprocess.run([*COMMAND, *words], cwd=folder, env=environment(), stdout=file, check=True)
+    first = (folder / "run.pyz").read_bytes()
+
+    again = netprobe(*words, "-o", "run.pyz", cwd=folder)
+
+    assert (folder / "run.pyz").stat().st_mode & 0o777 == 0o600
+    assert (again.returncode, again.stderr) == (
+        2,
+        "netprobe: -o run.pyz: exists; choose another name\n",
+    )
+    assert (folder / "run.pyz").read_bytes() == first

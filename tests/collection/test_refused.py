@@ -63,3 +63,13 @@ def test_a_play_without_lockstep_is_refused(key: str, played: Played) -> None:
 def test_nothing_was_asked_of_any_host(played: Played) -> None:
     """The refusal comes before the first step."""
     assert "Open listeners" not in played.stdout
+
+
+def test_an_inventory_without_hosts_is_no_success(tmp_path: Path) -> None:
+    """Ansible would pass over the play, and go on to the installation."""
+    (tmp_path / "hosts.ini").write_text("")
+
+    done = play(tmp_path, "-i", "hosts.ini", "-e", "matrix=dce", netprobe="")
+
+    assert done.status != 0
+    assert "NOTHING WAS TESTED: the inventory has no host of all" in done.stdout

@@ -13,6 +13,8 @@ import pytest
 from netprobe.model.codec import info_from_json, info_to_json
 from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.dataclass_json import WrongValue
+from netprobe.model.exit import exit_status
+from netprobe.model.result import AcceptedBy
 from netprobe.report import REPORTS
 from netprobe.report.changes import compare, fates_of
 from netprobe.report.collector import Report
@@ -165,3 +167,16 @@ def test_what_is_covered_now_was_not_probed() -> None:
 def test_where_all_pairs_were_probed_chance_has_no_part() -> None:
     """Two hosts in two zones leave nothing to chance."""
     assert "every pair of hosts was probed" in coverage_line(replace(ABOUT, single=1.0))
+
+
+def test_who_accepts_a_failure_accepts_no_flow_that_it_stands_for() -> None:
+    """Exit status 3, until these flows are probed or the failure is mended."""
+    failed = replace(BLOCKED, accepted=AcceptedBy("R-1", "why", "who", "2027-01-31"))
+    group = replace(GROUP, by_verdict="blocked")
+    report = covering(group, results=(PASSED, failed))
+
+    assert exit_status(report.summary, interrupted=False) == 3
+    assert report.summary.counts["covered"] == 9_999
+    assert exit_status(covering(results=(PASSED, failed)).summary, interrupted=False) == 0
+    line = written(report, "text").splitlines()[1]
+    assert line.startswith("UNKNOWN: nothing else is blocked, but 9,999 of 10,000 required flows")
