@@ -64,6 +64,7 @@ reach: setup lab-packages ## large estates and hosts that are hard to reach, in 
 	$(BIN)/python -m tests.reach.runtime
 	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.reach.coverage
 	$(BIN)/python -m tests.reach.fleets
+	$(BIN)/python -m tests.reach.agents
 	$(BIN)/python -m tests.reach.batch_host
 	$(BIN)/python -m tests.reach.batch
 	@$(MAKE) --no-print-directory ansible-late
