@@ -57,7 +57,7 @@ async def refusal(start: Start, at: object) -> str:
     with pytest.raises(AgentError) as caught:
         await start(at)  # type: ignore[arg-type]
     assert caught.value.reason == "no-python"
-    assert not leftovers_of_mine()
+    assert await until(lambda: not leftovers_of_mine())
     return str(caught.value)
 
 
