@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from netprobe.errors import FAULT, RequestError, bug_words
 from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
+from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests
 from netprobe.load.request import load_request
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
@@ -37,6 +38,7 @@ def make_plan(
     selection: Selection,
     role_options: Sequence[str] = (),
     *,
+    manifests: GivenManifests = NO_MANIFESTS,
     probing: bool = False,
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
@@ -45,7 +47,7 @@ def make_plan(
     Raises RequestError with every problem of every file.
     """
     chosen, inventory, notes = load_request(
-        matrices, inventories, sets, role_options, probing=probing
+        matrices, inventories, sets, role_options, manifests=manifests, probing=probing
     )
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
     return select(plan, selection, chosen, inventory)

@@ -134,6 +134,23 @@ role_option = repeat_option(
     text="What a role or group of the inventory stands for, such as kube_node=node.",
 )
 
+manifest_options = together(
+    repeat_option(
+        "--manifest",
+        "manifests",
+        type=click.Path(),
+        metavar="FILE",
+        text="Take settings, addresses and proxies from manifests of the installation: "
+        "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
+    ),
+    repeat_option(
+        "--network",
+        "networks",
+        metavar="NAME=CIDR",
+        text="A further network of yours, which no subnet of a manifest may overlap.",
+    ),
+)
+
 _END: Final = "HOST|ROLE"
 
 selection_options = together(
@@ -152,7 +169,12 @@ selection_options = together(
 )
 
 request_options = together(
-    matrix_option, inventory_option, set_option, role_option, selection_options
+    matrix_option,
+    inventory_option,
+    manifest_options,
+    set_option,
+    role_option,
+    selection_options,
 )
 
 _ask_become_pass = flag(

@@ -20,6 +20,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.verdict import Rules
+from netprobe.load.manifest.manifests import GivenManifests
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -318,7 +319,16 @@ def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
-    return pipeline.make_plan(*files, Selection(*words), options["roles"], probing=probing)
+    manifests = manifests_of(options)
+    roles = options["roles"]
+    return pipeline.make_plan(
+        *files, Selection(*words), roles, manifests=manifests, probing=probing
+    )
+
+
+def manifests_of(options: VerbOptions) -> GivenManifests:
+    """Give the words of --manifest and --network."""
+    return GivenManifests(options["manifests"], options["networks"])
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

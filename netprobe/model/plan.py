@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netprobe.model.inventory import Address, Family, Host
+from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
@@ -148,6 +148,7 @@ class Plan:
     matrices that it has: its own first, then what they imply.
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
+    ``taken`` is what manifests gave it.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -158,6 +159,7 @@ class Plan:
     limited_to: frozenset[str] = frozenset()
     requirements: tuple[PlannedRequirement, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    taken: tuple[Taken, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""

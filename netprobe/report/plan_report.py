@@ -111,8 +111,22 @@ def _lines_after_table(plan: Plan) -> Iterator[str]:
     for reason, ids in by_reason.items():
         names = list(dict.fromkeys(ids))
         yield f"skipped: {reason}: {listed(names, 12)}"
-    yield from (f"note: {note}" for note in plan.notes)
+    yield from _lines_of_taken(plan)
+    yield from map(word_note, plan.notes)
     yield from (f"warning: {text}" for text in word_warnings(plan))
+
+
+def _lines_of_taken(plan: Plan) -> Iterator[str]:
+    """Give a line for everything that manifests gave: where it stands, and what it became."""
+    if plan.taken:
+        yield "taken from manifests:"
+    for one in plan.taken:
+        yield f"  {one.place}: {one.path}: {one.value} -> {one.gives}"
+
+
+def word_note(note: str) -> str:
+    """Write a note as a line; one that is a warning says so itself."""
+    return note if note.startswith("warning: ") else f"note: {note}"
 
 
 def word_warnings(plan: Plan) -> list[str]:
@@ -144,6 +158,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
             "paced_udp_seconds": round(cost.paced_udp_seconds, 1),
             "skipped": len(plan.skipped),
         },
+        "taken": to_json(plan.taken),
         "notes": list(plan.notes),
         "warnings": [
             {"text": text, "requirements": ids} for text, ids in _ids_by_warning(plan).items()

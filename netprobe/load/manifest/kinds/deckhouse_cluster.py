@@ -1,0 +1,38 @@
+"""ClusterConfiguration and StaticClusterConfiguration of Deckhouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netprobe.load.manifest.kinds.shared import CAMEL, read_proxy, say_setting
+from netprobe.load.manifest.manifest import Manifest
+from netprobe.load.manifest.said import NoteSaid, ProxySaid, Said, SettingSaid
+
+_NODES = {"Static": "static", "Cloud": "cloud"}
+_VCD = "cloud-provider-vcd"
+
+
+def read_cluster_configuration(one: Manifest) -> Iterator[Said]:
+    """Say how nodes come about, which cloud it is, and the nodes' proxy."""
+    kind = one.text("clusterType")
+    if kind in _NODES:
+        yield say_setting(one, "nodes", ("clusterType",), [_NODES[kind]])
+    elif kind:
+        yield NoteSaid(one.place("clusterType"), f"clusterType {kind} is not known here")
+    path = ("cloud", "provider")
+    if one.has(*path):
+        is_vcd = one.text(*path) == "VCD"
+        yield SettingSaid(one.origin(*path), "modules", items={_VCD: is_vcd})
+    # Deckhouse adds these by itself.
+    more = ["127.0.0.1", "169.254.169.254", one.text("clusterDomain") or "cluster.local"]
+    more += [one.text(key) for key in ("podSubnetCIDR", "serviceSubnetCIDR") if one.has(key)]
+    proxy, urls = read_proxy(one, ("proxy",), CAMEL, more)
+    if urls:
+        shown = ", ".join(f"{key} {url}" for key, url in urls.items())
+        yield ProxySaid(one.origin("proxy", shown=shown), ("node",), proxy)
+
+
+def read_static_configuration(one: Manifest) -> Iterator[Said]:
+    """Say that nodes are static: this kind is of such clusters only."""
+    origin = one.origin("kind")
+    yield SettingSaid(origin, "nodes", ("static",))
