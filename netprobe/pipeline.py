@@ -31,7 +31,7 @@ from netprobe.signals import run_to_end, run_until_signal
 from netprobe.vantage.launch import Launcher
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913  # all that a user may name
     matrices: Sequence[str],
     inventories: Sequence[str],
     sets: Sequence[str],

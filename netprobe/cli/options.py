@@ -134,15 +134,17 @@ role_option = repeat_option(
     text="What a role or group of the inventory stands for, such as kube_node=node.",
 )
 
+_manifest_option = repeat_option(
+    "--manifest",
+    "manifests",
+    type=click.Path(),
+    metavar="FILE",
+    text="Take settings, addresses and proxies from manifests of the installation: "
+    "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
+)
+
 manifest_options = together(
-    repeat_option(
-        "--manifest",
-        "manifests",
-        type=click.Path(),
-        metavar="FILE",
-        text="Take settings, addresses and proxies from manifests of the installation: "
-        "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
-    ),
+    _manifest_option,
     repeat_option(
         "--network",
         "networks",
@@ -313,14 +315,14 @@ plan_options = together(
 tunnel_options = together(
     option(
         "--server",
-        required=True,
+        show_default="as --manifest says",
         metavar="HOST[:PORT]",
         help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
         "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
     ),
     option(
         "--publishing",
-        required=True,
+        show_default="as --manifest says",
         type=click.Choice(("route", "nodeport", "loadbalancer")),
         help="How the server is published; nodeport needs the port.",
     ),
@@ -361,6 +363,7 @@ tunnel_options = together(
         help="Keep idle connections so long and see whether they still work; without a client "
         "certificate at most 115.",
     ),
+    _manifest_option,
     _inventory_option(
         "from this host", "Diagnose from the workers of this inventory, through their vantages."
     ),

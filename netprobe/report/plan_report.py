@@ -10,7 +10,7 @@ from netprobe.model.codec import skipped_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, word_note
 from netprobe.report.json_run import write_document
 from netprobe.report.page import write_line
 from netprobe.report.wording import duration, listed, plural
@@ -122,11 +122,6 @@ def _lines_of_taken(plan: Plan) -> Iterator[str]:
         yield "taken from manifests:"
     for one in plan.taken:
         yield f"  {one.place}: {one.path}: {one.value} -> {one.gives}"
-
-
-def word_note(note: str) -> str:
-    """Write a note as a line; one that is a warning says so itself."""
-    return note if note.startswith("warning: ") else f"note: {note}"
 
 
 def word_warnings(plan: Plan) -> list[str]:

@@ -98,11 +98,12 @@ ROWS: list[Row] = [
      {"platform": ON_PREM, "version": ">=4.7"}, {"expect": "denied"}),
     # The API server stays at 6443 everywhere; external clients are optional.
     (HYPERSHIFT, "kube-apiserver", "worker > hcp,hcp-apiserver", "tcp", API_SERVER, {}, {}),
-    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp", API_SERVER, {},
-     {"optional": True}),
-    (HYPERSHIFT, "azure-kube-apiserver", "worker > hcp,hcp-apiserver", "tcp", [7443], {"platform": "azure"}, {}),
-    (HYPERSHIFT, "ibmcloud-kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp", [2040],
-     {"platform": "ibmcloud"}, {"optional": True}),
+    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp",
+     API_SERVER, {}, {"optional": True}),
+    (HYPERSHIFT, "azure-kube-apiserver", "worker > hcp,hcp-apiserver", "tcp", [7443],
+     {"platform": "azure"}, {}),
+    (HYPERSHIFT, "ibmcloud-kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp",
+     [2040], {"platform": "ibmcloud"}, {"optional": True}),
     (HYPERSHIFT, "hcp-management-api", "hcp > management-api", "tcp", [6443], {}, {}),
     (HYPERSHIFT, "powervs-capi-health", "management-cluster > hcp", "tcp", [9440],
      {"platform": "powervs"}, {}),
@@ -143,7 +144,7 @@ ROWS: list[Row] = [
      [{"setting": "https-proxy-port"}], {"proxy": True}, {}),
     (OKD, "proxy-external-https", "proxy,https-proxy > external-https", "tcp", [443],
      {"proxy": True}, {}),
-    # "You must open the firewall port 53 on Transmission Control Protocol (TCP) and ... (UDP)"
+    # "You must open the firewall port 53" for both protocols.
     (OKD, "workloads-dns-tcp", "hcp > dns", "tcp", [53], {"proxy": True}, {}),
     (OKD, "workloads-dns-udp", "hcp > dns", "udp", [53], {"proxy": True}, {}),
     (OKD, "worker-ldap", "worker > ldap", "tcp", [{"setting": "ldap-port"}], {"ldap": True}, {}),

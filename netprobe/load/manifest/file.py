@@ -26,6 +26,9 @@ SHAPES: dict[str, frozenset[str]] = {
     ),
     "Kubean hosts": frozenset({"all"}),
 }
+MANIFEST_KEYS = frozenset({"apiVersion", "kind"}).union(
+    *(keys for kind, keys in SHAPES.items() if kind != "Kubean hosts")
+)
 # Values that are YAML or JSON of their own: of ConfigMaps as text, of Secrets in base64.
 INNER = {
     "ConfigMap": ("group_vars.yml", "hosts.yml", "install-config", "install-config.yaml"),
@@ -38,7 +41,7 @@ def read_manifest_file(path: str, problems: list[Problem]) -> list[Manifest]:
     before = len(problems)
     documents = read_documents(path, problems)
     if not documents and len(problems) == before:
-        words = "there is no manifest in it, expected objects that have the key \"kind\""
+        words = 'there is no manifest in it, expected objects that have the key "kind"'
         problems.append(Problem(path, 1, 1, words))
     return [one for document in documents for one in _objects_in(document, ())]
 

@@ -114,9 +114,7 @@ def _unique_origins(some: Sequence[AddressSaid]) -> list[AddressSaid]:
     return list({one.origin: one for one in some}.values())
 
 
-def _group_by_host(
-    said: Sequence[AddressSaid], book: RoleBook
-) -> dict[str, list[AddressSaid]]:
+def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, list[AddressSaid]]:
     """Group by the host's own name, else by address; routes of one router are one host."""
     groups: dict[tuple[str, str], list[AddressSaid]] = {}
     for one in said:
@@ -170,9 +168,7 @@ def _find_rivals(
     return [host for host in hosts if wanted & book.of_host(host)]
 
 
-def _merge_roles(
-    hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook
-) -> str:
+def _merge_roles(hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook) -> str:
     host = hosts[known.name]
     has = book.of_host(host)
     lacks = [

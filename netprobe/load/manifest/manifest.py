@@ -100,7 +100,7 @@ class Manifest:
         return f"{self.document.file}:{line}:{column}"
 
     def origin(self, *path: PathStep, shown: str | None = None) -> Origin:
-        """Tell where a value stands; ``shown`` replaces one that holds a password, or a long one."""
+        """Tell where a value stands; ``shown`` is what to show of one that holds a password."""
         text = self.text(*path) if shown is None else shown
         text = clean(text)
         if len(text) > _MAX_SHOWN:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.file import read_manifest_file, word_unread
-from netprobe.load.manifest.hosts import RoleBook, add_hosts, add_proxies, addresses_of, make_role_book
+from netprobe.load.manifest.hosts import (
+    RoleBook,
+    add_hosts,
+    add_proxies,
+    addresses_of,
+    make_role_book,
+)
 from netprobe.load.manifest.kinds import KINDS, OTHER_KINDS
 from netprobe.load.manifest.kinds.hosted_cluster import version_of
 from netprobe.load.manifest.kinds.kubean_cluster import references_of
@@ -70,7 +76,9 @@ def read_manifests(given: GivenManifests, problems: list[Problem]) -> Manifests:
     """Read all files and options; every problem is added."""
     found: list[Problem] = []
     networks = read_network_options(given.networks, problems)
-    objects = [one for path in dict.fromkeys(given.files) for one in read_manifest_file(path, found)]
+    objects = [
+        one for path in dict.fromkeys(given.files) for one in read_manifest_file(path, found)
+    ]
     notes = list(word_unread(objects, frozenset(KINDS) | OTHER_KINDS))
     for path in dict.fromkeys(given.files):
         mine = [one for one in objects if one.document.file == path]

@@ -51,7 +51,7 @@ def word_ldap(cluster: Manifest) -> Iterator[str]:
             name = cluster.text(*path, "name") or "LDAP"
             yield (
                 f"{cluster.place(*path)}: identity provider {name} is LDAP, which never goes "
-                "through an HTTP proxy: workers must reach it directly (the document: \"The OAuth "
+                'through an HTTP proxy: workers must reach it directly (the document: "The OAuth '
                 'server needs non-LDAP identity provider access.")'
             )
 
@@ -119,7 +119,7 @@ def _networks_attached(name: str, attachments: Sequence[Manifest]) -> Iterator[I
 
 
 def _find_subnets(config: object) -> Iterator[str]:
-    """Give every subnet of a CNI's configuration: of OVN's layer 2, of whereabouts, of host-local."""
+    """Give every subnet of a CNI's configuration: of OVN, of whereabouts, of host-local."""
     if isinstance(config, list):
         for item in config:
             yield from _find_subnets(item)

@@ -44,7 +44,9 @@ def choose_said(
     for one in sorted(said, key=lambda one: one.weak):
         gives: dict[str, list[str]] = {}
         for matrix in matrices:
-            if one.name in matrix.settings and _take_value(one, matrix, inventory, choice, problems):
+            if one.name in matrix.settings and _take_value(
+                one, matrix, inventory, choice, problems
+            ):
                 text = _word_value(one, matrix, inventory, choice, sets)
                 gives.setdefault(text, []).append(matrix.name)
         if gives:
@@ -54,9 +56,7 @@ def choose_said(
             )
             said_why = f"; {one.reason}" if one.reason else ""
             origin = one.origin
-            taken.append(
-                Taken(origin.place, origin.path, origin.text, ", ".join(words) + said_why)
-            )
+            taken.append(Taken(origin.place, origin.path, origin.text, ", ".join(words) + said_why))
     for name, items in choice.unknown_items.items():
         choice.notes.append(
             f"manifests also say of {name}: {listed(dict.fromkeys(items))}; no row depends on these"
@@ -119,9 +119,8 @@ def _read_items(
         choice.unknown_items.setdefault(one.name, []).extend(strange)
     if not known:
         return None
-    now = choice.values.get(matrix.name, {}).get(one.name)
-    if now is None:
-        now = _before(one.name, matrix, inventory)
+    before = _before(one.name, matrix, inventory)
+    now = choice.values.get(matrix.name, {}).get(one.name, before)
     items = dict.fromkeys(now if isinstance(now, tuple) else ())
     for name, on in known.items():
         if on:
@@ -150,7 +149,9 @@ def _word_value(
     sets: Sequence[str],
 ) -> str:
     if one.items:
-        words = [f"{one.name} {'with' if on else 'without'} {item}" for item, on in one.items.items()]
+        words = [
+            f"{one.name} {'with' if on else 'without'} {item}" for item, on in one.items.items()
+        ]
         text = ", ".join(words)
     else:
         text = f"{one.name}={_text_of_value(choice.values[matrix.name][one.name])}"

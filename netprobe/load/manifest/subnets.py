@@ -168,12 +168,12 @@ def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -
     place = one.place(*BASE, subnet.key)
     total = subnet.network.num_addresses
     usable = total - 2
-    lasts = f"{subnet.words} lasts for {usable:,} nodes"
+    lasts = f"{subnet.words} lasts for {_word_nodes(usable)}"
     if nodes is None:
         yield f"{place}: {lasts}; nothing says how many the cluster has"
         return
     now, most = nodes
-    has = f"{most:,} nodes" + (f" ({now:,} now)" if now != most else "")
+    has = _word_nodes(most) + (f" at most ({now:,} now)" if now != most else "")
     if most > total:
         words = f"{subnet.words} has {total:,} addresses, and the cluster {has}"
         _add_problem(one, (*BASE, subnet.key), words, f"{_LARGE} {_GROWTH}")
@@ -187,6 +187,10 @@ def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -
         yield f'warning: {place}: {lasts}, and the cluster has {has}: no room; "{_GROWTH}"'
     else:
         yield f"{place}: {lasts}, and the cluster has {has}: room for {usable - most:,} more"
+
+
+def _word_nodes(count: int) -> str:
+    return f"{count:,} node{'' if count == 1 else 's'}"
 
 
 def _check_overlaps(

@@ -1,4 +1,4 @@
-"""The settings of a run: a matrix's defaults, the inventory's ``settings:``, manifests, ``--set``."""
+"""The settings of a run: the defaults, then the inventory, then manifests, then ``--set``."""
 
 from __future__ import annotations
 

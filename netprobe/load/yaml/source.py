@@ -85,7 +85,9 @@ def parse_inner(outer: Document, path: ValuePath, text: str) -> Document | None:
     begin = outer.begin_of(path)
     if begin is not None:
         line, column = begin
-        lines = ("" if one.rstrip() == "---" else " " * (column - 1) + one for one in text.split("\n"))
+        lines = (
+            "" if one.rstrip() == "---" else " " * (column - 1) + one for one in text.split("\n")
+        )
         text = "\n" * (line - 1) + "\n".join(lines)
     parsed = _Parser(outer.file, text, found).document()
     if begin is None:

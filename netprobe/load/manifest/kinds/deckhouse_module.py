@@ -37,8 +37,10 @@ def _read_tunnel(one: Manifest) -> Iterator[Said]:
     path = ("spec", "settings", key)
     mode = one.text(*path) or default
     if mode != wanted:
+        how = "" if one.has(*path) else " by default"
         words = (
-            f"{key} of {one.name} is {mode}{'' if one.has(*path) else ' by default'}; the document demands tunnelling between pods where "
-            'traffic between hosts is limited: "Tunneling mode for traffic between pods is enabled"'
+            f"{key} of {one.name} is {mode}{how}; the document demands tunnelling between pods "
+            'where traffic between hosts is limited: "Tunneling mode for traffic between pods is '
+            'enabled"'
         )
         yield NoteSaid(one.place(*path), words)

@@ -236,7 +236,9 @@ def _read_ldap_url(one: Manifest, path: Path) -> Iterator[Said]:
         port = url.port or _LDAP_PORTS[url.scheme]
         address = parse_address(url.hostname or "")
     except (KeyError, ValueError):
-        words = "this is no URL of LDAP, expected one such as ldaps://ldap.example.com:636/dc=example"
+        words = (
+            "this is no URL of LDAP, expected one such as ldaps://ldap.example.com:636/dc=example"
+        )
         one.problem(words, *path)
         return
     origin = one.origin(*path, shown=f"{url.scheme}://{address.text}:{port}")
