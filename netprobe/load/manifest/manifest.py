@@ -12,7 +12,7 @@ from netprobe.load.yaml.wording import what_it_is
 from netprobe.model.ports import MAX_PORT, MIN_PORT
 from netprobe.model.printable import clean
 
-_MAX_SHOWN = 80
+_MAX_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from netprobe.load.manifest.kinds.agent_config import read_agent_config
 from netprobe.load.manifest.kinds.deckhouse_cluster import (
     read_cluster_configuration,
+    read_init_configuration,
     read_static_configuration,
 )
 from netprobe.load.manifest.kinds.deckhouse_ingress import read_ingress_controller
@@ -35,6 +36,7 @@ KINDS: Mapping[str, Reader] = {
     "Kubean vars": read_kubean_vars,
     "Kubean hosts": read_kubean_hosts,
     "ClusterConfiguration": read_cluster_configuration,
+    "InitConfiguration": read_init_configuration,
     "StaticClusterConfiguration": read_static_configuration,
     "ModuleConfig": read_module_config,
     "IngressNginxController": read_ingress_controller,

@@ -1,12 +1,13 @@
-"""ClusterConfiguration and StaticClusterConfiguration of Deckhouse."""
+"""ClusterConfiguration, InitConfiguration and StaticClusterConfiguration of Deckhouse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.shared import CAMEL, read_proxy, say_setting
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.said import NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
 
 _NODES = {"Static": "static", "Cloud": "cloud"}
 _VCD = "cloud-provider-vcd"
@@ -36,3 +37,21 @@ def read_static_configuration(one: Manifest) -> Iterator[Said]:
     """Say that nodes are static: this kind is of such clusters only."""
     origin = one.origin("kind")
     yield SettingSaid(origin, "nodes", ("static",))
+
+
+def read_init_configuration(one: Manifest) -> Iterator[Said]:
+    """Say where the container registry is."""
+    path = ("deckhouse", "imagesRepo")
+    host, _, port = one.text(*path).partition("/")[0].partition(":")
+    if not host:
+        return
+    try:
+        address = parse_address(host)
+    except ValueError as error:
+        one.problem(str(error), *path)
+        return
+    if port not in ("", "443"):
+        words = f"the registry has port {port}, and the document's row 443: it is not asked for"
+        yield NoteSaid(one.place(*path), words)
+        return
+    yield AddressSaid(one.origin(*path), "deckhouse", ("external-registry",), address)

@@ -171,6 +171,8 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
 def exceptions_of(one: Manifest) -> tuple[str, ...]:
     """Give what HyperShift adds to noProxy by itself."""
     more = ["127.0.0.1", "localhost", ".svc", ".cluster.local", ".local"]
+    # The proxy in the worker itself is never asked for through another one.
+    more.append(one.text("spec", "networking", "apiServer", "advertiseAddress") or NODE_LOCAL)
     more += [network.text for network in networks_of(one) if network.text]
     platform = one.text("spec", "platform", "type")
     if platform in ("AWS", "Azure"):
@@ -211,8 +213,8 @@ def _say_api_server_proxy(
     elif server is not None:
         decision = decide(*server, no_proxy)
         entry = decision.entry if not decision.proxied else None
-        named = next((word for word in ("kubernetes", NODE_LOCAL) if word in no_proxy), None)
-        entry = entry or named
+        # HyperShift looks for this word too.
+        entry = entry or ("kubernetes" if "kubernetes" in no_proxy else None)
         why = (
             f"noProxy has {entry}: the node-local proxy is haproxy"
             if entry
@@ -252,7 +254,8 @@ def _read_node_local_proxy(one: Manifest) -> Iterator[Said]:
     path = ("spec", "networking", "apiServer", "advertiseAddress")
     address = address_at(one, *path) if one.has(*path) else Address(NODE_LOCAL, 4)
     if address is not None:
-        origin = one.origin(*path, shown=address.text)
+        shown = address.text if one.has(*path) else f"{address.text} (its default)"
+        origin = one.origin(*path, shown=shown)
         yield AddressSaid(origin, one.name, ("node-local-proxy",), address)
     port = one.port("spec", "networking", "apiServer", "port")
     if port:
