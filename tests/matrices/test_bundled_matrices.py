@@ -78,6 +78,8 @@ HCP_ROLES: dict[str, list[str]] = {
     "management-cluster": [],
     "management-api": [],
     "ocp-router": [],
+    "konnectivity-route": [],
+    "ignition-route": [],
     "external-https": [],
     "dns": [],
     "external-client": [],
@@ -227,7 +229,10 @@ KEYS = {
     *("optional", "expect", "probe", "sni", "process", "warnings"),
 }
 # What runs before the installation; roles that are not named here do not.
-HCP_EXISTING = {"management-api", "ocp-router", "external-https", "dns", "proxy"}
+HCP_EXISTING = {
+    *("management-api", "ocp-router", "konnectivity-route", "ignition-route"),
+    *("external-https", "dns", "proxy"),
+}
 EXISTING = {
     "hypershift-hcp": HCP_EXISTING,
     "okd-hcp": HCP_EXISTING

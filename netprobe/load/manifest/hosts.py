@@ -93,11 +93,14 @@ def add_hosts(
         elif rivals:
             names = names_text([host.name for host in rivals], _NAMES_SHOWN)
             gives = f"not used: the inventory has {names} for {listed(roles)}"
-            notes.append(
-                f"{some[0].origin.place}: {listed(one.text for one in addresses)} is "
-                f"{listed(roles)} here, but {names} of the inventory, which counts, has no such "
-                "address"
-            )
+            # A name may well be that of an address in the inventory.
+            families = {address.family for host in rivals for address in host.addresses}
+            if families & {address.family for address in addresses}:
+                notes.append(
+                    f"{some[0].origin.place}: {listed(one.text for one in addresses)} is "
+                    f"{listed(roles)} here, and {names} of the inventory, which counts, has "
+                    "another address"
+                )
         else:
             place = some[0].origin.place
             hosts[name] = Host(name, addresses, roles, Vantage("none"), place=place)
@@ -115,13 +118,13 @@ def _unique_origins(some: Sequence[AddressSaid]) -> list[AddressSaid]:
 
 
 def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, list[AddressSaid]]:
-    """Group by the host's own name, else by address; routes of one router are one host."""
+    """Group by the host's own name, else by address."""
     groups: dict[tuple[str, str], list[AddressSaid]] = {}
     for one in said:
         if not any(map(book.knows, one.roles)):
             continue
-        apart = one.address.text.lower() if one.roles != ("ocp-router",) else ""
-        groups.setdefault(("name", one.name) if one.name else ("address", apart), []).append(one)
+        key = ("name", one.name) if one.name else ("address", one.address.text.lower())
+        groups.setdefault(key, []).append(one)
     found: dict[str, list[AddressSaid]] = {}
     for (kind, _), some in groups.items():
         roles = list(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
@@ -138,7 +141,7 @@ def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, lis
 def _make_name(owner: str, roles: Sequence[str]) -> str:
     """``hc1-hcp-apiserver``; of several roles what they have in common: ``hc1-hcp``."""
     if len(roles) == 1:
-        return f"{owner}-{roles[0]}"
+        return roles[0] if roles[0].startswith(owner) else f"{owner}-{roles[0]}"
     heads = {role.partition("-")[0] for role in roles}
     tails = {role.rpartition("-")[2] for role in roles}
     common = heads if len(heads) == 1 else tails if len(tails) == 1 else {roles[0]}

@@ -147,8 +147,7 @@ def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
     if address is None or name == "oauth":
         return
     yield say_setting(one, f"{name}-hostname", path, [address.text])
-    # Routes share the router's address: only their names tell them apart.
-    yield AddressSaid(one.origin(*path), one.name, ("ocp-router",), address)
+    yield AddressSaid(one.origin(*path), one.name, (f"{name}-route",), address)
 
 
 def api_server_of(one: Manifest) -> tuple[str, int] | None:
@@ -244,8 +243,7 @@ def _read_ldap_url(one: Manifest, path: Path) -> Iterator[Said]:
         one.problem(words, *path)
         return
     origin = one.origin(*path, shown=f"{url.scheme}://{address.text}:{port}")
-    why = "the OAuth server asks LDAP directly, never through an HTTP proxy"
-    yield SettingSaid(origin, "ldap", (True,), reason=why)
+    yield SettingSaid(origin, "ldap", (True,))
     yield SettingSaid(origin, "ldap-port", (port,))
     yield AddressSaid(origin, one.name, ("ldap",), address)
 

@@ -55,7 +55,7 @@ def _read_source(one: Manifest, path: Path, proxy: Proxy) -> Iterator[Said]:
         yield SettingSaid(origin, "ignition-port", (port,))
         yield AddressSaid(origin, "ignition", ("hcp-ignition",), address)
     else:
-        yield AddressSaid(origin, "ignition", ("ocp-router",), address)
+        yield AddressSaid(origin, "ignition", ("ignition-route",), address)
     yield from _say_stub_proxy(one, (address.text, port), url.scheme, proxy)
 
 
