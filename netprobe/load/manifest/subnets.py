@@ -175,12 +175,12 @@ def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -
     now, most = nodes
     has = _word_nodes(most) + (f" at most ({now:,} now)" if now != most else "")
     if most > total:
-        words = f"{subnet.words} has {total:,} addresses, and the cluster {has}"
+        words = f"{subnet.words} has {total:,} addresses, and the cluster has {has}"
         _add_problem(one, (*BASE, subnet.key), words, f"{_LARGE} {_GROWTH}")
     elif most > usable:
         yield (
             f"warning: {place}: {subnet.words} has {total:,} addresses, {usable:,} without the "
-            f"network's own and the broadcast address, and the cluster {has}; the document leaves "
+            f"network's own and the broadcast address, and the cluster has {has}; the document leaves "
             f'open which count: "{_LARGE}"'
         )
     elif most == usable:

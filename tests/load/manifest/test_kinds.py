@@ -1,0 +1,424 @@
+"""What each kind of manifest gives: settings, hosts and proxies, each with its place."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from netprobe.load.manifest.kinds import KINDS
+from netprobe.model.inventory import Proxy
+from tests.load.manifest.estate import SAMPLES, Desk
+
+HYPERSHIFT, OKD, OCP = "hypershift-hcp", "okd-hcp", "openshift-host-ports"
+DCE, DECKHOUSE = "dce", "deckhouse-nodes"
+NODES = """\
+schema: netprobe.inventory/1
+hosts:
+  n: {address: 10.9.9.2, roles: [node]}
+"""
+MODULES = (
+    *("cloud-provider-vcd", "l2-load-balancer", "metallb", "node-local-dns", "openvpn"),
+    *("runtime-audit-engine", "sds-node-configurator", "sds-replicated-volume", "virtualization"),
+)
+
+# matrix, sample, the settings that differ from the defaults, the hosts that were added.
+CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    (
+        HYPERSHIFT,
+        "hosted-cluster-agent.yaml",
+        {
+            "platform": "agent",
+            "version": "4.20.3",
+            "apiserver-publishing": "nodeport",
+            "apiserver-port": 30443,
+            "konnectivity-publishing": "nodeport",
+            "konnectivity-port": 30091,
+            "ignition-publishing": "nodeport",
+            "ignition-port": 30843,
+        },
+        {
+            "hc1-hcp": (["10.1.0.7"], ("hcp-apiserver", "hcp-ignition")),
+            "hc1-hcp-konnectivity": (["10.1.0.8"], ("hcp-konnectivity",)),
+        },
+    ),
+    (
+        HYPERSHIFT,
+        "hosted-cluster-aws-list.yaml",
+        {
+            "version": "4.20.5",
+            "private": True,
+            "apiserver-publishing": "loadbalancer",
+            "konnectivity-hostname": "konnectivity-prod.apps.mgmt.example.com",
+            "ignition-hostname": "ignition-prod.apps.mgmt.example.com",
+        },
+        {
+            "prod-hcp-apiserver": (["a0b1c2-prod.elb.eu-west-1.amazonaws.com"], ("hcp-apiserver",)),
+            "prod-konnectivity-route": (
+                ["konnectivity-prod.apps.mgmt.example.com"],
+                ("konnectivity-route",),
+            ),
+            "prod-ignition-route": (["ignition-prod.apps.mgmt.example.com"], ("ignition-route",)),
+        },
+    ),
+    (
+        OKD,
+        "hosted-cluster.json",
+        {
+            "platform": "baremetal-no-agent",
+            "version": "4.20.0",
+            "apiserver-publishing": "loadbalancer",
+            "konnectivity-publishing": "loadbalancer",
+        },
+        {
+            "edge-hcp-apiserver": (["api.edge.example.com"], ("hcp-apiserver",)),
+            "edge-hcp-konnectivity": (["konnectivity.edge.example.com"], ("hcp-konnectivity",)),
+            "edge-node-local-proxy": (["172.20.0.1"], ("node-local-proxy",)),
+        },
+    ),
+    (
+        HYPERSHIFT,
+        "hosted-cluster.json",
+        {
+            "platform": "none",
+            "version": "4.20.0",
+            "apiserver-publishing": "loadbalancer",
+            "konnectivity-publishing": "loadbalancer",
+        },
+        {
+            "edge-hcp-apiserver": (["api.edge.example.com"], ("hcp-apiserver",)),
+            "edge-hcp-konnectivity": (["konnectivity.edge.example.com"], ("hcp-konnectivity",)),
+        },
+    ),
+    (
+        OCP,
+        "hosted-cluster.json",
+        {"hypershift-guest": True, "network": "third-party", "version": "4.20.0"},
+        {},
+    ),
+    (
+        OCP,
+        "install-config.yaml",
+        {"platform": "baremetal", "features": ("baremetal-provisioning",)},
+        {},
+    ),
+    (
+        OCP,
+        "agent-config.yaml",
+        {},
+        {
+            "master-0": (["10.0.0.10", "fd00::10"], ("control-plane",)),
+            "worker-0": (["10.0.0.20"], ("node",)),
+        },
+    ),
+    (
+        DCE,
+        "kubean.yaml",
+        {
+            "calico-vxlan": True,
+            "calico-typha": False,
+            "calico-wireguard-ipv4": True,
+            "metallb": False,
+            "kubevip": True,
+        },
+        {
+            "master1": (["10.6.170.61"], ("kube_control_plane", "kube_node", "etcd")),
+            "worker1": (["10.6.170.62"], ("kube_node",)),
+        },
+    ),
+    (DCE, "kubean-vars.yaml", {"cni": "cilium"}, {}),
+    (
+        DECKHOUSE,
+        "deckhouse.yaml",
+        {
+            "inlet": "HostPort",
+            "modules": tuple(one for one in MODULES if one not in ("openvpn", "virtualization")),
+        },
+        {"deckhouse-external-registry": (["registry.deckhouse.io"], ("external-registry",))},
+    ),
+    (
+        DECKHOUSE,
+        "deckhouse-cloud.yaml",
+        {"nodes": "cloud", "cni": "flannel", "modules": MODULES[1:]},
+        {},
+    ),
+]
+
+
+def settings_of(desk: Desk, matrix: str, *files: str, **more: Any) -> dict[str, Any]:
+    """The settings that differ from those of a run without manifests."""
+    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else more.pop("inventory", None)
+    words = more | ({"inventory": inventory} if inventory else {})
+    before = desk.load(matrix, **words).settings
+    after = desk.load(matrix, *files, **words).settings
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sample", "settings", "hosts"), CASES, ids=[f"{one[0]}:{one[1]}" for one in CASES]
+)
+def test_sample(
+    desk: Desk, matrix: str, sample: str, settings: dict[str, Any], hosts: dict[str, Any]
+) -> None:
+    """Each vendor's sample gives these settings and these destinations, and nothing more."""
+    desk.sample(sample)
+
+    assert settings_of(desk, matrix, sample) == settings
+    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else None
+    loaded = desk.load(matrix, sample, **({"inventory": inventory} if inventory else {}))
+    assert loaded.addresses() == hosts
+
+
+def test_every_kind_has_a_sample() -> None:
+    """No kind of the table is without a vendor's sample here."""
+    text = "".join(path.read_text() for path in SAMPLES.iterdir())
+    by_shape = {
+        "install-config": "baseDomain:",
+        "Ignition": '"ignition"',
+        "Kubean vars": "kube_network_plugin:",
+        "Kubean hosts": "hosts.yml:",
+    }
+    for kind in KINDS:
+        json_kind = f'"kind": "{kind}"'
+        assert by_shape.get(kind, f"kind: {kind}") in text or json_kind in text, kind
+
+
+def test_what_was_taken_has_its_place(desk: Desk) -> None:
+    """Every line says where it stands, what stands there, and what became of it."""
+    desk.sample("hosted-cluster-agent.yaml")
+
+    taken = desk.load(HYPERSHIFT, "hosted-cluster-agent.yaml").inventory.taken
+    (port,) = (one for one in taken if one.gives == "konnectivity-port=30091")
+    assert port.place == "hosted-cluster-agent.yaml:39:15"
+    assert port.path == "spec.services[1].servicePublishingStrategy.nodePort.port"
+    assert port.value == "30091"
+
+
+def test_a_place_inside_a_config_map_is_its_own_line(desk: Desk) -> None:
+    """group_vars in a literal block are counted as lines and columns of the file."""
+    desk.sample("kubean.yaml")
+
+    taken = desk.load(DCE, "kubean.yaml", inventory=NODES).inventory.taken
+    lines = (desk.folder / "kubean.yaml").read_text().split("\n")
+    found = {}
+    for one in taken:
+        _, line, column = one.place.split(":")
+        found[one.path] = lines[int(line) - 1][int(column) - 1 :]
+    assert found["calico_vxlan_mode"] == "CrossSubnet"
+    assert found["all.hosts.worker1.ip"] == "10.6.170.62"
+    assert found["https_proxy"] == '"http://user:secret@proxy.example.com:3128"'
+
+
+def test_a_config_map_in_json_has_the_place_of_its_text(desk: Desk) -> None:
+    """In JSON a text is one line: everything in it stands where it begins."""
+    data = {"group_vars.yml": "kube_network_plugin: cilium\nmetallb_enabled: [1]\n"}
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "data": data}, indent=1)
+    desk.write("vars.json", text)
+    (problem,) = desk.problems(DCE, "vars.json", inventory=NODES)
+    assert problem == "vars.json:5:21: this is a list, expected true or false"
+
+
+def test_the_proxy_of_a_hosted_cluster(desk: Desk) -> None:
+    """Workers use it, with the exceptions that HyperShift adds; no text has its password."""
+    desk.sample("hosted-cluster-proxy.yaml")
+    loaded = desk.load(OKD, "hosted-cluster-proxy.yaml")
+
+    proxy = loaded.host("worker-0").proxy
+    assert proxy is not None
+    assert proxy.https_proxy == "http://user:secret@proxy.example.org:3129"
+    assert proxy.http_proxy == "http://user:secret@proxy.example.org:3128"
+    assert proxy.no_proxy[:2] == ("host.example.org", ".internal.example.org")
+    own = {".svc", ".cluster.local", "192.168.150.0/24", "172.31.0.0/16", "10.132.0.0/14"}
+    assert own | {"172.20.0.1"} <= set(proxy.no_proxy)
+    assert "secret" not in repr(loaded.inventory.taken) + str(loaded.notes)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sample", "https"),
+    [
+        (OCP, "install-config.yaml", "http://proxy.example.com:3128"),
+        (DCE, "kubean.yaml", "http://user:secret@proxy.example.com:3128"),
+        (DECKHOUSE, "deckhouse.yaml", "https://user:secret@proxy.example.com:3129"),
+    ],
+)
+def test_proxies_of_nodes(desk: Desk, matrix: str, sample: str, https: str) -> None:
+    """The nodes of every other platform get the proxy of their manifest."""
+    desk.sample(sample)
+    loaded = desk.load(matrix, sample, inventory=NODES)
+
+    proxy = loaded.host("n").proxy
+    assert proxy is not None
+    assert proxy.https_proxy == https
+    assert "proxy of n" in loaded.gives
+    assert "secret" not in repr(loaded.inventory.taken)
+
+
+def test_the_inventorys_own_proxy_counts(desk: Desk) -> None:
+    """A host that has a proxy in the inventory keeps it, and a note says so."""
+    own = NODES.replace("roles: [node]", "roles: [node], proxy: {https_proxy: 'http://own:1'}")
+    desk.sample("install-config.yaml")
+    loaded = desk.load(OCP, "install-config.yaml", inventory=own)
+
+    assert loaded.host("n").proxy == Proxy("http://own:1")
+    assert any("the inventory's own proxy counts" in note for note in loaded.notes)
+
+
+def test_the_user_data_stub(desk: Desk) -> None:
+    """Only Ignition goes through the stub's proxy; its exceptions may be a list too."""
+    desk.sample("user-data-stub.yaml")
+    loaded = desk.load(OKD, "user-data-stub.yaml")
+    worker = loaded.host("worker-0")
+    through = Proxy(
+        "https://proxy.example.org:3129", "http://proxy.example.org:3128", ("host.example.org",)
+    )
+
+    assert worker.proxy is None
+    assert worker.proxy_for("ignition") == through
+    assert worker.proxy_for("konnectivity") is None
+    assert loaded.settings["ignition-proxy"] is True
+    assert loaded.settings["ignition-proxy-port"] == 3129
+    assert loaded.settings["ignition-hostname"] == "ignition.controlplanehost.example.com"
+    assert loaded.addresses() == {
+        "ignition-route": (["ignition.controlplanehost.example.com"], ("ignition-route",)),
+        "ignition-proxy": (["proxy.example.org"], ("ignition-proxy",)),
+    }
+
+    desk.sample("user-data-stub.yaml", ('"host.example.org"', '["host.example.org"]'))
+    again = desk.load(OKD, "user-data-stub.yaml").host("worker-0")
+    assert again.proxy_for("ignition") == through
+
+
+def test_a_stub_in_a_secret(desk: Desk) -> None:
+    """oc get secret gives the stub in base64; what else is secret is never read."""
+    stub = (SAMPLES / "user-data-stub.yaml").read_text().replace("---", "")
+    value = base64.b64encode(stub.encode()).decode()
+    secret = (
+        f"apiVersion: v1\nkind: Secret\nmetadata: {{name: user-data}}\ndata:\n  value: {value}\n"
+    )
+    desk.write("secret.yaml", secret)
+    other = base64.b64encode(b"password: [").decode()
+    desk.write("other.yaml", f"apiVersion: v1\nkind: Secret\ndata: {{value: {other}}}\n")
+
+    loaded = desk.load(OKD, "secret.yaml", "other.yaml")
+    assert loaded.settings["ignition-proxy-port"] == 3129
+    assert {one.place for one in loaded.inventory.taken} == {"secret.yaml:5:10"}
+
+
+def test_a_module_that_does_not_tunnel(desk: Desk) -> None:
+    """The document demands tunnelling, and Deckhouse's default has none."""
+    desk.sample("deckhouse.yaml", ("tunnelMode: VXLAN", "debugLogging: true"))
+    notes = desk.load(DECKHOUSE, "deckhouse.yaml", inventory=NODES).notes
+    assert [note for note in notes if "tunnelMode of cni-cilium is Disabled by default" in note]
+
+    desk.sample("deckhouse.yaml")
+    notes = desk.load(DECKHOUSE, "deckhouse.yaml", inventory=NODES).notes
+    assert not [note for note in notes if "tunnel" in note]
+
+
+NOTES = [
+    (HYPERSHIFT, "hosted-cluster-aws-list.yaml", (), "43:16: no row is about the service OVNSbDb"),
+    (
+        HYPERSHIFT,
+        "hosted-cluster.json",
+        (),
+        "12:66: no matrix knows a service that is published by",
+    ),
+    (
+        OKD,
+        "hosted-cluster-agent.yaml",
+        (("type: Agent\n    agent", "type: Azure\n    azure"),),
+        '16:11: okd-hcp does not know the value "azure" of setting platform; it stays aws',
+    ),
+    (DCE, "kubean-vars.yaml", (("cilium", "flannel"),), 'does not know the value "flannel"'),
+    (DCE, "kubean.yaml", (("CrossSubnet", "Maybe"),), "calico_vxlan_mode Maybe is not known here"),
+    (DECKHOUSE, "deckhouse.yaml", (("HostPort", "HostPortWithFailover"),), "it stays"),
+    (DECKHOUSE, "deckhouse.yaml", (), "manifests also say of modules: prometheus; no row"),
+    (DECKHOUSE, "deckhouse.yaml", (("io/deckhouse/ce", "io:5000/x"),), "port 5000"),
+    (DECKHOUSE, "deckhouse.yaml", (("Static\np", "Hybrid\np"),), "clusterType Hybrid is not known"),
+    (OCP, "agent-config.yaml", (), "41:3: host worker-1 has no address in its networkConfig"),
+    (OCP, "agent-config.yaml", (("role: master", "role: x"),), "8:9: role x is not known here"),
+    (OCP, "install-config.yaml", (("Managed", "Some"),), "provisioningNetwork Some is not known"),
+    (HYPERSHIFT, "hosted-cluster-agent.yaml", (), '69:16: NodePool other is of "hc2": nothing'),
+    (
+        HYPERSHIFT,
+        "hosted-cluster-agent.yaml",
+        (),
+        "61:12: setting version is 4.19.9 here and 4.20.3 at hosted-cluster-agent.yaml:8:12, which",
+    ),
+    (
+        HYPERSHIFT,
+        "hosted-cluster-aws-list.yaml",
+        (("PublicAndPrivate", "Somehow"),),
+        "19:25: endpointAccess Somehow is not known here",
+    ),
+]
+
+
+@pytest.mark.parametrize(("matrix", "sample", "changes", "words"), NOTES)
+def test_what_a_matrix_does_not_know_is_a_note(
+    desk: Desk, matrix: str, sample: str, changes: tuple[tuple[str, str], ...], words: str
+) -> None:
+    """It stops nothing, and is told with its place."""
+    desk.sample(sample, *changes)
+    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else None
+    loaded = desk.load(matrix, sample, **({"inventory": inventory} if inventory else {}))
+    assert [note for note in loaded.notes if words in note]
+
+
+def test_missing_config_maps(desk: Desk) -> None:
+    """A Cluster of Kubean says little itself: what it refers to must be given too."""
+    desk.sample("kubean.yaml", ("name: global-vars-conf\n  namespace", "name: x\n  namespace"))
+    notes = desk.load(DCE, "kubean.yaml", inventory=NODES).notes
+
+    assert 'kubean.yaml:13:11: varsConfRef names the ConfigMap "global-vars-conf": give it too' in (
+        notes
+    )
+    assert not [note for note in notes if "hostsConfRef" in note]
+
+
+PROBLEMS = [
+    (
+        "hosted-cluster-agent.yaml",
+        ("port: 30443", "port: 70000"),
+        "33:15: 70000 is no port, expected 1 to 65535",
+    ),
+    (
+        "hosted-cluster-agent.yaml",
+        ("address: 10.1.0.8", "address: 10.1.0.800"),
+        '38:18: "10.1.0.800" does not parse as an IPv4 address, expected an IPv4 address, an IPv6 '
+        "address or a name",
+    ),
+    (
+        "hosted-cluster-agent.yaml",
+        ("type: Agent\n    agent", "type: [Agent]\n    agent"),
+        "16:11: this is a list, expected text",
+    ),
+    (
+        "hosted-cluster-agent.yaml",
+        ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0"),
+        '22:13: "10.0.0.0" is no network, expected a CIDR such as 10.0.0.0/16',
+    ),
+    (
+        "hosted-cluster-proxy.yaml",
+        ("httpsProxy: http://user:secret@", "httpsProxy: socks5://user:secret@"),
+        "41:19: this is no proxy URL, expected one such as http://proxy.example.com:3128",
+    ),
+    (
+        "hosted-cluster-proxy.yaml",
+        ("url: ldaps://", "url: https://"),
+        "49:16: this is no URL of LDAP, expected one such as ldaps://ldap.example.com:636/dc=example",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sample", "change", "expected"), PROBLEMS)
+def test_bad_values_are_problems(
+    desk: Desk, sample: str, change: tuple[str, str], expected: str
+) -> None:
+    """A value that cannot be is a problem at its place, without any password."""
+    desk.sample(sample, change)
+    found = desk.problems(OKD, sample)
+    assert f"{sample}:{expected}" in found
+    assert "secret" not in str(found)
