@@ -180,8 +180,8 @@ def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -
     elif most > usable:
         yield (
             f"warning: {place}: {subnet.words} has {total:,} addresses, {usable:,} without the "
-            f"network's own and the broadcast address, and the cluster has {has}; the document leaves "
-            f'open which count: "{_LARGE}"'
+            f"network's own and the broadcast address, and the cluster has {has}; the document "
+            f'leaves open which count: "{_LARGE}"'
         )
     elif most == usable:
         yield f'warning: {place}: {lasts}, and the cluster has {has}: no room; "{_GROWTH}"'

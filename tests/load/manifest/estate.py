@@ -1,18 +1,25 @@
-"""Loads manifests beside a small inventory, as a run does."""
+"""Loads manifests beside a small inventory, as a run does.
+
+Matrices are read once for all tests: they do not change, and are most of what a run reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from netprobe.errors import FileErrors
-from netprobe.load.manifest.manifests import GivenManifests
-from netprobe.load.request import load_request
+from netprobe.errors import FileErrors, Problem
+from netprobe.load.inventory.discover import read_inventories
+from netprobe.load.manifest.manifests import GivenManifests, apply_manifests, read_manifests
+from netprobe.load.matrix.chosen_settings import read_settings_of_run
+from netprobe.load.matrix.file import load_matrices
+from netprobe.load.request import check_roles
 from netprobe.model.inventory import Host, Inventory
-from netprobe.model.matrix import SettingValue
+from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue
 
 SAMPLES = Path(__file__).parent / "samples"
 WORKERS = """\
@@ -23,13 +30,25 @@ hosts:
 """
 
 
+@cache
+def read_bundled(name: str) -> Matrix:
+    """A bundled matrix."""
+    (matrix,) = load_matrices([name])
+    return matrix
+
+
 @dataclass(frozen=True)
 class Loaded:
     """What a run would have: the matrix's settings, the inventory, and the notes."""
 
-    settings: dict[str, SettingValue]
+    chosen: ChosenMatrix
     inventory: Inventory
     notes: tuple[str, ...]
+
+    @property
+    def settings(self) -> Mapping[str, SettingValue]:
+        """The matrix's settings."""
+        return self.chosen.settings
 
     @property
     def gives(self) -> list[str]:
@@ -78,10 +97,16 @@ class Desk:
         networks: tuple[str, ...] = (),
     ) -> Loaded:
         """Load as a run does. Raises FileErrors."""
-        path = self.write("inventory.yaml", inventory)
-        given = GivenManifests(files, networks)
-        (chosen,), found, notes = load_request([matrix], [path], list(sets), manifests=given)
-        return Loaded(dict(chosen.settings), found, notes)
+        problems: list[Problem] = []
+        matrices = [read_bundled(matrix)]
+        hosts = read_inventories([self.write("inventory.yaml", inventory)], problems)
+        manifests = read_manifests(GivenManifests(files, networks), problems)
+        found, said = apply_manifests(manifests, matrices, hosts, list(sets), problems)
+        (chosen,) = read_settings_of_run(matrices, found, list(sets), problems, said)
+        notes = check_roles((chosen,), found, problems)
+        if problems:
+            raise FileErrors(problems)
+        return Loaded(chosen, found, notes)
 
     def problems(self, matrix: str, *files: str, **more: object) -> list[str]:
         """The problems of files that must have some, as they are printed."""

@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.load.manifest.kinds import KINDS
 from netprobe.model.inventory import Proxy
-from tests.load.manifest.estate import SAMPLES, Desk
+from tests.load.manifest.estate import SAMPLES, WORKERS, Desk
 
 HYPERSHIFT, OKD, OCP = "hypershift-hcp", "okd-hcp", "openshift-host-ports"
 DCE, DECKHOUSE = "dce", "deckhouse-nodes"
@@ -147,12 +147,15 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def settings_of(desk: Desk, matrix: str, *files: str, **more: Any) -> dict[str, Any]:
+def inventory_of(matrix: str) -> str:
+    """One host whose role the matrix knows."""
+    return NODES if matrix in (OCP, DCE, DECKHOUSE) else WORKERS
+
+
+def settings_of(desk: Desk, matrix: str, *files: str) -> dict[str, Any]:
     """The settings that differ from those of a run without manifests."""
-    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else more.pop("inventory", None)
-    words = more | ({"inventory": inventory} if inventory else {})
-    before = desk.load(matrix, **words).settings
-    after = desk.load(matrix, *files, **words).settings
+    before = desk.load(matrix, inventory=inventory_of(matrix)).settings
+    after = desk.load(matrix, *files, inventory=inventory_of(matrix)).settings
     return {name: value for name, value in after.items() if value != before[name]}
 
 
@@ -166,8 +169,7 @@ def test_sample(
     desk.sample(sample)
 
     assert settings_of(desk, matrix, sample) == settings
-    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else None
-    loaded = desk.load(matrix, sample, **({"inventory": inventory} if inventory else {}))
+    loaded = desk.load(matrix, sample, inventory=inventory_of(matrix))
     assert loaded.addresses() == hosts
 
 
@@ -362,8 +364,7 @@ def test_what_a_matrix_does_not_know_is_a_note(
 ) -> None:
     """It stops nothing, and is told with its place."""
     desk.sample(sample, *changes)
-    inventory = NODES if matrix in (OCP, DCE, DECKHOUSE) else None
-    loaded = desk.load(matrix, sample, **({"inventory": inventory} if inventory else {}))
+    loaded = desk.load(matrix, sample, inventory=inventory_of(matrix))
     assert [note for note in loaded.notes if words in note]
 
 
