@@ -135,13 +135,13 @@ def _find_subnets(config: object) -> Iterator[str]:
 
 def _check_no_proxy(proxy: Manifest, name: str, network: IpNetwork) -> None:
     entries = (*read_no_proxy(proxy, "spec", "noProxy"), *read_no_proxy(proxy, "status", "noProxy"))
-    if "*" in entries or any(_contains(entry, network) for entry in entries):
+    if "*" in entries or any(_covers_network(entry, network) for entry in entries):
         return
     words = f"noProxy has no entry for {network}, the secondary network {name}"
     proxy.problem(f'{words}; the document: "{_SECONDARY}"', "spec", "noProxy")
 
 
-def _contains(entry: str, network: IpNetwork) -> bool:
+def _covers_network(entry: str, network: IpNetwork) -> bool:
     try:
         other = ipaddress.ip_network(entry, strict=False)
     except ValueError:

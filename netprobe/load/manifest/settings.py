@@ -75,7 +75,7 @@ def _take_value(
     value = _read_items(one, matrix, inventory, choice) if one.items else _read_value(one, matrix)
     if value is None:
         if not one.items:
-            stays = _text_of_value(_before(one.name, matrix, inventory))
+            stays = _text_of_value(_value_before(one.name, matrix, inventory))
             choice.notes.append(
                 f"{one.origin.place}: {matrix.name} does not know the value "
                 f"{quoted(str(one.values[0]))} of setting {one.name}; it stays {stays}"
@@ -119,7 +119,7 @@ def _read_items(
         choice.unknown_items.setdefault(one.name, []).extend(strange)
     if not known:
         return None
-    before = _before(one.name, matrix, inventory)
+    before = _value_before(one.name, matrix, inventory)
     now = choice.values.get(matrix.name, {}).get(one.name, before)
     items = dict.fromkeys(now if isinstance(now, tuple) else ())
     for name, on in known.items():
@@ -130,7 +130,7 @@ def _read_items(
     return tuple(items)
 
 
-def _before(name: str, matrix: Matrix, inventory: Inventory) -> object:
+def _value_before(name: str, matrix: Matrix, inventory: Inventory) -> object:
     """Give what the setting is without manifests."""
     setting = matrix.settings[name]
     if name in inventory.settings:
@@ -158,7 +158,7 @@ def _word_value(
     if one.name in _names_of_sets(sets, matrix):
         return f"{text}, but --set wins"
     if one.name in inventory.settings and not one.items:
-        before = _before(one.name, matrix, inventory)
+        before = _value_before(one.name, matrix, inventory)
         if before != choice.values[matrix.name][one.name]:
             at = inventory.setting_places.get(one.name, "the inventory")
             return f"{text}, instead of {_text_of_value(before)} at {at}"

@@ -200,11 +200,11 @@ def _check_overlaps(
     fixed = (*own, _node_local_proxy(one), *around.networks)
     for subnet in subnets:
         for other in fixed:
-            if _overlap(subnet, other):
+            if _meets_network(subnet, other):
                 words = f"{subnet.words} overlaps with {other.name} {other.text}"
                 _add_problem(one, (*BASE, subnet.key), words, _OVERLAP)
         for other in _assumed_networks(one):
-            if _overlap(subnet, other):
+            if _meets_network(subnet, other):
                 place = one.place(*BASE, subnet.key)
                 yield (
                     f"warning: {place}: {subnet.words} overlaps with {other.text}, which "
@@ -212,7 +212,7 @@ def _check_overlaps(
                 )
 
 
-def _overlap(subnet: _Subnet, other: NamedNetwork) -> bool:
+def _meets_network(subnet: _Subnet, other: NamedNetwork) -> bool:
     network = subnet.network
     if network is None or not isinstance(other.network, ipaddress.IPv4Network):
         return False
