@@ -132,7 +132,7 @@ def check_manifests(
     for cluster in manifests.of_kind("HostedCluster"):
         pools = [one for one in manifests.of_kind("NodePool") if cluster_of(one) == cluster.name]
         nodes = _count_nodes(pools, workers)
-        around = Surroundings((*manifests.networks, *inventory), nodes, wanted)
+        around = Surroundings(manifests.networks, inventory, nodes, wanted)
         notes += check_subnets(cluster, around, version_of(cluster)[1])
         notes += word_zero_workers(cluster, _count_nodes(pools, 0))
         notes += word_ldap(cluster)
@@ -158,7 +158,7 @@ def _count_nodes(pools: Sequence[Manifest], workers: int) -> tuple[int, int] | N
 def _host_networks(hosts: Sequence[Host]) -> Iterator[NamedNetwork]:
     for name, address in addresses_of(hosts):
         network = ipaddress.ip_network(address.text)
-        yield NamedNetwork(f"host {name} of the inventory,", network, name, address.text)
+        yield NamedNetwork(name, network, name, address.text)
 
 
 def apply_manifests(

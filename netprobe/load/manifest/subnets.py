@@ -15,7 +15,7 @@ from netprobe.load.manifest.kinds.hosted_cluster import NODE_LOCAL
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import SPELLINGS, NamedNetwork, networks_of
 from netprobe.load.yaml.document import PathStep
-from netprobe.load.yaml.wording import quoted
+from netprobe.load.yaml.wording import listed, quoted
 from netprobe.model.version import in_range
 
 BASE: tuple[PathStep, ...] = (
@@ -50,18 +50,19 @@ _VERSION = "Your hosted cluster version must be OKD 4.20 or later."
 # The defaults of HyperShift where a HostedCluster names no network; the document names none.
 _ASSUMED = {"service": "172.31.0.0/16", "cluster": "10.132.0.0/14"}
 
+_MOST_HOSTS = 4
 _CIDR = re.compile(r"(\d{1,3})\.\d{1,3}\.\d{1,3}\.\d{1,3}/(\d{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is around a hosted cluster.
+    """What is around a hosted cluster: further networks, and the addresses of hosts.
 
-    ``networks`` are further networks, also single addresses of hosts. ``nodes``: how many there
-    are now and at most, None where nobody says. ``version`` of ``--set``.
+    ``nodes``: how many there are now and at most, None where nobody says. ``version`` of ``--set``.
     """
 
     networks: tuple[NamedNetwork, ...] = ()
+    hosts: tuple[NamedNetwork, ...] = ()
     nodes: tuple[int, int] | None = None
     version: str | None = None
 
@@ -203,6 +204,13 @@ def _check_overlaps(
             if _meets_network(subnet, other):
                 words = f"{subnet.words} overlaps with {other.name} {other.text}"
                 _add_problem(one, (*BASE, subnet.key), words, _OVERLAP)
+        inside = [host for host in around.hosts if _meets_network(subnet, host)]
+        if inside:
+            names = listed(f"{host.name} ({host.text})" for host in inside[:_MOST_HOSTS])
+            more = len(inside) - _MOST_HOSTS
+            who = f"{names} and {more:,} more hosts" if more > 0 else names
+            words = f"{subnet.words} overlaps with {who} of the inventory"
+            _add_problem(one, (*BASE, subnet.key), words, _OVERLAP)
         for other in _assumed_networks(one):
             if _meets_network(subnet, other):
                 place = one.place(*BASE, subnet.key)

@@ -212,13 +212,19 @@ def test_without_custom_values_neither_version_nor_plugin_matters(desk: Desk) ->
 
 
 def test_hosts_of_the_inventory(desk: Desk) -> None:
-    """A host inside a subnet is another network of the infrastructure."""
-    inside = WORKERS.replace("10.0.0.21", "100.69.3.4")
+    """A host inside a subnet is another network of the infrastructure; many are one problem."""
     desk.sample(DOCUMENT)
+    words = "internalTransitSwitchSubnet 100.69.0.0/16 overlaps with "
+    inside = WORKERS.replace("10.0.0.21", "100.69.3.4")
     assert desk.problems("okd-hcp", DOCUMENT, inventory=inside) == [
-        problem("21:40", "internalTransitSwitchSubnet 100.69.0.0/16 overlaps with host worker-1 "
-                "of the inventory, 100.69.3.4", OVERLAP)
-    ]  # fmt: skip
+        problem("21:40", f"{words}worker-1 (100.69.3.4) of the inventory", OVERLAP)
+    ]
+
+    many = "".join(f"  n{i}: {{address: 100.69.0.{i}, roles: [worker]}}\n" for i in range(1, 8))
+    four = "n1 (100.69.0.1), n2 (100.69.0.2), n3 (100.69.0.3), n4 (100.69.0.4) and 3 more hosts"
+    assert desk.problems("okd-hcp", DOCUMENT, inventory=WORKERS + many) == [
+        problem("21:40", f"{words}{four} of the inventory", OVERLAP)
+    ]
 
 
 def test_networks_of_the_command_line(desk: Desk) -> None:
