@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from netprobe.load.manifest.said import AddressSaid, ProxySaid
 from netprobe.load.yaml.wording import listed
@@ -102,9 +103,10 @@ def add_hosts(
                     "another address"
                 )
         else:
+            own = _make_unique(name, hosts)
             place = some[0].origin.place
-            hosts[name] = Host(name, addresses, roles, Vantage("none"), place=place)
-            gives = f"host {name} ({listed(roles)})"
+            hosts[own] = Host(own, addresses, roles, Vantage("none"), place=place)
+            gives = f"host {own} ({listed(roles)})"
         taken += [Taken(*_origin_parts(one), gives) for one in _unique_origins(some)]
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
 
@@ -129,13 +131,14 @@ def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, lis
     for (kind, _), some in groups.items():
         roles = list(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
         name = some[0].name if kind == "name" else _make_name(some[0].owner, roles)
-        plain = _NO_NAME.sub("-", name).strip("-.") or "host"
-        number = 2
-        unique = plain
-        while unique in found:
-            unique, number = f"{plain}-{number}", number + 1
-        found[unique] = some
+        found[_make_unique(_NO_NAME.sub("-", name).strip("-.") or "host", found)] = some
     return found
+
+
+def _make_unique(name: str, taken: Container[str]) -> str:
+    """Give the name, or the first of name-2, name-3 ... that nobody has."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)
 
 
 def _make_name(owner: str, roles: Sequence[str]) -> str:

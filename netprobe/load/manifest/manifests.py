@@ -172,7 +172,8 @@ def apply_manifests(
     clusters = manifests.of_kind("HostedCluster")
     for other in clusters[1:]:
         words = f"a run is about one hosted cluster, and {clusters[0].title} is given too"
-        other.problem(f"{words}, expected one HostedCluster", "metadata", "name")
+        expected = "expected one, as `oc get hostedcluster NAME -o yaml` prints it"
+        other.problem(f"{words}, {expected}", "metadata", "name")
     settings = [one for one in manifests.said if isinstance(one, SettingSaid)]
     chosen, taken, notes = choose_said(settings, matrices, inventory, sets, problems)
     with_settings = replace(inventory, taken=(*inventory.taken, *taken))

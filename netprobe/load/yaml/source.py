@@ -89,7 +89,7 @@ def parse_inner(outer: Document, path: ValuePath, text: str) -> Document | None:
             "" if one.rstrip() == "---" else " " * (column - 1) + one for one in text.split("\n")
         )
         text = "\n" * (line - 1) + "\n".join(lines)
-    parsed = _Parser(outer.file, text, found).document()
+    parsed = next(_Parser(outer.file, text, found, many=True).documents(), None)
     if begin is None:
         found = [Problem(outer.file, *mark, problem.text) for problem in found]
         if parsed is not None:
@@ -324,6 +324,8 @@ class _Parser:
         return None
 
     def _add_meaningless_tag(self, node: yaml.Node) -> None:
+        if self.many:
+            return  # files of other programs have tags of their own, such as !vault
         words = f"the tag {quoted(node.tag)} means nothing here, expected no tag"
         self._add_problem(_mark_of(node), words)
 

@@ -308,6 +308,31 @@ def test_a_stub_in_a_secret(desk: Desk) -> None:
     assert {one.place for one in loaded.inventory.taken} == {"secret.yaml:5:10"}
 
 
+def test_calico_by_its_backend(desk: Desk) -> None:
+    """The backend vxlan means VXLAN, unless a mode says otherwise."""
+    desk.write("vars.yaml", "calico_network_backend: vxlan\n")
+    assert settings_of(desk, DCE, "vars.yaml") == {"calico-vxlan": True}
+
+    desk.write("vars.yaml", "calico_network_backend: vxlan\ncalico_vxlan_mode: Never\n")
+    assert settings_of(desk, DCE, "vars.yaml") == {}
+
+
+def test_static_nodes_of_a_cloud_cluster(desk: Desk) -> None:
+    """StaticClusterConfiguration may stand beside a cloud; ClusterConfiguration counts."""
+    text = (SAMPLES / "deckhouse-cloud.yaml").read_text()
+    desk.write("cloud.yaml", f"{text}---\nkind: StaticClusterConfiguration\n")
+    assert desk.load(DECKHOUSE, "cloud.yaml", inventory=NODES).settings["nodes"] == "cloud"
+
+    desk.write("static.yaml", "kind: StaticClusterConfiguration\n")
+    assert "nodes=static" in desk.load(DECKHOUSE, "static.yaml", inventory=NODES).gives
+
+
+def test_tags_of_other_programs(desk: Desk) -> None:
+    """A secret of Ansible's vault among the variables is not in the way."""
+    desk.write("vars.yaml", "kube_network_plugin: cilium\npassword: !vault |\n  $ANSIBLE\n")
+    assert settings_of(desk, DCE, "vars.yaml") == {"cni": "cilium"}
+
+
 def test_a_module_that_does_not_tunnel(desk: Desk) -> None:
     """The document demands tunnelling, and Deckhouse's default has none."""
     desk.sample("deckhouse.yaml", ("tunnelMode: VXLAN", "debugLogging: true"))

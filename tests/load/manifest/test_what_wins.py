@@ -69,7 +69,7 @@ def test_two_hosted_clusters(desk: Desk) -> None:
 
     assert desk.problems(OKD, AGENT, "two.yaml") == [
         "two.yaml:4:9: a run is about one hosted cluster, and HostedCluster hc1 is given too, "
-        "expected one HostedCluster"
+        "expected one, as `oc get hostedcluster NAME -o yaml` prints it"
     ]
 
 
@@ -147,6 +147,16 @@ def test_a_host_of_one_name_and_two_addresses(desk: Desk) -> None:
         "agent-config.yaml:21:15: master-0 is at 10.0.0.10, fd00::10 here and at 10.9.9.2 in the "
         "inventory, which counts"
     ) in loaded.notes
+
+
+def test_a_name_that_the_inventory_has(desk: Desk) -> None:
+    """A host of the inventory is never replaced by one that happens to have its name."""
+    desk.sample(AGENT)
+    inventory = WORKERS + "  hc1-hcp: {address: 10.5.0.1, roles: [dns], vantage: none}\n"
+    loaded = desk.load(HYPERSHIFT, AGENT, inventory=inventory)
+
+    assert loaded.addresses()["hc1-hcp"] == (["10.5.0.1"], ("dns",))
+    assert loaded.addresses()["hc1-hcp-2"][0] == ["10.1.0.7"]
 
 
 def test_hosts_that_no_matrix_has_a_role_for(desk: Desk) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.shared import CAMEL, read_proxy, say_setting
+from netprobe.load.manifest.kinds.shared import say_node_proxy, say_setting
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.manifest.said import AddressSaid, NoteSaid, Said, SettingSaid
 
 _NODES = {"Static": "static", "Cloud": "cloud"}
 _VCD = "cloud-provider-vcd"
@@ -27,16 +27,12 @@ def read_cluster_configuration(one: Manifest) -> Iterator[Said]:
     # Deckhouse adds these by itself.
     more = ["127.0.0.1", "169.254.169.254", one.text("clusterDomain") or "cluster.local"]
     more += [one.text(key) for key in ("podSubnetCIDR", "serviceSubnetCIDR") if one.has(key)]
-    proxy, urls = read_proxy(one, ("proxy",), CAMEL, more)
-    if urls:
-        shown = ", ".join(f"{key} {url}" for key, url in urls.items())
-        yield ProxySaid(one.origin("proxy", shown=shown), ("node",), proxy)
+    yield from say_node_proxy(one, ("proxy",), more=more)
 
 
 def read_static_configuration(one: Manifest) -> Iterator[Said]:
-    """Say that nodes are static: this kind is of such clusters only."""
-    origin = one.origin("kind")
-    yield SettingSaid(origin, "nodes", ("static",))
+    """Say that nodes are static, unless the ClusterConfiguration says that they are not."""
+    yield SettingSaid(one.origin("kind"), "nodes", ("static",), weak=True)
 
 
 def read_init_configuration(one: Manifest) -> Iterator[Said]:

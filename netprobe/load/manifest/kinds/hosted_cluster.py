@@ -15,6 +15,7 @@ from netprobe.load.manifest.kinds.shared import (
     say_setting,
     version_of_image,
     version_of_text,
+    word_urls,
 )
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import networks_of
@@ -186,7 +187,7 @@ def _read_proxy(one: Manifest) -> Iterator[Said]:
     proxy, urls = read_proxy(one, _BASE, CAMEL, exceptions_of(one))
     if not urls:
         return
-    shown = ", ".join(f"{key} {url}" for key, url in urls.items())
+    shown = word_urls(urls)
     yield ProxySaid(one.origin(*_BASE, shown=shown), ("worker",), proxy)
     yield SettingSaid(one.origin(*_BASE, shown=shown), "proxy", (True,))
     for key, url in urls.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.shared import CAMEL, Path, read_proxy
+from netprobe.load.manifest.kinds.shared import CAMEL, Path, read_proxy, word_urls
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.model.inventory import Proxy
@@ -32,7 +32,7 @@ def read_ignition(one: Manifest) -> Iterator[Said]:
         if one.has(*base, "source")
     ]
     proxy, urls = read_proxy(one, _BASE, CAMEL)
-    shown = ", ".join(f"{key} {url}" for key, url in urls.items()) or "none"
+    shown = word_urls(urls) or "none"
     origin = one.origin(*_BASE, shown=shown)
     yield ProxySaid(origin, ("worker",), proxy, service="ignition")
     for path in sources:

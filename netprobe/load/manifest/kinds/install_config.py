@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.load.manifest.kinds.hosted_cluster import KINDS_OF_NETWORK
-from netprobe.load.manifest.kinds.shared import CAMEL, read_proxy, say_setting
+from netprobe.load.manifest.kinds.shared import say_node_proxy, say_setting
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import networks_of
-from netprobe.load.manifest.said import NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.manifest.said import NoteSaid, Said, SettingSaid
 
 _PROVISIONING = ("platform", "baremetal", "provisioningNetwork")
 _ADDED = ("127.0.0.1", "localhost", ".svc", ".cluster.local")
@@ -26,10 +26,7 @@ def read_install_config(one: Manifest) -> Iterator[Said]:
         yield say_setting(one, "network", path, [name])
     networks = tuple(network.text for network in networks_of(one, ("networking",)))
     inner = f"api-int.{one.name}.{one.text('baseDomain')}"
-    proxy, urls = read_proxy(one, ("proxy",), CAMEL, (*_ADDED, inner, *networks))
-    if urls:
-        shown = ", ".join(f"{key} {url}" for key, url in urls.items())
-        yield ProxySaid(one.origin("proxy", shown=shown), ("node",), proxy)
+    yield from say_node_proxy(one, ("proxy",), more=(*_ADDED, inner, *networks))
 
 
 def _read_provisioning(one: Manifest) -> Iterator[Said]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from netprobe.load.manifest.kinds.shared import read_proxy, say_setting
+from netprobe.load.manifest.kinds.shared import say_node_proxy, say_setting
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.said import NoteSaid, ProxySaid, Said
+from netprobe.load.manifest.said import NoteSaid, Said
 
 # A variable, the setting, and what its values mean.
 _MODES = {"Always": True, "CrossSubnet": True, "Never": False}
@@ -28,21 +29,26 @@ def read_kubean_vars(one: Manifest) -> Iterator[Said]:
     if one.has("kube_network_plugin"):
         plugin = one.text("kube_network_plugin")
         yield say_setting(one, "cni", ("kube_network_plugin",), [plugin])
+    yield from _read_calico(one)
+    for name, setting in _FLAGS.items():
+        flag = _read_flag(one, name)
+        if flag is not None:
+            yield say_setting(one, setting, (name,), [flag])
+    more = [part for part in one.text("additional_no_proxy").split(",") if part.strip()]
+    yield from say_node_proxy(one, (), _PROXY, more)
+
+
+def _read_calico(one: Manifest) -> Iterator[Said]:
+    """Say the modes; the backend alone means VXLAN too."""
     for name, (setting, meanings) in _WORDS.items():
         word = one.text(name)
         if word and word not in meanings:
             yield NoteSaid(one.place(name), f"{name} {word} is not known here")
         elif word:
             yield say_setting(one, setting, (name,), [meanings[word]])
-    for name, setting in _FLAGS.items():
-        flag = _read_flag(one, name)
-        if flag is not None:
-            yield say_setting(one, setting, (name,), [flag])
-    more = [part for part in one.text("additional_no_proxy").split(",") if part.strip()]
-    proxy, urls = read_proxy(one, (), _PROXY, more)
-    if urls:
-        shown = ", ".join(f"{key} {url}" for key, url in urls.items())
-        yield ProxySaid(one.origin(next(iter(urls)), shown=shown), ("node",), proxy)
+    if one.text("calico_network_backend") == "vxlan":
+        said = say_setting(one, "calico-vxlan", ("calico_network_backend",), [True])
+        yield replace(said, weak=True)
 
 
 def _read_flag(one: Manifest, name: str) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.shared import CAMEL, read_no_proxy, read_proxy
+from netprobe.load.manifest.kinds.shared import CAMEL, read_no_proxy, read_proxy, word_urls
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 
@@ -16,7 +16,7 @@ def read_management_proxy(one: Manifest) -> Iterator[Said]:
     proxy, urls = read_proxy(one, ("spec",), CAMEL, more)
     if not urls:
         return
-    shown = ", ".join(f"{key} {url}" for key, url in urls.items())
+    shown = word_urls(urls)
     origin = one.origin("spec", shown=shown)
     yield ProxySaid(origin, ("management-cluster", "hcp"), proxy)
     yield SettingSaid(origin, "management-proxy", (True,))

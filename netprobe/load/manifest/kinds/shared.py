@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from netprobe.errors import RequestError
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.said import AddressSaid, Said, SettingSaid
+from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.yaml.document import PathStep
 from netprobe.model.inventory import Address, Proxy
 from netprobe.protocols.connect import ProxyUrl, parse_proxy
 
 Path = tuple[PathStep, ...]
+
+# The keys of proxies in most manifests.
+CAMEL = ("httpProxy", "httpsProxy", "noProxy")
 
 # The tag of an image, of which a digest tells nothing.
 _TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)?)[^:/@]*(?:@sha256:[0-9a-f]+)?\Z")
@@ -111,4 +114,16 @@ def read_proxy(
     return proxy, {key: url for key, url in urls.items() if url is not None}
 
 
-CAMEL = ("httpProxy", "httpsProxy", "noProxy")
+def word_urls(urls: Mapping[str, ProxyUrl]) -> str:
+    """Write the URLs of a proxy behind their keys, without passwords."""
+    return ", ".join(f"{key} {url}" for key, url in urls.items())
+
+
+def say_node_proxy(
+    manifest: Manifest, base: Path, keys: tuple[str, str, str] = CAMEL, more: Sequence[str] = ()
+) -> Iterator[Said]:
+    """Say the proxy below a path as that of all nodes, if there is one."""
+    proxy, urls = read_proxy(manifest, base, keys, more)
+    if urls:
+        path = base or (next(iter(urls)),)
+        yield ProxySaid(manifest.origin(*path, shown=word_urls(urls)), ("node",), proxy)
