@@ -137,6 +137,20 @@ def test_diagnose_knows_the_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert server["publishing"] == "nodeport"
 
 
+def test_diagnose_goes_through_the_clusters_proxy(capsys: pytest.CaptureFixture[str]) -> None:
+    """The workers of the inventory have the proxy of the manifest; no page has its password."""
+    place = f"127.0.0.1:{free_ports('127.0.0.1', socket.SOCK_STREAM, 1)}"
+    text = Path("hosted-cluster-proxy.yaml").read_text().replace("proxy.example.org:3129", place)
+    Path("hc.yaml").write_text(text)
+    words = ["diagnose", "konnectivity", "--manifest", "hc.yaml", "-i", "inventory.yaml"]
+    assert status_of([*words, "-o", "json"]) == 1
+
+    told = capsys.readouterr()
+    (worker,) = json.loads(told.out)["workers"]
+    assert worker["via"] == f"proxy http://***@{place} (https_proxy of the inventory)"
+    assert "secret" not in told.out + told.err
+
+
 def test_diagnose_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     """It says what to give: options, or one HostedCluster that names the host."""
     assert status_of(["diagnose", "konnectivity", "--publishing", "route"]) == 2
