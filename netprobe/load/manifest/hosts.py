@@ -21,7 +21,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 class RoleBook:
     """The roles of the chosen matrices: what a word means, and what stands in for what.
 
-    ``cover`` holds, for each role, the roles that rows name beside it: a host of one of these
+    ``cover`` holds, for each role, the roles that all its rows name too: a host of one of these
     serves what the role serves.
     """
 
@@ -48,7 +48,7 @@ def make_role_book(matrices: Sequence[Matrix]) -> RoleBook:
         for requirement in matrix.requirements:
             ends = set(requirement.destinations)
             for role in ends:
-                cover.setdefault(role, set()).update(ends - {role})
+                cover[role] = cover.get(role, ends) & ends - {role}
     return RoleBook(_freeze_values(words), _freeze_values(cover))
 
 
@@ -80,7 +80,6 @@ def add_hosts(
         addresses = tuple({one.address.text: one.address for one in some}.values())
         roles = tuple(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
         known = _find_host(name, some, inventory.hosts)
-        rivals = [] if known else _find_rivals(roles, some, inventory.hosts, book)
         if known is not None:
             gives = _merge_roles(hosts, known, roles, book)
             strange = [one for one in addresses if one not in hosts[known.name].addresses]
@@ -91,22 +90,12 @@ def add_hosts(
                     f"{some[0].origin.place}: {known.name} is at {at} here and at {theirs} in the "
                     "inventory, which counts"
                 )
-        elif rivals:
-            names = names_text([host.name for host in rivals], _NAMES_SHOWN)
-            gives = f"not used: the inventory has {names} for {listed(roles)}"
-            # A name may well be that of an address in the inventory.
-            families = {address.family for host in rivals for address in host.addresses}
-            if families & {address.family for address in addresses}:
-                notes.append(
-                    f"{some[0].origin.place}: {listed(one.text for one in addresses)} is "
-                    f"{listed(roles)} here, and {names} of the inventory, which counts, has "
-                    "another address"
-                )
         else:
-            own = _make_unique(name, hosts)
-            place = some[0].origin.place
-            hosts[own] = Host(own, addresses, roles, Vantage("none"), place=place)
-            gives = f"host {own} ({listed(roles)})"
+            rivals = {role: _find_rivals(role, some, inventory.hosts, book) for role in roles}
+            left = tuple(role for role in roles if not rivals[role])
+            notes += _word_rivals(some, addresses, {r: v for r, v in rivals.items() if v})
+            gives = _add_host(hosts, name, addresses, left, some[0].origin.place)
+            gives = ", ".join(filter(None, (gives, *_word_unused(rivals))))
         taken += [Taken(*_origin_parts(one), gives) for one in _unique_origins(some)]
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
 
@@ -162,16 +151,57 @@ def _find_host(name: str, some: Sequence[AddressSaid], hosts: Sequence[Host]) ->
 
 
 def _find_rivals(
-    roles: Sequence[str], some: Sequence[AddressSaid], hosts: Sequence[Host], book: RoleBook
+    role: str, some: Sequence[AddressSaid], hosts: Sequence[Host], book: RoleBook
 ) -> list[Host]:
-    """Give the hosts of the inventory that serve what these roles serve, at other addresses.
+    """Give the hosts of the inventory that serve what the role serves, at other addresses.
 
     Named hosts of a cluster have none: there are many of a role.
     """
     if some[0].name:
         return []
-    wanted = set(roles).union(*(book.cover.get(role, frozenset()) for role in roles))
+    wanted = {role} | book.cover.get(role, frozenset())
     return [host for host in hosts if wanted & book.of_host(host)]
+
+
+def _add_host(
+    hosts: dict[str, Host],
+    name: str,
+    addresses: tuple[Address, ...],
+    roles: tuple[str, ...],
+    place: str,
+) -> str:
+    """Add a host of these roles, if there are any; give the words for it."""
+    if not roles:
+        return ""
+    own = _make_unique(name, hosts)
+    hosts[own] = Host(own, addresses, roles, Vantage("none"), place=place)
+    return f"host {own} ({listed(roles)})"
+
+
+def _word_unused(rivals: Mapping[str, Sequence[Host]]) -> Iterator[str]:
+    for role, some in rivals.items():
+        if some:
+            names = names_text([host.name for host in some], _NAMES_SHOWN)
+            yield f"not used: the inventory has {names} for {role}"
+
+
+def _word_rivals(
+    some: Sequence[AddressSaid],
+    addresses: Sequence[Address],
+    rivals: Mapping[str, Sequence[Host]],
+) -> Iterator[str]:
+    """Give a note for each role that the inventory has at another address.
+
+    A name may well be that of an address in the inventory: only likes are compared.
+    """
+    for role, hosts in rivals.items():
+        families = {address.family for host in hosts for address in host.addresses}
+        if families & {address.family for address in addresses}:
+            names = names_text([host.name for host in hosts], _NAMES_SHOWN)
+            yield (
+                f"{some[0].origin.place}: {listed(one.text for one in addresses)} is {role} here, "
+                f"and {names} of the inventory, which counts, has another address"
+            )
 
 
 def _merge_roles(hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook) -> str:

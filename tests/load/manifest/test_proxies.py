@@ -101,6 +101,14 @@ def test_the_node_local_proxy(desk: Desk, entry: str, proxied: bool, words: str)
     assert ("worker-apiserver-proxy: worker-0 > proxy.example.org 3129" in found) is proxied
 
 
+def test_the_node_local_proxy_of_a_private_cluster(desk: Desk) -> None:
+    """Its workers dial a name of the private network, which HyperShift keeps from the proxy."""
+    private = "type: KubeVirt\n    aws: {region: us-east-1, endpointAccess: Private}\n  networking"
+    desk.sample(PROXY, ("type: KubeVirt\n  networking", private))
+    (said,) = (one for one in desk.load(OKD, PROXY).gives if one.startswith("apiserver-proxy="))
+    assert said == "apiserver-proxy=false; noProxy has .local: the node-local proxy is haproxy"
+
+
 def test_the_node_local_proxy_elsewhere(desk: Desk) -> None:
     """advertiseAddress and port say where it is, if not at the document's address."""
     own = "apiServer: {advertiseAddress: 172.22.0.1, port: 7443}\n    networkType: OVN"

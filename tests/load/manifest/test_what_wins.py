@@ -114,12 +114,41 @@ def test_the_inventorys_host_counts(desk: Desk) -> None:
     loaded = desk.load(HYPERSHIFT, AGENT, inventory=inventory)
 
     assert set(loaded.addresses()) == {"lb"}
-    (first, second) = (note for note in loaded.notes if "which counts, has another" in note)
-    assert first == (
-        "hosted-cluster-agent.yaml:32:18: 10.1.0.7 is hcp-apiserver, hcp-ignition here, and lb of "
-        "the inventory, which counts, has another address"
+    notes = [note for note in loaded.notes if "which counts, has another" in note]
+    assert notes[0] == (
+        "hosted-cluster-agent.yaml:32:18: 10.1.0.7 is hcp-apiserver here, and lb of the inventory, "
+        "which counts, has another address"
     )
-    assert "10.1.0.8 is hcp-konnectivity" in second
+    assert "10.1.0.7 is hcp-ignition" in notes[1]
+    assert "10.1.0.8 is hcp-konnectivity" in notes[2]
+
+
+def test_one_service_of_the_inventory(desk: Desk) -> None:
+    """A host of the inventory for one service counts for that service only."""
+    desk.sample(AGENT)
+    inventory = WORKERS + "  ign: {address: 10.1.0.99, roles: [hcp-ignition], vantage: none}\n"
+    loaded = desk.load(HYPERSHIFT, AGENT, inventory=inventory)
+
+    assert loaded.addresses() == {
+        "ign": (["10.1.0.99"], ("hcp-ignition",)),
+        "hc1-hcp": (["10.1.0.7"], ("hcp-apiserver",)),
+        "hc1-hcp-konnectivity": (["10.1.0.8"], ("hcp-konnectivity",)),
+    }
+    words = "host hc1-hcp (hcp-apiserver), not used: the inventory has ign for hcp-ignition"
+    assert words in loaded.gives
+
+
+def test_roles_that_share_one_row_only(desk: Desk) -> None:
+    """A site's row to two roles makes neither serve what the other does."""
+    site = (
+        "schema: netprobe.matrix/1\nname: site\ntitle: Site\nextends: okd-hcp\nrequirements:\n"
+        "- {id: site, from: worker, to: [ldap, dns], tcp: [1], purpose: p, row: r}\n"
+    )
+    desk.sample("hosted-cluster-proxy.yaml")
+    inventory = WORKERS + "  dns: {address: 10.1.0.53, roles: [dns], vantage: none}\n"
+    desk.write("site.yaml", site)
+    loaded = desk.load("./site.yaml", "hosted-cluster-proxy.yaml", inventory=inventory)
+    assert loaded.addresses()["hc1-ldap"] == (["ldap.example.org"], ("ldap",))
 
 
 def test_a_routers_address_and_the_names_of_its_routes(desk: Desk) -> None:

@@ -153,6 +153,8 @@ def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
 
 def api_server_of(one: Manifest) -> tuple[str, int] | None:
     """Give the name or address and the port at which workers reach the API server."""
+    if _is_private(one):
+        return f"api.{one.name}.hypershift.local", 6443
     for base in one.each("spec", "services"):
         if one.get(*base, "service") == "APIServer":
             strategy = (*base, "servicePublishingStrategy")
@@ -166,6 +168,13 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
                     return one.text(*strategy, key, host), given or port or 6443
     host = one.text("status", "controlPlaneEndpoint", "host")
     return (host, one.port("status", "controlPlaneEndpoint", "port") or 6443) if host else None
+
+
+def _is_private(one: Manifest) -> bool:
+    """Tell whether workers use names that only the private network has."""
+    bodies = one.keys("spec", "platform")
+    said = (one.get("spec", "platform", body, "endpointAccess") for body in bodies)
+    return any(_PRIVATE.get(str(access), False) for access in said)
 
 
 def exceptions_of(one: Manifest) -> tuple[str, ...]:
