@@ -107,6 +107,7 @@ def test_ignition_goes_through_the_proxy_of_the_stub(world: World) -> None:
     assert verdict(found["worker-stub-proxy"]) == ("pass", "syn-ack", "handshake")
 
 
+@pytest.mark.full
 def test_the_stubs_no_proxy_is_honoured_as_go_does(world: World) -> None:
     """A domain without a dot means the names below it too; then nobody asks the proxy."""
     found = run(world, stub_with("apps.lab.test"), "--only", "worker-ignition-route")
