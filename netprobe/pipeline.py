@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from netprobe.errors import FAULT, bug_words
 from netprobe.judge.holder import say_held
 from netprobe.judge.verdict import Rules, judge
+from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests
 from netprobe.load.request import load_request
 from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
@@ -44,7 +45,7 @@ from netprobe.vantage.launch import Launcher
 GARBAGE_OBJECTS = 100_000
 
 
-def make_plan(  # noqa: PLR0913  # what a plan is made of, and why
+def make_plan(  # noqa: PLR0913  # all that a user may name
     matrices: Sequence[str],
     inventories: Sequence[str],
     sets: Sequence[str],
@@ -52,6 +53,7 @@ def make_plan(  # noqa: PLR0913  # what a plan is made of, and why
     role_options: Sequence[str] = (),
     zone_groups: Sequence[str] = (),
     *,
+    manifests: GivenManifests = NO_MANIFESTS,
     probing: bool = False,
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
@@ -60,7 +62,7 @@ def make_plan(  # noqa: PLR0913  # what a plan is made of, and why
     Raises RequestError with every problem of every file.
     """
     chosen, inventory, notes = load_request(
-        matrices, inventories, sets, role_options, probing=probing
+        matrices, inventories, sets, role_options, manifests=manifests, probing=probing
     )
     inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)

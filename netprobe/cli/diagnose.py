@@ -8,10 +8,20 @@ from functools import partial
 from netprobe.cli.options import PAGE_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.runtime import make_runtimes
-from netprobe.errors import RequestError
+from netprobe.cli.streams import tell
+from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.konnectivity.request import TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
+from netprobe.load.manifest.hosts import make_role_book
+from netprobe.load.manifest.manifests import (
+    GivenManifests,
+    Manifests,
+    apply_proxies,
+    check_manifests,
+    read_manifests,
+)
+from netprobe.load.manifest.tunnel import tunnel_of
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
@@ -36,10 +46,10 @@ _NAMES = (
 def konnectivity_verb(options: VerbOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
     outputs = read_outputs(options, PAGE_FORMATS)
-    tunnel = make_tunnel(
-        TunnelOptions(**{name: options[name] for name in _NAMES}, hold_s=options["hold"] or 0.0)
-    )
-    job = Job(tunnel, _choose_hosts(options), options["proxy"])
+    manifests = _read_manifests(options)
+    words = {**{name: options[name] for name in _NAMES}, **_find_server(options, manifests)}
+    tunnel = make_tunnel(TunnelOptions(**words, hold_s=options["hold"] or 0.0))
+    job = Job(tunnel, _choose_hosts(options, manifests), options["proxy"])
     launcher = Launcher(runtimes=make_runtimes(options))
     with progress(sys.stderr) as events:
         report = run(job, launcher, events)
@@ -52,9 +62,46 @@ def konnectivity_verb(options: VerbOptions) -> int:
     return _exit_status(report)
 
 
-def _choose_hosts(options: VerbOptions) -> tuple[Host, ...]:
+def _read_manifests(options: VerbOptions) -> Manifests:
+    """Read and check the manifests. Raises FileErrors with every problem."""
+    problems: list[Problem] = []
+    manifests = read_manifests(GivenManifests(options["manifests"]), problems)
+    check_manifests(manifests, (), make_role_book(()), (), problems)
+    if problems:
+        raise FileErrors(problems)
+    return manifests
+
+
+def _find_server(options: VerbOptions, manifests: Manifests) -> dict[str, str]:
+    """Give server and publishing: as they were given, else as a HostedCluster says.
+
+    Raises RequestError where neither says it.
+    """
+    given = {name: options[name] for name in ("server", "publishing") if options[name]}
+    said = list(filter(None, map(tunnel_of, manifests.of_kind("HostedCluster"))))
+    if len(given) < 2 and len(said) == 1:
+        found = {"server": said[0].server, "publishing": said[0].publishing} | given
+        tell(
+            f"netprobe: {said[0].place}: --server {found['server']} "
+            f"--publishing {found['publishing']}"
+        )
+        return found
+    missing = [f"--{name}" for name in ("server", "publishing") if name not in given]
+    if missing:
+        hint = "a HostedCluster with --manifest"
+        if manifests.objects:
+            hint = f"one HostedCluster that names Konnectivity's host ({len(said)} do)"
+        raise RequestError(f"{' and '.join(missing)}: give it, or {hint}")
+    return given
+
+
+def _choose_hosts(options: VerbOptions, manifests: Manifests) -> tuple[Host, ...]:
     if options["inventories"]:
-        return choose_hosts(load_inventory(options["inventories"]), options["from_"])
+        inventory = load_inventory(options["inventories"])
+        with_proxies, notes = apply_proxies(manifests, inventory, make_role_book(()))
+        for note in notes:
+            tell(f"netprobe: note: {note}")
+        return choose_hosts(with_proxies, options["from_"])
     if options["from_"]:
         raise RequestError("--from names hosts of an inventory: give one with -i FILE")
     return (LOCAL,)

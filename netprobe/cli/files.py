@@ -14,7 +14,7 @@ from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, word_note
 
 
 def matrix_list_verb() -> int:
@@ -80,22 +80,29 @@ def schema_verb(kind: str) -> int:
 
 def check_files_verb(options: Mapping[str, Any]) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
-    from netprobe.load.check import check_accepted_names, check_files
+    from netprobe.load.check import GivenBeside, check_accepted_names, check_files, is_manifest
     from netprobe.load.inventory.discover import NO_INVENTORY, find_inventories
+    from netprobe.load.manifest.manifests import GivenManifests
     from netprobe.load.request import load_request
 
     matrices, inventories = options["matrices"], options["inventories"]
+    found = tuple(filter(is_manifest, options["files"]))
+    files = tuple(path for path in options["files"] if path not in found)
+    manifests = GivenManifests((*options["manifests"], *found), options["networks"])
     if not options["files"]:
         inventories = inventories or find_inventories()
-    paths = (*options["files"], *matrices, *inventories, *options["accepted"])
-    if not paths:
+    paths = (*files, *matrices, *inventories, *options["accepted"])
+    if not paths and not manifests.files:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
-    lines = check_files(paths, read_days(options["max_acceptance"])).splitlines()
+    sets, roles = options["sets"], options["roles"]
+    beside = GivenBeside(manifests, matrices, inventories, sets) if manifests else None
+    lines = check_files(paths, read_days(options["max_acceptance"]), beside).splitlines()
     if matrices and inventories:
-        request = load_request(matrices, inventories, options["sets"], options["roles"])
+        request = load_request(matrices, inventories, sets, roles, manifests=manifests)
         chosen, inventory, notes = request
-        check_accepted_names((*options["files"], *options["accepted"]), chosen, inventory)
-        lines += [f"note: {note}" for note in notes if f"  note: {note}" not in lines]
+        check_accepted_names((*files, *options["accepted"]), chosen, inventory)
+        told = {line.strip() for line in lines}
+        lines += [line for line in map(word_note, notes) if line not in told]
     for line in lines:
         click.echo(clean(line))
     return 0

@@ -133,7 +133,7 @@ def init(matrices: tuple[str, ...]) -> int:
 @start_options
 @output_option()
 def check(**options: Any) -> int:
-    """Check FILES (matrices, inventories, accepted flows), or with --hosts the hosts themselves.
+    """Check FILES (matrices, inventories, manifests, accepted flows), or with --hosts the hosts.
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """

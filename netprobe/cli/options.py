@@ -142,6 +142,25 @@ role_option = repeat_option(
     text="What a role or group of the inventory stands for, such as kube_node=node.",
 )
 
+_manifest_option = repeat_option(
+    "--manifest",
+    "manifests",
+    type=click.Path(),
+    metavar="FILE",
+    text="Take settings, addresses and proxies from manifests of the installation: "
+    "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
+)
+
+manifest_options = together(
+    _manifest_option,
+    repeat_option(
+        "--network",
+        "networks",
+        metavar="NAME=CIDR",
+        text="A further network of yours, which no subnet of a manifest may overlap.",
+    ),
+)
+
 _END: Final = "HOST|ROLE"
 
 selection_options = together(
@@ -160,7 +179,12 @@ selection_options = together(
 )
 
 request_options = together(
-    matrix_option, inventory_option, set_option, role_option, selection_options
+    matrix_option,
+    inventory_option,
+    manifest_options,
+    set_option,
+    role_option,
+    selection_options,
 )
 
 _ask_become_pass = flag(
@@ -326,14 +350,14 @@ plan_options = together(
 tunnel_options = together(
     option(
         "--server",
-        required=True,
+        show_default="as --manifest says",
         metavar="HOST[:PORT]",
         help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
         "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
     ),
     option(
         "--publishing",
-        required=True,
+        show_default="as --manifest says",
         type=click.Choice(("route", "nodeport", "loadbalancer")),
         help="How the server is published; nodeport needs the port.",
     ),
@@ -374,6 +398,7 @@ tunnel_options = together(
         help="Keep idle connections so long and see whether they still work; without a client "
         "certificate at most 115.",
     ),
+    _manifest_option,
     _inventory_option(
         "from this host", "Diagnose from the workers of this inventory, through their vantages."
     ),

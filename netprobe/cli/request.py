@@ -39,7 +39,10 @@ from netprobe.request.table import COLUMNS
 # `FORMAT=WHERE`; a selector of Calico compares with two signs.
 _NAMED_INTO = re.compile(r"[A-Za-z][\w-]*=(?!=)")
 _PLAN_OPTIONS = frozenset(
-    ("matrices", "inventories", "sets", "roles", "limit", "from_", "to", "only", "protocol")
+    (
+        *("matrices", "inventories", "manifests", "networks", "sets", "roles"),
+        *("limit", "from_", "to", "only", "protocol"),
+    )
 )
 
 

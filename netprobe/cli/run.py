@@ -21,6 +21,7 @@ from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
+from netprobe.load.manifest.manifests import GivenManifests
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -297,8 +298,16 @@ def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
     require_matrix(options["matrices"])
     words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
     files = (options["matrices"], options["inventories"], options["sets"])
+    manifests = manifests_of(options)
     roles, groups = options["roles"], options.get("zone_groups", ())
-    return pipeline.make_plan(*files, Selection(*words), roles, groups, probing=probing)
+    return pipeline.make_plan(
+        *files, Selection(*words), roles, groups, manifests=manifests, probing=probing
+    )
+
+
+def manifests_of(options: VerbOptions) -> GivenManifests:
+    """Give the words of --manifest and --network."""
+    return GivenManifests(options["manifests"], options["networks"])
 
 
 def settings_of(options: VerbOptions) -> ProbeSettings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from netprobe.errors import FileErrors, Problem
 from netprobe.load.accepted import check_names, read_accepted
 from netprobe.load.inventory.discover import is_ansible, read_inventories
 from netprobe.load.inventory.placeholders import placeholder_notes
+from netprobe.load.manifest.file import MANIFEST_KEYS
+from netprobe.load.manifest.hosts import make_role_book
+from netprobe.load.manifest.manifests import (
+    GivenManifests,
+    check_manifests,
+    read_manifests,
+)
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
@@ -17,20 +25,60 @@ from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, Acceptance
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
+from netprobe.model.printable import word_note
 
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
 
 
-def check_files(paths: Sequence[str], max_days: int = MAX_ACCEPTANCE_DAYS) -> str:
+@dataclass(frozen=True, slots=True)
+class GivenBeside:
+    """Manifests to check, and what a run would hold them against."""
+
+    manifests: GivenManifests
+    matrices: Sequence[str] = ()
+    inventories: Sequence[str] = ()
+    sets: Sequence[str] = ()
+
+
+def check_files(
+    paths: Sequence[str],
+    max_days: int = MAX_ACCEPTANCE_DAYS,
+    beside: GivenBeside | None = None,
+) -> str:
     """Give one line of contents for each file; FileErrors with every problem of all files.
 
     ``max_days``: how long an accepted failure may be accepted.
     """
     problems: list[Problem] = []
     lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
+    if beside is not None:
+        lines += _check_manifests(beside, problems)
     if problems:
         raise FileErrors(problems)
     return "\n".join(lines)
+
+
+def is_manifest(given: str) -> bool:
+    """Tell whether a file is a manifest: what Kubernetes and installers read, and netprobe not."""
+    path = _path_of(given)
+    if Path(path).is_dir() or not Path(path).is_file():
+        return False
+    raw = read_bytes(path, []) or b""
+    keys = top_keys(raw) or {}
+    return "schema" not in keys and bool(MANIFEST_KEYS & set(keys))
+
+
+def _check_manifests(beside: GivenBeside, problems: list[Problem]) -> Iterator[str]:
+    """Give a line for each file, and notes. Problems of other files are told by these."""
+    given = beside.manifests
+    manifests = read_manifests(given, problems)
+    hosts = read_inventories(beside.inventories, []).hosts if beside.inventories else ()
+    book = make_role_book(read_matrices(beside.matrices, []))
+    told = check_manifests(manifests, hosts, book, beside.sets, problems)
+    for path in dict.fromkeys(given.files):
+        titles = (one.title for one in manifests.objects if one.document.file == path and one.kind)
+        yield f"{path}: {', '.join(dict.fromkeys(titles))}, no problems"
+    yield from map(word_note, (*manifests.notes, *told))
 
 
 def check_accepted_names(

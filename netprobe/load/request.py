@@ -11,6 +11,12 @@ from netprobe.load.inventory.loopback import loopback_problems
 from netprobe.load.inventory.placeholders import placeholder_notes, placeholder_problems
 from netprobe.load.inventory.role_map import check_role_options
 from netprobe.load.inventory.shared import shared_problems
+from netprobe.load.manifest.manifests import (
+    NO_MANIFESTS,
+    GivenManifests,
+    apply_manifests,
+    read_manifests,
+)
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import problem_at
@@ -27,6 +33,7 @@ def load_request(
     sets: Sequence[str],
     role_options: Sequence[str] = (),
     *,
+    manifests: GivenManifests = NO_MANIFESTS,
     probing: bool = False,
 ) -> tuple[tuple[ChosenMatrix, ...], Inventory, tuple[str, ...]]:
     """Load the chosen matrices, the inventory and the notes; FileErrors with every problem of all.
@@ -39,9 +46,11 @@ def load_request(
     read = read_matrices(matrices, problems)
     whole = not problems
     inventory = read_inventories(inventories, problems, role_options)
+    given = read_manifests(manifests, problems)
     if not whole:
         raise FileErrors(problems)
-    chosen = read_settings_of_run(read, inventory, sets, problems)
+    inventory, said = apply_manifests(given, read, inventory, sets, problems)
+    chosen = read_settings_of_run(read, inventory, sets, problems, said)
     notes = (*notes_of_settings(read, inventory), *check_roles(chosen, inventory, problems))
     words = {word for matrix in read for word in matrix.role_words()}
     names = sorted({role for matrix in read for role in matrix.roles})

@@ -52,6 +52,7 @@ class Host:
 
     ``place`` is its ``file:line:column`` in a YAML inventory, and empty for other sources.
     ``zone`` names the hosts that firewalls are supposed to treat alike.
+    ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     """
 
     name: str
@@ -63,6 +64,11 @@ class Host:
     proxy: Proxy | None = None
     place: str = ""
     zone: str | None = None
+    proxies: tuple[tuple[str, Proxy], ...] = ()
+
+    def proxy_for(self, service: str | None) -> Proxy | None:
+        """Give the proxy that software asks a service through."""
+        return next((proxy for name, proxy in self.proxies if name == service), self.proxy)
 
     @property
     def probing_addresses(self) -> tuple[str, ...]:
@@ -83,9 +89,23 @@ RolesMap = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Something that a manifest says, and what the run makes of it (``gives``).
+
+    ``place`` is file:line:column, ``path`` such as spec.platform.type. No text holds a password.
+    """
+
+    place: str
+    path: str
+    value: str
+    gives: str
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
+    ``taken`` is what manifests gave it.
     ``setting_places`` says where each setting stands, ``notes`` what a reader should know.
     ``roles_map`` is what the files say, and ``map_places`` where; once loaded, the hosts have the
     roles that it gives.
@@ -97,3 +117,4 @@ class Inventory:
     notes: tuple[str, ...] = ()
     roles_map: RolesMap = field(default_factory=dict)
     map_places: Mapping[str, str] = field(default_factory=dict)
+    taken: tuple[Taken, ...] = ()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netprobe.model.coverage import Coverage
-from netprobe.model.inventory import Address, Family, Host
+from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
@@ -158,6 +158,7 @@ class Plan:
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
+    ``taken`` is what manifests gave it.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -169,6 +170,7 @@ class Plan:
     requirements: tuple[PlannedRequirement, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: Coverage | None = None
+    taken: tuple[Taken, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""

@@ -24,6 +24,11 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", _SPACES.sub(" ", _ESCAPES.sub("", text)))
 
 
+def word_note(note: str) -> str:
+    """Write a note as a line; one that is a warning says so itself."""
+    return note if note.startswith("warning: ") else f"note: {note}"
+
+
 def escape_markdown(text: str) -> str:
     """Give one line of which Markdown makes nothing: no link, no table, no HTML, no mention."""
     escaped = _MARKS.sub(r"\\\1", clean(text))

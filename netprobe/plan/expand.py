@@ -62,6 +62,7 @@ def make_plan(
         tuple(all_notes),
         requirements=list_requirements(blocks),
         roles={name: tuple(some) for name, some in roles.items()},
+        taken=inventory.taken,
     )
 
 

@@ -11,7 +11,7 @@ from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, word_note
 from netprobe.report.coverage_text import coverage_line
 from netprobe.report.json_run import write_document
 from netprobe.report.page import write_line
@@ -116,8 +116,17 @@ def _lines_after_table(plan: Plan) -> Iterator[str]:
     for reason, ids in by_reason.items():
         names = list(dict.fromkeys(ids))
         yield f"skipped: {reason}: {listed(names, 12)}"
-    yield from (f"note: {note}" for note in plan.notes)
+    yield from _lines_of_taken(plan)
+    yield from map(word_note, plan.notes)
     yield from (f"warning: {text}" for text in word_warnings(plan))
+
+
+def _lines_of_taken(plan: Plan) -> Iterator[str]:
+    """Give a line for everything that manifests gave: where it stands, and what it became."""
+    if plan.taken:
+        yield "taken from manifests:"
+    for one in plan.taken:
+        yield f"  {one.place}: {one.path}: {one.value} -> {one.gives}"
 
 
 def word_warnings(plan: Plan) -> list[str]:
@@ -150,6 +159,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> 
             "skipped": len(plan.skipped),
         },
         **({} if plan.coverage is None else {"coverage": _coverage_json(plan.coverage)}),
+        "taken": to_json(plan.taken),
         "notes": list(plan.notes),
         "warnings": [
             {"text": text, "requirements": ids} for text, ids in _ids_by_warning(plan).items()

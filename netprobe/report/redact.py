@@ -41,7 +41,10 @@ _UNLISTED = re.compile(
     r"|(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:\d{0,3}(?:\.\d{1,3}){3})?(?![\w:]))"
     r"|(?P<hosts>[\w.-]*\[\d+-\d+\][\w.-]*)"
     r"|(?P<user>[\w.+-]+(?=@\S)|(?<=/home/)[^/\s]+|(?<=/Users/)[^/\s]+)"
-    r"|(?P<told>(?<=hostname )[^\s:]+|(?<=host )\S+(?= port)|(?<=`ssh )[^`]+)"
+    r"|(?P<told>(?<=hostname )[^\s:]+|(?<=host )\S+(?= port)|(?<=`ssh )[^`]+"
+    # Of manifests: names of clusters, node pools, networks and identity providers.
+    r"|(?<=HostedCluster )[^\s:]+|(?<=NodePool )[^\s:]+|(?<=secondary network )[^\s,;:]+"
+    r"|(?<=give --network )[^\s=]+|(?<=identity provider )\S+)"
     r"|(?P<name>(?<![\w.-])[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z][a-z0-9-]+(?![\w-]))",
     re.IGNORECASE,
 )

@@ -38,6 +38,11 @@ COUNTS = {
         "Table 3. Ingress port configurations for private clusters": 2,
         "Table 4. Common egress ports": 4,  # 3 rows, 53 is TCP and UDP
         "Table 5. Compute node egress requirements": 8,  # 5 rows, 443 is three, 53 is two
+        # The text about proxies has no tables: its sentences about flows, by their headings.
+        "Proxy support: Control plane workloads that need to access external services": 6,
+        "Proxy support: Compute nodes that need to access an ignition endpoint": 1,
+        "Proxy support: Compute nodes that need to access the API server": 3,
+        "Proxy support: Management clusters that need external access": 1,
     },
     "dce": {
         "Bootstrap Node": 4,
@@ -67,9 +72,14 @@ COUNTS = {
 HCP_ROLES: dict[str, list[str]] = {
     "worker": [],
     "hcp": [],
+    "hcp-apiserver": [],
+    "hcp-konnectivity": [],
+    "hcp-ignition": [],
     "management-cluster": [],
     "management-api": [],
     "ocp-router": [],
+    "konnectivity-route": [],
+    "ignition-route": [],
     "external-https": [],
     "dns": [],
     "external-client": [],
@@ -78,7 +88,15 @@ HCP_ROLES: dict[str, list[str]] = {
 ROLES: dict[str, dict[str, list[str]]] = {
     "openshift-host-ports": {"node": [], "control-plane": ["node"], "router-node": ["node"]},
     "hypershift-hcp": HCP_ROLES,
-    "okd-hcp": HCP_ROLES,
+    "okd-hcp": {
+        **HCP_ROLES,
+        "http-proxy": [],
+        "https-proxy": [],
+        "ignition-proxy": [],
+        "management-proxy": [],
+        "ldap": [],
+        "node-local-proxy": [],
+    },
     "dce": {
         "node": [],
         "control-plane": ["node"],
@@ -173,6 +191,17 @@ SETTINGS: dict[str, dict[str, Shape]] = {
     "okd-hcp": {
         "platform": choice("aws", "kubevirt", "openstack", "agent", "baremetal-no-agent"),
         **HCP_SETTINGS,
+        "proxy": OFF,
+        "http-proxy-port": ("port", [], 3128),
+        "https-proxy-port": ("port", [], {"setting": "http-proxy-port"}),
+        "ignition-proxy": OFF,
+        "ignition-proxy-port": ("port", [], {"setting": "http-proxy-port"}),
+        "apiserver-proxy": OFF,
+        "node-local-port": ("port", [], 6443),
+        "management-proxy": OFF,
+        "management-proxy-port": ("port", [], 3128),
+        "ldap": OFF,
+        "ldap-port": ("port", [], 636),
     },
     "dce": {
         "cni": choice("calico", "cilium", "spiderpool"),
@@ -200,10 +229,14 @@ KEYS = {
     *("optional", "expect", "probe", "sni", "process", "warnings"),
 }
 # What runs before the installation; roles that are not named here do not.
-HCP_EXISTING = {"management-api", "ocp-router", "external-https", "dns", "proxy"}
+HCP_EXISTING = {
+    *("management-api", "ocp-router", "konnectivity-route", "ignition-route"),
+    *("external-https", "dns", "proxy"),
+}
 EXISTING = {
     "hypershift-hcp": HCP_EXISTING,
-    "okd-hcp": HCP_EXISTING,
+    "okd-hcp": HCP_EXISTING
+    | {"http-proxy", "https-proxy", "ignition-proxy", "management-proxy", "ldap"},
     "deckhouse-nodes": {"external-dns", "external-ntp", "external-registry"},
 }
 PROBES = {

@@ -108,7 +108,35 @@ def test_hypershift(settings: Settings, more: set[str]) -> None:
 OKD_CASES: list[tuple[Settings, set[str]]] = [
     ({}, ROUTES | {"aws-capi-health", "ignition-server"}),
     ({"publishing": "loadbalancer"}, {"aws-capi-health", "worker-konnectivity"}),
-    ({"phase": "post-bootstrap"}, {"worker-konnectivity-route", "aws-capi-health"}),
+    (
+        {"phase": "post-bootstrap"},
+        {"worker-konnectivity-route", "aws-capi-health", "node-local-haproxy"},
+    ),
+    (
+        {"proxy": True},
+        {
+            *("aws-capi-health", "ignition-server", "worker-http-proxy", "worker-https-proxy"),
+            *("proxy-external-https", "workloads-dns-tcp", "workloads-dns-udp"),
+        }
+        | ROUTES,
+    ),
+    (
+        {"apiserver_proxy": True, "phase": "post-bootstrap"},
+        {
+            *("worker-konnectivity-route", "aws-capi-health", "node-local-own-proxy"),
+            "worker-apiserver-proxy",
+        },
+    ),
+    (
+        {"ignition_proxy": True, "management_proxy": True, "ldap": True},
+        ROUTES
+        | {"aws-capi-health", "ignition-server"}
+        | {"worker-stub-proxy", "management-proxy", "worker-ldap"},
+    ),
+    (
+        {"ignition_proxy": True, "phase": "post-bootstrap"},
+        {"worker-konnectivity-route", "aws-capi-health", "node-local-haproxy"},
+    ),
     (
         {"platform": "baremetal-no-agent", "publishing": "nodeport"},
         {

@@ -97,12 +97,13 @@ ROWS: list[Row] = [
     (OCP, "local-onprem-lb-stats", "node > node", "tcp", [29445],
      {"platform": ON_PREM, "version": ">=4.7"}, {"expect": "denied"}),
     # The API server stays at 6443 everywhere; external clients are optional.
-    (HYPERSHIFT, "kube-apiserver", "worker > hcp", "tcp", API_SERVER, {}, {}),
-    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp", "tcp", API_SERVER, {},
-     {"optional": True}),
-    (HYPERSHIFT, "azure-kube-apiserver", "worker > hcp", "tcp", [7443], {"platform": "azure"}, {}),
-    (HYPERSHIFT, "ibmcloud-kube-apiserver-external", "external-client > hcp", "tcp", [2040],
-     {"platform": "ibmcloud"}, {"optional": True}),
+    (HYPERSHIFT, "kube-apiserver", "worker > hcp,hcp-apiserver", "tcp", API_SERVER, {}, {}),
+    (HYPERSHIFT, "kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp",
+     API_SERVER, {}, {"optional": True}),
+    (HYPERSHIFT, "azure-kube-apiserver", "worker > hcp,hcp-apiserver", "tcp", [7443],
+     {"platform": "azure"}, {}),
+    (HYPERSHIFT, "ibmcloud-kube-apiserver-external", "external-client > hcp,hcp-apiserver", "tcp",
+     [2040], {"platform": "ibmcloud"}, {"optional": True}),
     (HYPERSHIFT, "hcp-management-api", "hcp > management-api", "tcp", [6443], {}, {}),
     (HYPERSHIFT, "powervs-capi-health", "management-cluster > hcp", "tcp", [9440],
      {"platform": "powervs"}, {}),
@@ -116,26 +117,48 @@ ROWS: list[Row] = [
      [8080], {"platform": "agent"}, {"expect": "denied"}),
     (OKD, "agent-capi-metrics", "worker,management-cluster,external-client > hcp", "tcp",
      [8080], {"platform": "agent"}, {"expect": "denied", "unless": {"private": True}}),
-    (HYPERSHIFT, "none-ignition-proxy", "worker > hcp", "tcp", IGNITION,
+    (HYPERSHIFT, "none-ignition-proxy", "worker > hcp,hcp-ignition", "tcp", IGNITION,
      {"platform": "none", "ignition-publishing": "nodeport", "phase": "bootstrap"}, {}),
     (HYPERSHIFT, "private-router-http", "worker > hcp", "tcp", [8080],
      {"private": True, "platform": ["aws", "azure", "gcp"]}, {}),
     (OKD, "private-router-https", "worker > hcp", "tcp", [8443], {"private": True}, {}),
     (HYPERSHIFT, "worker-https", "worker > external-https", "tcp", [443], {}, {}),
-    (HYPERSHIFT, "worker-konnectivity-route", "worker > ocp-router", "tcp", [443],
+    (HYPERSHIFT, "worker-konnectivity-route", "worker > ocp-router,konnectivity-route", "tcp",
+     [443],
      {"konnectivity-publishing": "route"}, {}),
-    (HYPERSHIFT, "worker-ignition-route", "worker > ocp-router", "tcp", [443],
+    (HYPERSHIFT, "worker-ignition-route", "worker > ocp-router,ignition-route", "tcp", [443],
      {"ignition-publishing": "route", "phase": "bootstrap"}, {}),
-    (HYPERSHIFT, "worker-konnectivity", "worker > hcp", "tcp", KONNECTIVITY,
+    (HYPERSHIFT, "worker-konnectivity", "worker > hcp,hcp-konnectivity", "tcp", KONNECTIVITY,
      {"konnectivity-publishing": ["nodeport", "loadbalancer"]}, {}),
-    (HYPERSHIFT, "worker-ignition-proxy", "worker > hcp", "tcp", IGNITION,
+    (HYPERSHIFT, "worker-ignition-proxy", "worker > hcp,hcp-ignition", "tcp", IGNITION,
      {"ignition-publishing": "nodeport", "platform": ["agent", "none"], "phase": "bootstrap"}, {}),
-    (OKD, "worker-ignition-proxy", "worker > hcp", "tcp", IGNITION,
+    (OKD, "worker-ignition-proxy", "worker > hcp,hcp-ignition", "tcp", IGNITION,
      {"ignition-publishing": "nodeport", "platform": ["agent", "baremetal-no-agent"],
       "phase": "bootstrap"}, {}),
     (OKD, "ignition-server", "worker > hcp", "tcp", [9090],
      {"ignition-publishing": ["nodeport", "route"], "phase": "bootstrap"}, {}),
     (OKD, "hcp-dns-udp", "hcp > dns", "udp", [53], {}, {}),
+    # "through the data plane to the configured proxy and then to its final destination"
+    (OKD, "worker-http-proxy", "worker > proxy,http-proxy", "tcp",
+     [{"setting": "http-proxy-port"}], {"proxy": True}, {}),
+    (OKD, "worker-https-proxy", "worker > proxy,https-proxy", "tcp",
+     [{"setting": "https-proxy-port"}], {"proxy": True}, {}),
+    (OKD, "proxy-external-https", "proxy,https-proxy > external-https", "tcp", [443],
+     {"proxy": True}, {}),
+    # "You must open the firewall port 53" for both protocols.
+    (OKD, "workloads-dns-tcp", "hcp > dns", "tcp", [53], {"proxy": True}, {}),
+    (OKD, "workloads-dns-udp", "hcp > dns", "udp", [53], {"proxy": True}, {}),
+    (OKD, "worker-ldap", "worker > ldap", "tcp", [{"setting": "ldap-port"}], {"ldap": True}, {}),
+    (OKD, "worker-stub-proxy", "worker > proxy,ignition-proxy", "tcp",
+     [{"setting": "ignition-proxy-port"}], {"ignition-proxy": True, "phase": "bootstrap"}, {}),
+    (OKD, "node-local-haproxy", "worker > node-local-proxy", "tcp",
+     [{"setting": "node-local-port"}], {"apiserver-proxy": False, "phase": "post-bootstrap"}, {}),
+    (OKD, "node-local-own-proxy", "worker > node-local-proxy", "tcp",
+     [{"setting": "node-local-port"}], {"apiserver-proxy": True, "phase": "post-bootstrap"}, {}),
+    (OKD, "worker-apiserver-proxy", "worker > proxy,https-proxy", "tcp",
+     [{"setting": "https-proxy-port"}], {"apiserver-proxy": True}, {}),
+    (OKD, "management-proxy", "management-cluster,hcp > management-proxy", "tcp",
+     [{"setting": "management-proxy-port"}], {"management-proxy": True}, {}),
     # As printed, also where the names are swapped.
     (DCE, "kube-scheduler", "node > control-plane", "tcp", [10257], {}, {}),
     (DCE, "kube-controller-manager", "node > control-plane", "tcp", [10259], {}, {}),
@@ -190,7 +213,8 @@ ROWS: list[Row] = [
 PROBES = {
     "dns": [
         (DECKHOUSE, "dns-udp"), (DECKHOUSE, "dns-tcp"), (OKD, "hcp-dns-tcp"), (OKD, "hcp-dns-udp"),
-        (OKD, "worker-dns-tcp"), (OKD, "worker-dns-udp"), (HYPERSHIFT, "hcp-dns-tcp"),
+        (OKD, "worker-dns-tcp"), (OKD, "worker-dns-udp"), (OKD, "workloads-dns-tcp"),
+        (OKD, "workloads-dns-udp"), (HYPERSHIFT, "hcp-dns-tcp"),
         (HYPERSHIFT, "hcp-dns-udp"), (HYPERSHIFT, "worker-dns-tcp"), (HYPERSHIFT, "worker-dns-udp"),
     ],
     "vxlan": [
@@ -257,9 +281,14 @@ def test_the_control_plane_never_dials_a_worker(name: str) -> None:
 
 
 def test_the_two_hcp_documents_are_not_merged() -> None:
-    """9090, 7443, 2040 and PowerVS stand in one of the documents only."""
+    """9090, 7443, 2040, PowerVS and proxies stand in one of the documents only."""
     ports = {
-        name: {str(port) for one in requirements(name).values() for port in one.get("tcp", [])}
+        name: {
+            str(port)
+            for one in requirements(name).values()
+            for port in one.get("tcp", [])
+            if "Proxy support" not in one["row"]
+        }
         for name in (HYPERSHIFT, OKD)
     }
     assert ports[HYPERSHIFT] - ports[OKD] == {"7443", "2040"}

@@ -114,6 +114,9 @@ def text_after(text: str) -> str:
         ("worker-[1-40] and 3 more", "several hosts and 3 more"),
         ("Python 3.11.7, kernel 6.1, 4 SYNs", "Python 3.11.7, kernel 6.1, 4 SYNs"),
         ("9.9.9.9.", "address-4."),
+        ("HostedCluster hc1: NodePool blue: x", "HostedCluster name-1: NodePool name-2: x"),
+        ("the secondary network vlans/150, no", "the secondary network name-1, no"),
+        ("identity provider staff is LDAP", "identity provider name-1 is LDAP"),
     ],
 )  # fmt: skip
 def test_sentences(text: str, shown: str) -> None:

@@ -1,8 +1,8 @@
-"""The settings of a run: the matrix's defaults, the inventory's ``settings:``, then ``--set``."""
+"""The settings of a run: the defaults, then the inventory, then manifests, then ``--set``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.matrix.setting_values import parse, parse_text
@@ -34,12 +34,18 @@ def read_settings_of_run(
     inventory: Inventory,
     sets: Sequence[str],
     problems: list[Problem],
+    said: Mapping[str, Mapping[str, SettingValue]] | None = None,
 ) -> Chosen:
-    """As :func:`choose`, but problems are added to a list; a bad value leaves the default."""
+    """As :func:`choose`, but problems are added to a list; a bad value leaves the default.
+
+    ``said`` holds what manifests say, by the names of matrix and setting: it wins over the
+    inventory, and ``--set`` over both.
+    """
     wanted = list(_read_sets(matrices, sets, problems))
     chosen: list[ChosenMatrix] = []
     for matrix in matrices:
         given = _of_inventory(matrix, inventory, problems)
+        given |= (said or {}).get(matrix.name, {})
         given |= {key: value for name, key, value in wanted if name == matrix.name}
         chosen.append(choose_settings(matrix, given))
     return tuple(chosen)

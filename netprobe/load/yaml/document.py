@@ -20,13 +20,17 @@ Mark = tuple[int, int]
 
 @dataclass(slots=True)
 class Node:
-    """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys."""
+    """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys.
+
+    ``begin`` is where the text of a literal block ("|") begins; None for all else.
+    """
 
     value: object
     mark: Mark
     size: int = 1
     keys: dict[str, Mark] = field(default_factory=dict)
     children: dict[PathStep, Node] = field(default_factory=dict)
+    begin: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,11 @@ class Document:
         parent, rest = self._walk_to(path[:-1])
         mark = parent.keys.get(str(path[-1])) if path and not rest else None
         return mark or self.mark_of(path)
+
+    def begin_of(self, path: Path) -> Mark | None:
+        """Where the text of a literal block begins, line by line; None for all else."""
+        node, rest = self._walk_to(path)
+        return None if rest else node.begin
 
     def place(self, path: Path) -> str:
         """``file:line:column`` of the key that ``path`` ends with."""

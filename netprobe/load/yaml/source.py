@@ -14,6 +14,7 @@ from netprobe.errors import FileErrors, Problem
 from netprobe.files import read_file
 from netprobe.load.yaml import scalars
 from netprobe.load.yaml.document import Document, Mark, Node
+from netprobe.load.yaml.document import Path as ValuePath
 from netprobe.load.yaml.wording import quoted
 
 MAX_DEPTH = 100
@@ -57,6 +58,51 @@ def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
     if text is None or not _characters_are_fine(text, problems, name):
         return None
     return _Parser(name, text, problems).document()
+
+
+def read_documents(path: str, problems: list[Problem]) -> list[Document]:
+    """Read all mappings of a file of several YAML documents, or of JSON; problems are added."""
+    raw = read_bytes(path, problems)
+    text = None if raw is None else _decode_text(raw, problems, path)
+    if text is None:
+        return []
+    if text.lstrip().startswith(("{", "[")):
+        # In JSON tabs stand between values only, where YAML allows none.
+        text = text.replace("\t", " ")
+    if not _characters_are_fine(text, problems, path):
+        return []
+    return list(_Parser(path, text, problems, many=True).documents())
+
+
+def parse_inner(outer: Document, path: ValuePath, text: str) -> Document | None:
+    """Parse the text of a value, itself YAML; None and a problem where it holds no mapping.
+
+    The places are those of the outer file: exact where the text is a literal block ("|"), else
+    that of the whole value.
+    """
+    mark = outer.mark_of(path)
+    found: list[Problem] = []
+    begin = outer.begin_of(path)
+    if begin is not None:
+        line, column = begin
+        lines = (
+            "" if one.rstrip() == "---" else " " * (column - 1) + one for one in text.split("\n")
+        )
+        text = "\n" * (line - 1) + "\n".join(lines)
+    parsed = next(_Parser(outer.file, text, found, many=True).documents(), None)
+    if begin is None:
+        found = [Problem(outer.file, *mark, problem.text) for problem in found]
+        if parsed is not None:
+            _move_marks(parsed.root, mark)
+    outer.problems.extend(found)
+    return parsed and Document(outer.file, parsed.root, outer.problems)
+
+
+def _move_marks(node: Node, mark: Mark) -> None:
+    node.mark = mark
+    node.keys = dict.fromkeys(node.keys, mark)
+    for child in node.children.values():
+        _move_marks(child, mark)
 
 
 def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
@@ -133,10 +179,14 @@ def _characters_are_fine(text: str, problems: list[Problem], name: str) -> bool:
 class _Parser:
     """Parses one text into a document."""
 
-    def __init__(self, name: str, text: str, problems: list[Problem]) -> None:
+    def __init__(
+        self, name: str, text: str, problems: list[Problem], *, many: bool = False
+    ) -> None:
         self.name = name
         self.text = text
         self.problems = problems
+        self.many = many
+        self.lines = text.split("\n") if many else []
         self.made: dict[int, Node] = {}
         self.open: set[int] = set()
 
@@ -149,6 +199,22 @@ class _Parser:
         except yaml.MarkedYAMLError as error:
             self._add_syntax_problem(error)
             return None
+        return self._make_document(root)
+
+    def documents(self) -> Iterator[Document]:
+        """Give all documents that hold something; nothing of a text that is no YAML."""
+        try:
+            roots = list(yaml.compose_all(self.text, Loader=_Loader)) if self._is_safe() else []
+        except yaml.MarkedYAMLError as error:
+            self._add_syntax_problem(error)
+            return
+        for root in roots:
+            is_empty = isinstance(root, yaml.ScalarNode) and not root.value
+            document = None if root is None or is_empty else self._make_document(root)
+            if document is not None:
+                yield document
+
+    def _make_document(self, root: yaml.Node | None) -> Document | None:
         node = self._make_node(root) if root is not None else None
         if node is None or not isinstance(node.value, dict):
             self._add_no_mapping(node)
@@ -174,7 +240,7 @@ class _Parser:
                 words = f"nested deeper than {MAX_DEPTH} levels, expected fewer"
             elif values > MAX_WRITTEN_VALUES:
                 words = f"more than {MAX_WRITTEN_VALUES:,} values stand before this, expected fewer"
-            elif documents > 1:
+            elif documents > 1 and not self.many:
                 words = "a second YAML document starts here, expected one document in a file"
             else:
                 continue
@@ -203,13 +269,20 @@ class _Parser:
         """Make a scalar's value by the rules of YAML 1.2."""
         mark = _mark_of(node)
         try:
-            return Node(scalars.read(node.tag, node.value), mark)
+            begin = self._find_begin(mark) if self.many and node.style == "|" else None
+            return Node(scalars.read(node.tag, node.value), mark, begin=begin)
         except StopIteration:
             self._add_meaningless_tag(node)
         except ValueError as error:
             words = f"{quoted(node.value)} does not fit ({error}), expected a shorter value"
             self._add_problem(mark, words)
         return Node(node.value, mark)
+
+    def _find_begin(self, mark: Mark) -> Mark:
+        """Find where the text of a literal block begins: behind the spaces of its first line."""
+        below = islice(self.lines, mark[0], None)
+        column = next((len(one) - len(one.lstrip()) + 1 for one in below if one.strip()), 1)
+        return mark[0] + 1, column
 
     def _make_list(self, node: yaml.SequenceNode) -> Node:
         if node.tag != scalars.TAG + "seq":
@@ -251,11 +324,14 @@ class _Parser:
         return None
 
     def _add_meaningless_tag(self, node: yaml.Node) -> None:
+        if self.many:
+            return  # files of other programs have tags of their own, such as !vault
         words = f"the tag {quoted(node.tag)} means nothing here, expected no tag"
         self._add_problem(_mark_of(node), words)
 
     def _add_no_mapping(self, node: Node | None) -> None:
-        expected = 'expected a mapping that has the key "schema"'
+        key = "kind" if self.many else "schema"
+        expected = f'expected a mapping that has the key "{key}"'
         if node is None or node.value is None:
             self._add_problem((1, 1), f"the file is empty, {expected}")
         else:

@@ -17,7 +17,7 @@ Way = tuple[Via | None, str | None]
 
 def ways(want: Want) -> list[Want]:
     """Give the want, cut by way where NO_PROXY tells its ports apart."""
-    proxy = want.flow.source.proxy
+    proxy = want.flow.source.proxy_for(want.service)
     if proxy is None or want.service is None:
         return [want]
     found: dict[Way, list[PortRange]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,21 @@ def test_a_proxy_and_its_words() -> None:
     assert one.via.url == HTTPS
     assert SECRET not in repr(one.via) + str(one.notes)
     assert "no entry of no_proxy matches 10.0.0.2" in one.notes[0]
+
+
+def test_a_service_may_have_a_proxy_of_its_own() -> None:
+    """Ignition has that of the user-data stub, also none at all; every other service the host's."""
+    own = "http://stub.example.com:3128"
+    for proxies, ignition, others in (
+        ((("ignition", Proxy(https_proxy=own)),), own, HTTPS),
+        ((("ignition", Proxy()),), None, HTTPS),
+        ((), HTTPS, HTTPS),
+    ):
+        for probe, expected in (("ignition", ignition), ("konnectivity", others)):
+            one = want(Proxy(https_proxy=HTTPS), probe=probe)
+            source = replace(one.flow.source, proxies=proxies)
+            (way,) = ways(replace(one, flow=replace(one.flow, source=source)))
+            assert (way.via and way.via.url) == expected, (proxies, probe)
 
 
 def test_ports_of_one_requirement_may_go_different_ways() -> None:

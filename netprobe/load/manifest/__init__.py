@@ -1,0 +1,1 @@
+"""Manifests of installations: what they say becomes settings, hosts and proxies of a run."""

@@ -1,0 +1,98 @@
+"""Files of manifests: YAML of several documents, lists of ``oc get -o yaml``, and JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+
+from netprobe.errors import Problem
+from netprobe.load.manifest.manifest import Manifest
+from netprobe.load.yaml.document import Document, PathStep
+from netprobe.load.yaml.source import parse_inner, read_documents
+from netprobe.load.yaml.wording import listed
+
+# Objects without a kind are known by keys of theirs: each kind with keys of which one is enough.
+SHAPES: dict[str, frozenset[str]] = {
+    "install-config": frozenset({"baseDomain", "controlPlane", "pullSecret"}),
+    "Ignition": frozenset({"ignition"}),
+    "Kubean vars": frozenset(
+        {
+            *("kube_network_plugin", "kube_version", "calico_ipip_mode", "calico_vxlan_mode"),
+            *("typha_enabled", "metallb_enabled", "kube_vip_enabled", "container_manager"),
+            *("calico_network_backend", "calico_wireguard_enabled", "http_proxy", "https_proxy"),
+            *("kube_service_addresses", "kube_pods_subnet", "kube_owner", "no_proxy"),
+        }
+    ),
+    "Kubean hosts": frozenset({"all"}),
+}
+MANIFEST_KEYS = frozenset({"apiVersion", "kind"}).union(
+    *(keys for kind, keys in SHAPES.items() if kind != "Kubean hosts")
+)
+# Values that are YAML or JSON of their own: of ConfigMaps as text, of Secrets in base64.
+INNER = {
+    "ConfigMap": ("group_vars.yml", "hosts.yml", "install-config", "install-config.yaml"),
+    "Secret": ("value", "userData"),
+}
+
+
+def read_manifest_file(path: str, problems: list[Problem]) -> list[Manifest]:
+    """Read all objects of a file; an empty one is a problem."""
+    before = len(problems)
+    documents = read_documents(path, problems)
+    if not documents and len(problems) == before:
+        words = 'there is no manifest in it, expected objects that have the key "kind"'
+        problems.append(Problem(path, 1, 1, words))
+    return [one for document in documents for one in _objects_in(document, ())]
+
+
+def _objects_in(document: Document, base: tuple[PathStep, ...]) -> Iterator[Manifest]:
+    items = document.get((*base, "items"))
+    kind = document.get((*base, "kind"))
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        for index, item in enumerate(items):
+            if isinstance(item, dict):
+                yield from _objects_in(document, (*base, "items", index))
+        return
+    manifest = Manifest(document, base, _kind_of(document.items(base)))
+    yield manifest
+    yield from _objects_inside(manifest)
+
+
+def _kind_of(keys: dict[str, object]) -> str:
+    kind = keys.get("kind")
+    if isinstance(kind, str) and kind:
+        return kind
+    return next((name for name, own in SHAPES.items() if own & set(keys)), "")
+
+
+def _objects_inside(outer: Manifest) -> Iterator[Manifest]:
+    """Give the objects that values of a ConfigMap or Secret hold."""
+    for key in INNER.get(outer.kind, ()):
+        value = outer.get("data", key)
+        if not isinstance(value, str):
+            continue
+        text = _decode_value(value) if outer.kind == "Secret" else value
+        inner = parse_inner(outer.document, (*outer.base, "data", key), text) if text else None
+        if inner is not None:
+            kind = _kind_of(inner.items(()))
+            yield Manifest(inner, (), kind)
+
+
+def _decode_value(text: str) -> str:
+    """Decode base64; what holds no Ignition config has nothing to say here."""
+    try:
+        plain = base64.b64decode(text, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return plain if '"ignition"' in plain else ""
+
+
+def word_unread(manifests: list[Manifest], known: frozenset[str]) -> Iterator[str]:
+    """Give a sentence for each file about the kinds of it that nothing is taken from."""
+    by_file: dict[str, dict[str, None]] = {}
+    for one in manifests:
+        if one.kind not in known:
+            by_file.setdefault(one.document.file, {})[one.kind or "an object without kind"] = None
+    for file, kinds in by_file.items():
+        yield f"{file}: nothing is taken from {listed(kinds)}"

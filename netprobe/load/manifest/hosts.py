@@ -1,0 +1,263 @@
+"""What manifests say of addresses and proxies becomes hosts of the inventory, and their proxies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+
+from netprobe.load.manifest.said import AddressSaid, ProxySaid
+from netprobe.load.yaml.wording import listed
+from netprobe.model.inventory import Address, Host, Inventory, Proxy, Taken, Vantage
+from netprobe.model.matrix import Matrix, fold_role
+from netprobe.model.names import names_text
+
+_NAMES_SHOWN = 6
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleBook:
+    """The roles of the chosen matrices: what a word means, and what stands in for what.
+
+    ``cover`` holds, for each role, the roles that all its rows name too: a host of one of these
+    serves what the role serves.
+    """
+
+    words: Mapping[str, frozenset[str]]
+    cover: Mapping[str, frozenset[str]]
+
+    def of_host(self, host: Host) -> set[str]:
+        """Give all roles of a host, also implied ones; without matrices its own words."""
+        own = {fold_role(role) for role in host.roles}
+        return own.union(*(self.words.get(word, frozenset()) for word in own))
+
+    def knows(self, role: str) -> bool:
+        """Tell whether any matrix knows the word."""
+        return fold_role(role) in self.words
+
+
+def make_role_book(matrices: Sequence[Matrix]) -> RoleBook:
+    """Read the roles of all matrices."""
+    words: dict[str, set[str]] = {}
+    cover: dict[str, set[str]] = {}
+    for matrix in matrices:
+        for word, role in matrix.role_words().items():
+            words.setdefault(word, set()).update(_with_implied(role, matrix))
+        for requirement in matrix.requirements:
+            ends = set(requirement.destinations)
+            for role in ends:
+                cover[role] = cover.get(role, ends) & ends - {role}
+    return RoleBook(_freeze_values(words), _freeze_values(cover))
+
+
+def _freeze_values(found: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {key: frozenset(some) for key, some in found.items()}
+
+
+def _with_implied(role: str, matrix: Matrix) -> set[str]:
+    todo, found = [role], set()
+    while todo:
+        name = todo.pop()
+        if name in matrix.roles and name not in found:
+            found.add(name)
+            todo.extend(matrix.roles[name].implies)
+    return found
+
+
+def add_hosts(
+    inventory: Inventory, said: Sequence[AddressSaid], book: RoleBook
+) -> tuple[Inventory, list[str]]:
+    """Add the hosts that the inventory lacks, and to its own the roles that they lack; and notes.
+
+    A host of a manifest is a destination only: nobody said how to get onto it.
+    """
+    hosts = {host.name: host for host in inventory.hosts}
+    notes: list[str] = []
+    taken = list(inventory.taken)
+    for name, some in _group_by_host(said, book).items():
+        addresses = tuple({one.address.text: one.address for one in some}.values())
+        roles = tuple(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
+        known = _find_host(name, some, inventory.hosts)
+        if known is not None:
+            gives = _merge_roles(hosts, known, roles, book)
+            strange = [one for one in addresses if one not in hosts[known.name].addresses]
+            if strange:
+                at = listed(one.text for one in strange)
+                theirs = listed(one.text for one in known.addresses)
+                notes.append(
+                    f"{some[0].origin.place}: {known.name} is at {at} here and at {theirs} in the "
+                    "inventory, which counts"
+                )
+        else:
+            rivals = {role: _find_rivals(role, some, inventory.hosts, book) for role in roles}
+            left = tuple(role for role in roles if not rivals[role])
+            notes += _word_rivals(some, addresses, {r: v for r, v in rivals.items() if v})
+            gives = _add_host(hosts, name, addresses, left, some[0].origin.place)
+            gives = ", ".join(filter(None, (gives, *_word_unused(rivals))))
+        taken += [Taken(*_origin_parts(one), gives) for one in _unique_origins(some)]
+    return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
+
+
+def _origin_parts(one: AddressSaid) -> tuple[str, str, str]:
+    return one.origin.place, one.origin.path, one.origin.text
+
+
+def _unique_origins(some: Sequence[AddressSaid]) -> list[AddressSaid]:
+    return list({one.origin: one for one in some}.values())
+
+
+def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, list[AddressSaid]]:
+    """Group by the host's own name, else by address."""
+    groups: dict[tuple[str, str], list[AddressSaid]] = {}
+    for one in said:
+        if not any(map(book.knows, one.roles)):
+            continue
+        key = ("name", one.name) if one.name else ("address", one.address.text.lower())
+        groups.setdefault(key, []).append(one)
+    found: dict[str, list[AddressSaid]] = {}
+    for (kind, _), some in groups.items():
+        roles = list(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
+        name = some[0].name if kind == "name" else _make_name(some[0].owner, roles)
+        found[_make_unique(_NO_NAME.sub("-", name).strip("-.") or "host", found)] = some
+    return found
+
+
+def _make_unique(name: str, taken: Container[str]) -> str:
+    """Give the name, or the first of name-2, name-3 ... that nobody has."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)
+
+
+def _make_name(owner: str, roles: Sequence[str]) -> str:
+    """``hc1-hcp-apiserver``; of several roles what they have in common: ``hc1-hcp``."""
+    if len(roles) == 1:
+        return roles[0] if roles[0].startswith(owner) else f"{owner}-{roles[0]}"
+    heads = {role.partition("-")[0] for role in roles}
+    tails = {role.rpartition("-")[2] for role in roles}
+    common = heads if len(heads) == 1 else tails if len(tails) == 1 else {roles[0]}
+    return f"{owner}-{min(common)}"
+
+
+def _find_host(name: str, some: Sequence[AddressSaid], hosts: Sequence[Host]) -> Host | None:
+    texts = {one.address.text.lower() for one in some}
+    for host in hosts:
+        if host.name == name and some[0].name:
+            return host
+        if texts & {address.text.lower() for address in host.addresses}:
+            return host
+    return None
+
+
+def _find_rivals(
+    role: str, some: Sequence[AddressSaid], hosts: Sequence[Host], book: RoleBook
+) -> list[Host]:
+    """Give the hosts of the inventory that serve what the role serves, at other addresses.
+
+    Named hosts of a cluster have none: there are many of a role.
+    """
+    if some[0].name:
+        return []
+    wanted = {role} | book.cover.get(role, frozenset())
+    return [host for host in hosts if wanted & book.of_host(host)]
+
+
+def _add_host(
+    hosts: dict[str, Host],
+    name: str,
+    addresses: tuple[Address, ...],
+    roles: tuple[str, ...],
+    place: str,
+) -> str:
+    """Add a host of these roles, if there are any; give the words for it."""
+    if not roles:
+        return ""
+    own = _make_unique(name, hosts)
+    hosts[own] = Host(own, addresses, roles, Vantage("none"), place=place)
+    return f"host {own} ({listed(roles)})"
+
+
+def _word_unused(rivals: Mapping[str, Sequence[Host]]) -> Iterator[str]:
+    for role, some in rivals.items():
+        if some:
+            names = names_text([host.name for host in some], _NAMES_SHOWN)
+            yield f"not used: the inventory has {names} for {role}"
+
+
+def _word_rivals(
+    some: Sequence[AddressSaid],
+    addresses: Sequence[Address],
+    rivals: Mapping[str, Sequence[Host]],
+) -> Iterator[str]:
+    """Give a note for each role that the inventory has at another address.
+
+    A name may well be that of an address in the inventory: only likes are compared.
+    """
+    for role, hosts in rivals.items():
+        families = {address.family for host in hosts for address in host.addresses}
+        if families & {address.family for address in addresses}:
+            names = names_text([host.name for host in hosts], _NAMES_SHOWN)
+            yield (
+                f"{some[0].origin.place}: {listed(one.text for one in addresses)} is {role} here, "
+                f"and {names} of the inventory, which counts, has another address"
+            )
+
+
+def _merge_roles(hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook) -> str:
+    host = hosts[known.name]
+    has = book.of_host(host)
+    lacks = [
+        role
+        for role in roles
+        if not (book.words.get(fold_role(role), frozenset()) <= has)
+        and not book.cover.get(role, frozenset()) & has
+    ]
+    if not lacks:
+        return f"host {host.name}, as in the inventory"
+    hosts[known.name] = replace(host, roles=(*host.roles, *lacks))
+    return f"host {host.name} of the inventory is {listed(lacks)} too"
+
+
+def add_proxies(
+    inventory: Inventory, said: Sequence[ProxySaid], book: RoleBook
+) -> tuple[Inventory, list[str]]:
+    """Give the proxies to the hosts that have none of their own; and notes."""
+    hosts = {host.name: host for host in inventory.hosts}
+    taken, notes = list(inventory.taken), []
+    for one in said:
+        users = [host for host in inventory.hosts if _uses_proxy(host, one, book)]
+        own = [host.name for host in users if host.proxy is not None and not one.service]
+        got = [host.name for host in users if host.name not in own]
+        for name in got:
+            hosts[name] = _with_proxy(hosts[name], one.service, one.proxy)
+        if own:
+            notes.append(
+                f"{one.origin.place}: {names_text(own, _NAMES_SHOWN)}: the inventory's own proxy "
+                "counts"
+            )
+        what = f"proxy for {one.service} of" if one.service else "proxy of"
+        if one.service and not (one.proxy.https_proxy or one.proxy.http_proxy):
+            what = f"no proxy for {one.service} on"
+        who = names_text(got, _NAMES_SHOWN) if got else f"no host: none is {listed(one.roles)}"
+        origin = one.origin
+        taken.append(Taken(origin.place, origin.path, origin.text, f"{what} {who}"))
+    return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
+
+
+def _uses_proxy(host: Host, one: ProxySaid, book: RoleBook) -> bool:
+    return host.vantage.kind != "none" and bool(book.of_host(host) & set(one.roles))
+
+
+def _with_proxy(host: Host, service: str, proxy: Proxy) -> Host:
+    if service:
+        return replace(host, proxies=((service, proxy), *host.proxies))
+    return replace(host, proxy=proxy)
+
+
+def addresses_of(hosts: Sequence[Host]) -> Iterator[tuple[str, Address]]:
+    """Give each IP address of each host."""
+    for host in hosts:
+        for address in dict.fromkeys((*host.addresses, *host.source_addresses)):
+            if address.family is not None:
+                yield host.name, address

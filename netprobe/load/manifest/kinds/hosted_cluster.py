@@ -1,0 +1,272 @@
+"""HostedCluster of HyperShift: platform, version, how each service is published, the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.manifest.kinds.shared import (
+    CAMEL,
+    Path,
+    address_at,
+    read_proxy,
+    say_address,
+    say_setting,
+    version_of_image,
+    version_of_text,
+    word_urls,
+)
+from netprobe.load.manifest.manifest import Manifest
+from netprobe.load.manifest.networks import networks_of
+from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.model.inventory import Address
+from netprobe.protocols.no_proxy import decide
+
+# The address of the proxy in every worker that forwards to the API server, as the document says.
+NODE_LOCAL = "172.20.0.1"
+KINDS_OF_NETWORK = {"OVNKubernetes": "ovn-kubernetes", "OpenShiftSDN": "openshift-sdn"}
+
+# Names of a service in the matrices, and the role that its address gets.
+_SERVICES = {
+    "APIServer": ("apiserver", "hcp-apiserver"),
+    "Konnectivity": ("konnectivity", "hcp-konnectivity"),
+    "Ignition": ("ignition", "hcp-ignition"),
+    "OAuthServer": ("oauth", ""),
+}
+_WAYS = {"Route": "route", "NodePort": "nodeport", "LoadBalancer": "loadbalancer"}
+_PRIVATE = {"Public": False, "PublicAndPrivate": True, "Private": True}
+_LDAP_PORTS = {"ldap": 389, "ldaps": 636}
+_BASE = ("spec", "configuration", "proxy")
+
+
+def read_hosted_cluster(one: Manifest) -> Iterator[Said]:
+    """Say everything that a HostedCluster has for the matrices."""
+    yield from _read_platform(one)
+    yield from _read_version(one)
+    yield from _read_network(one)
+    for path in one.each("spec", "services"):
+        yield from _read_service(one, path)
+    yield from _read_proxy(one)
+    yield from _read_identity_providers(one)
+    yield from _read_node_local_proxy(one)
+
+
+def _read_platform(one: Manifest) -> Iterator[Said]:
+    path = ("spec", "platform", "type")
+    kind = one.text(*path)
+    if not kind:
+        return
+    # The documents disagree about the name of bare metal without agents.
+    names = ["none", "baremetal-no-agent"] if kind == "None" else [kind.lower()]
+    yield say_setting(one, "platform", path, names)
+    for body in one.keys("spec", "platform"):
+        where = ("spec", "platform", body, "endpointAccess")
+        if body != "type" and one.has(*where):
+            access = one.text(*where)
+            if access in _PRIVATE:
+                yield say_setting(one, "private", where, [_PRIVATE[access]])
+            else:
+                yield NoteSaid(one.place(*where), f"endpointAccess {access} is not known here")
+
+
+def version_of(one: Manifest) -> tuple[Path, str]:
+    """Give the version of the cluster and where it stands; an empty one where nothing says it."""
+    path: Path = ("spec", "release", "image")
+    version = version_of_image(one.text(*path))
+    history: Path = ("status", "version", "history", 0, "version")
+    if not version and one.has(*history):
+        return history, version_of_text(one.text(*history))
+    return path, version
+
+
+def _read_version(one: Manifest) -> Iterator[Said]:
+    path, version = version_of(one)
+    if version:
+        yield say_setting(one, "version", path, [version])
+
+
+def _read_network(one: Manifest) -> Iterator[Said]:
+    path = ("spec", "networking", "networkType")
+    kind = one.text(*path)
+    if kind:
+        name = KINDS_OF_NETWORK.get(kind, "third-party")
+        yield say_setting(one, "network", path, [name])
+    origin = one.origin("kind")
+    yield SettingSaid(origin, "hypershift-guest", (True,))
+
+
+def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
+    service = one.text(*base, "service")
+    if service not in _SERVICES:
+        yield NoteSaid(one.place(*base, "service"), f"no row is about the service {service}")
+        return
+    name, role = _SERVICES[service]
+    strategy = (*base, "servicePublishingStrategy")
+    way = one.text(*strategy, "type")
+    path = (*strategy, "type")
+    if way not in _WAYS:
+        words = f"no matrix knows a service that is published by {way or 'nothing'}"
+        yield NoteSaid(one.place(*path), words)
+        return
+    yield say_setting(one, f"{name}-publishing", path, [_WAYS[way]])
+    if way == "NodePort":
+        yield from _read_node_port(one, (*strategy, "nodePort"), name, role)
+    elif way == "LoadBalancer" and role:
+        yield from say_address(one, (*strategy, "loadBalancer", "hostname"), (role,))
+    elif way == "Route":
+        yield from _read_route(one, (*strategy, "route", "hostname"), name)
+    # What the running cluster says of its API server, where the specification names no host.
+    status = ("status", "controlPlaneEndpoint")
+    spoken = any(one.has(*strategy, key, "hostname") for key in ("route", "loadBalancer"))
+    if service == "APIServer" and way != "NodePort" and not spoken and one.has(*status, "host"):
+        yield from say_address(one, (*status, "host"), (role,))
+        port = one.port(*status, "port")
+        if port:
+            yield say_setting(one, "apiserver-port", (*status, "port"), [port])
+
+
+def _read_node_port(one: Manifest, base: Path, name: str, role: str) -> Iterator[Said]:
+    if not role:
+        return
+    yield from say_address(one, (*base, "address"), (role,))
+    port = one.port(*base, "port")
+    if port:
+        yield say_setting(one, f"{name}-port", (*base, "port"), [port])
+
+
+def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
+    if name == "apiserver":
+        yield from say_address(one, path, ("hcp-apiserver",))
+        words = (
+            "the API server is published by Route: its router serves 443, and the tables of the "
+            "documents want 6443; --set apiserver-port=443 asks for what workers dial"
+        )
+        yield NoteSaid(one.place(*path), words)
+        return
+    address = address_at(one, *path)
+    if address is None or name == "oauth":
+        return
+    yield say_setting(one, f"{name}-hostname", path, [address.text])
+    yield AddressSaid(one.origin(*path), one.name, (f"{name}-route",), address)
+
+
+def api_server_of(one: Manifest) -> tuple[str, int] | None:
+    """Give the name or address and the port at which workers reach the API server."""
+    if _is_private(one):
+        return f"api.{one.name}.hypershift.local", 6443
+    for base in one.each("spec", "services"):
+        if one.get(*base, "service") == "APIServer":
+            strategy = (*base, "servicePublishingStrategy")
+            for key, host, port in (
+                ("nodePort", "address", 0),
+                ("loadBalancer", "hostname", 6443),
+                ("route", "hostname", 443),
+            ):
+                if one.has(*strategy, key, host):
+                    given = one.port(*strategy, key, "port") if key == "nodePort" else None
+                    return one.text(*strategy, key, host), given or port or 6443
+    host = one.text("status", "controlPlaneEndpoint", "host")
+    return (host, one.port("status", "controlPlaneEndpoint", "port") or 6443) if host else None
+
+
+def _is_private(one: Manifest) -> bool:
+    """Tell whether workers use names that only the private network has."""
+    bodies = one.keys("spec", "platform")
+    said = (one.get("spec", "platform", body, "endpointAccess") for body in bodies)
+    return any(_PRIVATE.get(str(access), False) for access in said)
+
+
+def exceptions_of(one: Manifest) -> tuple[str, ...]:
+    """Give what HyperShift adds to noProxy by itself."""
+    more = ["127.0.0.1", "localhost", ".svc", ".cluster.local", ".local"]
+    # The proxy in the worker itself is never asked for through another one.
+    more.append(one.text("spec", "networking", "apiServer", "advertiseAddress") or NODE_LOCAL)
+    more += [network.text for network in networks_of(one) if network.text]
+    platform = one.text("spec", "platform", "type")
+    if platform in ("AWS", "Azure"):
+        more.append("169.254.169.254")
+    if platform == "AWS":
+        region = one.text("spec", "platform", "aws", "region")
+        more.append(".ec2.internal" if region == "us-east-1" else f".{region}.compute.internal")
+    return tuple(more)
+
+
+def _read_proxy(one: Manifest) -> Iterator[Said]:
+    proxy, urls = read_proxy(one, _BASE, CAMEL, exceptions_of(one))
+    if not urls:
+        return
+    shown = word_urls(urls)
+    yield ProxySaid(one.origin(*_BASE, shown=shown), ("worker",), proxy)
+    yield SettingSaid(one.origin(*_BASE, shown=shown), "proxy", (True,))
+    for key, url in urls.items():
+        path = (*_BASE, key)
+        kind = key.removesuffix("Proxy")
+        origin = one.origin(*path, shown=str(url))
+        yield AddressSaid(origin, one.name, (f"{kind}-proxy",), parse_address(url.host))
+        yield SettingSaid(origin, f"{kind}-proxy-port", (url.port,))
+    yield from _say_api_server_proxy(one, proxy.no_proxy, https="httpsProxy" in urls)
+
+
+def _say_api_server_proxy(
+    one: Manifest, no_proxy: tuple[str, ...], *, https: bool
+) -> Iterator[Said]:
+    """Say whether the node-local proxy must itself use the outside proxy."""
+    server = api_server_of(one)
+    base = (*_BASE, "httpsProxy") if https else _BASE
+    shown = "set" if https else "not set"
+    origin = one.origin(*base, shown=shown)
+    if not https:
+        why = "without an HTTPS proxy the node-local proxy is haproxy"
+        yield SettingSaid(origin, "apiserver-proxy", (False,), reason=why)
+    elif server is not None:
+        decision = decide(*server, no_proxy)
+        entry = decision.entry if not decision.proxied else None
+        # HyperShift looks for this word too.
+        entry = entry or ("kubernetes" if "kubernetes" in no_proxy else None)
+        why = (
+            f"noProxy has {entry}: the node-local proxy is haproxy"
+            if entry
+            else f"no entry of noProxy matches {server[0]}: the node-local proxy is "
+            "control-plane-operator-kubernetes-default-proxy"
+        )
+        yield SettingSaid(origin, "apiserver-proxy", (entry is None,), reason=why)
+
+
+def _read_identity_providers(one: Manifest) -> Iterator[Said]:
+    for base in one.each("spec", "configuration", "oauth", "identityProviders"):
+        path = (*base, "ldap", "url")
+        if one.text(*base, "type") != "LDAP" or not one.has(*path):
+            continue
+        yield from _read_ldap_url(one, path)
+
+
+def _read_ldap_url(one: Manifest, path: Path) -> Iterator[Said]:
+    try:
+        url = urlsplit(one.text(*path))
+        port = url.port or _LDAP_PORTS[url.scheme]
+        address = parse_address(url.hostname or "")
+    except (KeyError, ValueError):
+        words = (
+            "this is no URL of LDAP, expected one such as ldaps://ldap.example.com:636/dc=example"
+        )
+        one.problem(words, *path)
+        return
+    origin = one.origin(*path, shown=f"{url.scheme}://{address.text}:{port}")
+    yield SettingSaid(origin, "ldap", (True,))
+    yield SettingSaid(origin, "ldap-port", (port,))
+    yield AddressSaid(origin, one.name, ("ldap",), address)
+
+
+def _read_node_local_proxy(one: Manifest) -> Iterator[Said]:
+    path = ("spec", "networking", "apiServer", "advertiseAddress")
+    address = address_at(one, *path) if one.has(*path) else Address(NODE_LOCAL, 4)
+    if address is not None:
+        shown = address.text if one.has(*path) else f"{address.text} (its default)"
+        origin = one.origin(*path, shown=shown)
+        yield AddressSaid(origin, one.name, ("node-local-proxy",), address)
+    port = one.port("spec", "networking", "apiServer", "port")
+    if port:
+        yield say_setting(
+            one, "node-local-port", ("spec", "networking", "apiServer", "port"), [port]
+        )

@@ -1,0 +1,129 @@
+"""What several kinds have: addresses, versions, and proxies with their exceptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from netprobe.errors import RequestError
+from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.manifest.manifest import Manifest
+from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.yaml.document import PathStep
+from netprobe.model.inventory import Address, Proxy
+from netprobe.protocols.connect import ProxyUrl, parse_proxy
+
+Path = tuple[PathStep, ...]
+
+# The keys of proxies in most manifests.
+CAMEL = ("httpProxy", "httpsProxy", "noProxy")
+
+# The tag of an image, of which a digest tells nothing.
+_TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)?)[^:/@]*(?:@sha256:[0-9a-f]+)?\Z")
+_VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)")
+
+
+def version_of_image(text: str) -> str:
+    """Give the version in an image's tag; empty where there is none, as with a digest alone."""
+    found = _TAG.search(text)
+    return found[1] if found else ""
+
+
+def version_of_text(text: str) -> str:
+    """Give numbers and dots of a version such as v1.29.3; empty where it is none."""
+    found = _VERSION.match(text)
+    return found[1] if found else ""
+
+
+def address_at(manifest: Manifest, *path: PathStep) -> Address | None:
+    """Give the address or name that stands there; None and a problem where it is none."""
+    text = manifest.text(*path)
+    if not text:
+        return None
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        manifest.problem(str(error), *path)
+        return None
+
+
+def say_address(
+    manifest: Manifest, path: Path, roles: tuple[str, ...], name: str = ""
+) -> Iterator[Said]:
+    """Say the address that stands at the path, if one does."""
+    address = address_at(manifest, *path)
+    if address is not None:
+        yield AddressSaid(manifest.origin(*path), manifest.name, roles, address, name)
+
+
+def say_setting(
+    manifest: Manifest, name: str, path: Path, values: Sequence[object], reason: str = ""
+) -> SettingSaid:
+    """Say a setting by what stands at the path."""
+    return SettingSaid(manifest.origin(*path), name, tuple(values), reason=reason)
+
+
+def read_url(manifest: Manifest, *path: PathStep) -> ProxyUrl | None:
+    """Give a proxy's URL; None where none stands there, or after a problem.
+
+    The text may hold a password: no problem repeats it.
+    """
+    text = manifest.text(*path)
+    if not text:
+        return None
+    try:
+        if urlsplit(text if "://" in text else f"http://{text}").scheme not in ("http", "https"):
+            raise RequestError("")
+        url = parse_proxy(text, "")
+        parse_address(url.host)
+        return url
+    except (RequestError, ValueError):
+        words = "this is no proxy URL, expected one such as http://proxy.example.com:3128"
+        manifest.problem(words, *path)
+        return None
+
+
+def read_no_proxy(manifest: Manifest, *path: PathStep) -> tuple[str, ...]:
+    """Give the exceptions: a text with commas, or a list."""
+    value = manifest.get(*path)
+    texts = (
+        [manifest.text(*one) for one in manifest.each(*path)]
+        if isinstance(value, list)
+        else manifest.text(*path).split(",")
+    )
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
+def read_proxy(
+    manifest: Manifest, base: Path, keys: tuple[str, str, str], more: Sequence[str] = ()
+) -> tuple[Proxy, dict[str, ProxyUrl]]:
+    """Give the proxy below a path, and its URLs by their keys.
+
+    ``keys`` are those of the HTTP proxy, the HTTPS proxy and the exceptions; ``more`` are
+    exceptions that the platform adds by itself.
+    """
+    http, https, no = keys
+    urls = {key: read_url(manifest, *base, key) for key in (http, https)}
+    given = read_no_proxy(manifest, *base, no)
+    proxy = Proxy(
+        manifest.text(*base, https) or None if urls[https] else None,
+        manifest.text(*base, http) or None if urls[http] else None,
+        tuple(dict.fromkeys((*given, *more))),
+    )
+    return proxy, {key: url for key, url in urls.items() if url is not None}
+
+
+def word_urls(urls: Mapping[str, ProxyUrl]) -> str:
+    """Write the URLs of a proxy behind their keys, without passwords."""
+    return ", ".join(f"{key} {url}" for key, url in urls.items())
+
+
+def say_node_proxy(
+    manifest: Manifest, base: Path, keys: tuple[str, str, str] = CAMEL, more: Sequence[str] = ()
+) -> Iterator[Said]:
+    """Say the proxy below a path as that of all nodes, if there is one."""
+    proxy, urls = read_proxy(manifest, base, keys, more)
+    if urls:
+        path = base or (next(iter(urls)),)
+        yield ProxySaid(manifest.origin(*path, shown=word_urls(urls)), ("node",), proxy)

@@ -1,0 +1,258 @@
+"""The internal OVN subnets of hosted clusters, against the sentences of the okd-hcp document.
+
+"Configuring internal OVN IPv4 subnets for hosted clusters" says what both fields must be. Nothing
+of it needs a packet. Where the document leaves something open, a note says so and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from netprobe.load.manifest.kinds.hosted_cluster import NODE_LOCAL
+from netprobe.load.manifest.manifest import Manifest
+from netprobe.load.manifest.networks import SPELLINGS, NamedNetwork, networks_of
+from netprobe.load.yaml.document import PathStep
+from netprobe.load.yaml.wording import listed, quoted
+from netprobe.model.version import in_range
+
+BASE: tuple[PathStep, ...] = (
+    *("spec", "operatorConfiguration", "clusterNetworkOperator", "ovnKubernetesConfig", "ipv4"),
+)
+DEFAULTS = {
+    "internalJoinSubnet": "100.64.0.0/16",
+    "internalTransitSwitchSubnet": "100.88.0.0/16",
+}
+FIRST_VERSION = "4.20"
+PLUGIN = "OVNKubernetes"
+MOST_PREFIX = 30
+SHORTEST, LONGEST = 9, 18
+
+# The document's own sentences; a problem ends with the one that it breaks.
+_NOTATION = (
+    "Both subnet fields in this section must be in a valid IPv4 CIDR notation, such as "
+    "192.168.1.0/24."
+)
+_PREFIX = "The prefix range is /0 to /30, inclusive."
+_OCTET_AND_LENGTH = "The first octet cannot be 0, and the string length must be 9-18 characters."
+_SAME = "The subnet fields cannot use the same value."
+_LARGE = "The subnet must be large enough to accommodate one IP address per node in the cluster."
+_GROWTH = "When you plan subnet size, consider future cluster growth."
+_OVERLAP = (
+    "Custom subnets must not overlap with the following subnets: Machine CIDRs, Service CIDRs, "
+    "Cluster network CIDRs, Any other networks in your infrastructure"
+)
+_TYPE = "For the network type, your hosted cluster must use networkType: OVNKubernetes."
+_VERSION = "Your hosted cluster version must be OKD 4.20 or later."
+
+# The defaults of HyperShift where a HostedCluster names no network; the document names none.
+_ASSUMED = {"service": "172.31.0.0/16", "cluster": "10.132.0.0/14"}
+
+_MOST_HOSTS = 4
+_CIDR = re.compile(r"(\d{1,3})\.\d{1,3}\.\d{1,3}\.\d{1,3}/(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is around a hosted cluster: further networks, and the addresses of hosts.
+
+    ``nodes``: how many there are now and at most, None where nobody says. ``version`` of ``--set``.
+    """
+
+    networks: tuple[NamedNetwork, ...] = ()
+    hosts: tuple[NamedNetwork, ...] = ()
+    nodes: tuple[int, int] | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Subnet:
+    """A field with its value; ``network`` is None where the value is no network."""
+
+    key: str
+    text: str
+    is_custom: bool
+    network: ipaddress.IPv4Network | None
+
+    @property
+    def words(self) -> str:
+        """The field and its value, for sentences."""
+        return f"{self.key} {self.text}" + ("" if self.is_custom else " (its default)")
+
+
+def check_subnets(one: Manifest, around: Surroundings, version: str) -> Iterator[str]:
+    """Add a problem for every sentence that a HostedCluster breaks; give notes.
+
+    ``version`` is the cluster's, empty where it is not known.
+    """
+    is_custom = any(one.has(*BASE, key) for key in DEFAULTS)
+    kind = one.text("spec", "networking", "networkType") or PLUGIN
+    if kind != PLUGIN:
+        if is_custom:
+            _add_problem(one, BASE, f"networkType is {kind}", _TYPE)
+        return
+    if is_custom:
+        yield from _check_version(one, around.version or version)
+    subnets = [_read_subnet(one, key) for key in DEFAULTS]
+    for subnet in subnets:
+        if subnet.is_custom:
+            yield from _check_host_bits(one, subnet)
+        yield from _check_size(one, subnet, around.nodes)
+    yield from _check_overlaps(one, subnets, around)
+    _check_each_other(one, *subnets)
+
+
+def _check_version(one: Manifest, version: str) -> Iterator[str]:
+    place = one.place(*BASE)
+    if not version:
+        words = "the manifest does not say its version: no tag in spec.release.image"
+        yield f'warning: {place}: {words}; "{_VERSION}"'
+    elif not in_range(version, f">={FIRST_VERSION}"):
+        _add_problem(one, BASE, f"the version is {version}", _VERSION)
+
+
+def _read_subnet(one: Manifest, key: str) -> _Subnet:
+    """Read a field, or its default. A value may break several sentences; each is a problem."""
+    path = (*BASE, key)
+    if not one.has(*path):
+        return _Subnet(key, DEFAULTS[key], False, ipaddress.IPv4Network(DEFAULTS[key]))
+    text = one.text(*path)
+    network = _parse_network(text)
+    shape = _CIDR.fullmatch(text)
+    if network is None and not (shape and int(shape[2]) <= 32 and _is_address(text)):
+        _add_problem(one, path, f"{quoted(text)} is no IPv4 network with a prefix", _NOTATION)
+    if shape and int(shape[2]) > MOST_PREFIX:
+        _add_problem(one, path, f"the prefix of {quoted(text)} is /{shape[2]}", _PREFIX)
+        network = None
+    if shape and int(shape[1]) == 0:
+        _add_problem(one, path, f"the first octet of {quoted(text)} is 0", _OCTET_AND_LENGTH)
+    if not SHORTEST <= len(text) <= LONGEST:
+        words = f"{quoted(text)} has {len(text)} characters"
+        _add_problem(one, path, words, _OCTET_AND_LENGTH)
+    return _Subnet(key, text, True, network)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text.partition("/")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_network(text: str) -> ipaddress.IPv4Network | None:
+    # A netmask behind the slash is no prefix, and neither is nothing at all.
+    if not _CIDR.fullmatch(text):
+        return None
+    try:
+        return ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def _check_host_bits(one: Manifest, subnet: _Subnet) -> Iterator[str]:
+    if subnet.network is None or str(subnet.network.network_address) in subnet.text:
+        return
+    place = one.place(*BASE, subnet.key)
+    yield (
+        f"warning: {place}: {subnet.words} has host bits set; the document leaves open whether "
+        f"that is valid CIDR notation; it is taken as {subnet.network}"
+    )
+
+
+def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -> Iterator[str]:
+    """One address for each node; the document leaves open whether all addresses count."""
+    if subnet.network is None:
+        return
+    place = one.place(*BASE, subnet.key)
+    total = subnet.network.num_addresses
+    usable = total - 2
+    lasts = f"{subnet.words} lasts for {_word_nodes(usable)}"
+    if nodes is None:
+        yield f"{place}: {lasts}; nothing says how many the cluster has"
+        return
+    now, most = nodes
+    has = _word_nodes(most) + (f" at most ({now:,} now)" if now != most else "")
+    if most > total:
+        words = f"{subnet.words} has {total:,} addresses, and the cluster has {has}"
+        _add_problem(one, (*BASE, subnet.key), words, f"{_LARGE} {_GROWTH}")
+    elif most > usable:
+        yield (
+            f"warning: {place}: {subnet.words} has {total:,} addresses, {usable:,} without the "
+            f"network's own and the broadcast address, and the cluster has {has}; the document "
+            f'leaves open which count: "{_LARGE}"'
+        )
+    elif most == usable:
+        yield f'warning: {place}: {lasts}, and the cluster has {has}: no room; "{_GROWTH}"'
+    else:
+        yield f"{place}: {lasts}, and the cluster has {has}: room for {usable - most:,} more"
+
+
+def _word_nodes(count: int) -> str:
+    return f"{count:,} node{'' if count == 1 else 's'}"
+
+
+def _check_overlaps(
+    one: Manifest, subnets: Sequence[_Subnet], around: Surroundings
+) -> Iterator[str]:
+    own = networks_of(one)
+    fixed = (*own, _node_local_proxy(one), *around.networks)
+    for subnet in subnets:
+        for other in fixed:
+            if _meets_network(subnet, other):
+                words = f"{subnet.words} overlaps with {other.name} {other.text}"
+                _add_problem(one, (*BASE, subnet.key), words, _OVERLAP)
+        inside = [host for host in around.hosts if _meets_network(subnet, host)]
+        if inside:
+            names = listed(f"{host.name} ({host.text})" for host in inside[:_MOST_HOSTS])
+            more = len(inside) - _MOST_HOSTS
+            who = f"{names} and {more:,} more hosts" if more > 0 else names
+            words = f"{subnet.words} overlaps with {who} of the inventory"
+            _add_problem(one, (*BASE, subnet.key), words, _OVERLAP)
+        for other in _assumed_networks(one):
+            if _meets_network(subnet, other):
+                place = one.place(*BASE, subnet.key)
+                yield (
+                    f"warning: {place}: {subnet.words} overlaps with {other.text}, which "
+                    f'HyperShift takes where {other.name} is left out; "{_OVERLAP}"'
+                )
+
+
+def _meets_network(subnet: _Subnet, other: NamedNetwork) -> bool:
+    network = subnet.network
+    if network is None or not isinstance(other.network, ipaddress.IPv4Network):
+        return False
+    return network.overlaps(other.network)
+
+
+def _node_local_proxy(one: Manifest) -> NamedNetwork:
+    path = ("spec", "networking", "apiServer", "advertiseAddress")
+    text = one.text(*path) or NODE_LOCAL
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError:
+        network = ipaddress.ip_network(NODE_LOCAL)
+    return NamedNetwork("the node-local proxy", network, one.place(*path), text)
+
+
+def _assumed_networks(one: Manifest) -> Iterator[NamedNetwork]:
+    for kind, text in _ASSUMED.items():
+        if not any(one.has("spec", "networking", key) for key in SPELLINGS[kind]):
+            place = one.place("spec", "networking")
+            yield NamedNetwork(f"the {kind} network", ipaddress.ip_network(text), place, text)
+
+
+def _check_each_other(one: Manifest, join: _Subnet, transit: _Subnet) -> None:
+    later = transit if transit.is_custom or not join.is_custom else join
+    first = join if later is transit else transit
+    path = (*BASE, later.key)
+    if join.text == transit.text:
+        _add_problem(one, path, f"{later.words} is the value of {first.key} too", _SAME)
+    elif join.network and transit.network and join.network.overlaps(transit.network):
+        _add_problem(one, path, f"{later.words} overlaps with {first.words}", _OVERLAP)
+
+
+def _add_problem(one: Manifest, path: tuple[PathStep, ...], words: str, sentence: str) -> None:
+    one.problem(f'{words}; the document: "{sentence}"', *path)

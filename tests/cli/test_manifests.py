@@ -1,0 +1,166 @@
+"""``--manifest`` and ``--network`` of every verb that takes them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.main import status_of
+from tests.ports import free_ports
+
+# They run whole commands.
+pytestmark = pytest.mark.slow
+
+SAMPLES = Path(__file__).parents[1] / "load" / "manifest" / "samples"
+INVENTORY = """\
+schema: netprobe.inventory/1
+hosts:
+  worker-0: {address: 10.0.0.20, roles: [worker], vantage: local}
+"""
+AGENT = "hosted-cluster-agent.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with an inventory and the samples."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(SAMPLES, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "inventory.yaml").write_text(INVENTORY)
+
+
+def test_plan_prints_what_was_taken_from_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each: the place, the path, the value, and what it became."""
+    assert status_of(["plan", "-m", "hypershift-hcp", "--manifest", AGENT]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    begin = lines.index("taken from manifests:")
+    assert lines[begin + 1] == f"  {AGENT}:16:11: spec.platform.type: Agent -> platform=agent"
+    assert (
+        f"  {AGENT}:38:18: spec.services[1].servicePublishingStrategy.nodePort.address: 10.1.0.8 "
+        "-> host hc1-hcp-konnectivity (hcp-konnectivity)"
+    ) in lines
+    assert [one for one in lines if "hc1-hcp-konnectivity" in one and "30091" in one]
+
+
+def test_plan_in_json_has_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """``taken`` is a list of places, paths, values and what they gave."""
+    words = ["plan", "-m", "hypershift-hcp", "--manifest", AGENT, "--count", "-o", "json"]
+    assert status_of(words) == 0
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["taken"][0] == {
+        "place": f"{AGENT}:16:11",
+        "path": "spec.platform.type",
+        "value": "Agent",
+        "gives": "platform=agent",
+    }
+    assert document["matrices"][0]["settings"]["konnectivity-port"] == 30091
+
+
+def test_nothing_taken_is_nothing_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without manifests a plan is as it was."""
+    Path("inventory.yaml").write_text(
+        f"{INVENTORY}  hcp: {{address: 10.1.0.7, roles: [hcp], vantage: none}}\n"
+    )
+    assert status_of(["plan", "-m", "hypershift-hcp"]) == 0
+    assert "taken" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [["run"], ["plan"], ["check"], ["check", "--hosts"]])
+def test_a_bad_manifest_stops_every_verb(
+    verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2 before any agent starts, with file, line and column."""
+    words = ["-m", "okd-hcp", "--manifest", "okd-document.yaml", "--network", "lan=100.99.0.0/20"]
+    assert status_of([*verb, *words]) == 2
+
+    told = capsys.readouterr()
+    assert told.err.startswith("okd-document.yaml:20:31: internalJoinSubnet 100.99.0.0/16")
+    assert told.out == ""
+
+
+def test_check_of_a_manifest_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """No matrix is needed; a FILE that is a manifest is known as one; --set version counts."""
+    Path("inventory.yaml").unlink()
+    assert status_of(["check", "okd-document.yaml", "deckhouse.yaml", "kubean-vars.yaml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "okd-document.yaml: HostedCluster hc1, no problems",
+        "deckhouse.yaml: ClusterConfiguration, InitConfiguration, StaticClusterConfiguration, "
+        "ModuleConfig cni-cilium, ModuleConfig openvpn, ModuleConfig virtualization, "
+        "ModuleConfig metallb, ModuleConfig prometheus, IngressNginxController main, no problems",
+    ]
+    assert status_of(["check", "--manifest", "okd-document.yaml", "--set", "version=4.19"]) == 2
+    assert "Your hosted cluster version must be OKD 4.20 or later." in capsys.readouterr().err
+
+
+def test_check_holds_it_against_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    """With an inventory, hosts inside a subnet are found, also without a matrix."""
+    Path("inventory.yaml").write_text(INVENTORY.replace("10.0.0.20", "100.69.0.20"))
+    assert status_of(["check", "--manifest", "okd-document.yaml"]) == 2
+    assert "overlaps with worker-0 (100.69.0.20) of the inventory" in capsys.readouterr().err
+
+
+def test_each_sentence_of_check_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the files say alone and together is not told twice; warnings are called so."""
+    words = ["-m", "okd-hcp", "--manifest", "hosted-cluster-proxy.yaml"]
+    assert status_of(["check", *words]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(set(lines))
+    assert [one for one in lines if one.startswith("warning: hosted-cluster-proxy.yaml:69:15")]
+    assert [one for one in lines if one.startswith("note: hosted-cluster-proxy.yaml:45:9")]
+
+
+def test_a_request_before_any_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rules for a plan know the addresses and ports of manifests."""
+    words = ["request", "--from-plan", "-m", "hypershift-hcp", "--manifest", AGENT, "-o", "csv"]
+    assert status_of(words) == 0
+    assert "30091" in capsys.readouterr().out
+
+    assert status_of(["request", "--manifest", AGENT, "run.jsonl"]) == 2
+    assert "--manifest: only for --from-plan" in capsys.readouterr().err
+
+
+def test_diagnose_knows_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    """Host, port and publishing of Konnectivity come from the HostedCluster, and are told."""
+    port = str(free_ports("127.0.0.1", socket.SOCK_STREAM, 1))
+    text = Path(AGENT).read_text().replace("10.1.0.8", "127.0.0.1").replace("30091", port)
+    Path("hc.yaml").write_text(text)
+    # 3 where the machine is too busy to start an agent in time.
+    assert status_of(["diagnose", "konnectivity", "--manifest", "hc.yaml", "-o", "json"]) in (1, 3)
+
+    told = capsys.readouterr()
+    assert f"hc.yaml:38:18: --server 127.0.0.1:{port} --publishing nodeport" in told.err
+    server = json.loads(told.out)["server"]
+    assert (server["host"], server["port"]) == ("127.0.0.1", int(port))
+    assert server["publishing"] == "nodeport"
+
+
+def test_diagnose_goes_through_the_clusters_proxy(capsys: pytest.CaptureFixture[str]) -> None:
+    """The workers of the inventory have the proxy of the manifest; no page has its password."""
+    place = f"127.0.0.1:{free_ports('127.0.0.1', socket.SOCK_STREAM, 1)}"
+    text = Path("hosted-cluster-proxy.yaml").read_text().replace("proxy.example.org:3129", place)
+    Path("hc.yaml").write_text(text)
+    words = ["diagnose", "konnectivity", "--manifest", "hc.yaml", "-i", "inventory.yaml"]
+    assert status_of([*words, "-o", "json"]) in (1, 3)
+
+    told = capsys.readouterr()
+    (worker,) = json.loads(told.out)["workers"]
+    assert worker["via"] == f"proxy http://***@{place} (https_proxy of the inventory)"
+    assert "secret" not in told.out + told.err
+
+
+def test_diagnose_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what to give: options, or one HostedCluster that names the host."""
+    assert status_of(["diagnose", "konnectivity", "--publishing", "route"]) == 2
+    assert "--server: give it, or a HostedCluster with --manifest" in capsys.readouterr().err
+
+    words = ["diagnose", "konnectivity", "--manifest", "okd-document.yaml"]
+    assert status_of(words) == 2
+    expected = "one HostedCluster that names Konnectivity's host (0 do)"
+    assert expected in capsys.readouterr().err
