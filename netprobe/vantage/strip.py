@@ -1,7 +1,7 @@
 """Strips what only readers and type checkers need from Python source; lines keep their numbers.
 
-Comments, docstrings and the annotations of functions and variables go; the fields of a
-``NamedTuple`` stay, because they are code. A level of indentation is one space.
+Comments, docstrings and the annotations of functions and variables go, and so do imports that only
+they needed; the fields of a ``NamedTuple`` stay, because they are code. A level of indentation is one space.
 Tracebacks of the stripped source name the same lines.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 # Where something is cut: first line, column in bytes, last line, column, and the replacement.
 Cut = tuple[int, int, int, int, bytes]
@@ -21,14 +21,19 @@ INDENTATION = 4
 def strip(source: str) -> str:
     """Give the source without comments, docstrings and annotations; lines keep their numbers."""
     lines = [line.encode("utf-8") for line in source.split("\n")]
-    cuts = [*_cut_comments(source, lines), *_cut_syntax(ast.parse(source), lines)]
+    bare = _cut_all(lines, [*_cut_comments(source, lines), *_cut_syntax(ast.parse(source), lines)])
+    lines = [line.encode("utf-8") for line in bare.split("\n")]
+    return _narrow_indentation(_cut_all(lines, _cut_imports(ast.parse(bare))))
+
+
+def _cut_all(lines: list[bytes], cuts: Iterable[Cut]) -> str:
     for first, start, last, end, instead in sorted(cuts, reverse=True):
         kept = lines[first - 1][:start] + instead, lines[last - 1][end:]
         if first == last:
             lines[first - 1] = b"".join(kept)
         else:
             lines[first - 1 : last] = [kept[0], *[b""] * (last - first - 1), kept[1]]
-    return _narrow_indentation("\n".join(line.rstrip().decode("utf-8") for line in lines))
+    return "\n".join(line.rstrip().decode("utf-8") for line in lines)
 
 
 def _narrow_indentation(source: str) -> str:
@@ -69,6 +74,19 @@ def _cut_syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
             yield from map(_cut_whole, bare)
 
 
+def _cut_imports(tree: ast.Module) -> Iterator[Cut]:
+    """Cut the names that nothing uses any more out of the module's ``from ... import``."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            kept = [one for one in node.names if (one.asname or one.name) in used]
+            if not kept:
+                yield _cut_whole(node)
+            elif len(kept) < len(node.names):
+                words = ", ".join(map(ast.unparse, kept)).encode("utf-8")
+                yield *_cut_between(node.names[0], node.names[-1]), words
+
+
 def _cut_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> Iterator[Cut]:
     if ast.get_docstring(node, clean=False) is None:
         return
@@ -94,6 +112,12 @@ def _cut_signature(node: ast.FunctionDef, lines: list[bytes]) -> Iterator[Cut]:
 
 def _is_record(node: ast.ClassDef) -> bool:
     return any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+
+
+def _cut_between(first: ast.alias, last: ast.alias) -> tuple[int, int, int, int]:
+    assert last.end_lineno is not None
+    assert last.end_col_offset is not None
+    return first.lineno, first.col_offset, last.end_lineno, last.end_col_offset
 
 
 def _cut_whole(node: ast.stmt | ast.expr, instead: bytes = b"") -> Cut:

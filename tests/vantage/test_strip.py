@@ -16,6 +16,11 @@ MODULES = sorted(AGENT.rglob("*.py"))
 
 SOURCE = '''"""Module."""
 import os  # why
+from typing import Any, Dict, List, Optional
+from a import (
+    b,
+    c as d,
+)
 
 # A comment.
 
@@ -40,7 +45,7 @@ class Plain:
             one if one else None
         )
         text: str = "# no comment: int = 1"
-        return [found, "é -> # ü"]
+        return [found, "é -> # ü", d]
 
     def empty(self) -> None:
         """Nothing to do."""
@@ -48,6 +53,11 @@ class Plain:
 
 STRIPPED = """
 import os
+from typing import Optional
+from a import (
+ c as d
+,
+)
 
 
 
@@ -72,7 +82,7 @@ class Plain:
    one if one else None
   )
   text = "# no comment: int = 1"
-  return [found, "é -> # ü"]
+  return [found, "é -> # ü", d]
 
  def empty(self) :
   0
@@ -80,7 +90,7 @@ class Plain:
 
 
 def test_comments_docstrings_and_annotations_go() -> None:
-    """Fields of records stay, and no line moves."""
+    """So do imports that only annotations needed; fields of records stay, and no line moves."""
     assert strip(SOURCE) == STRIPPED
 
 
@@ -104,7 +114,13 @@ class _Bare(ast.NodeTransformer):
         return node
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        return self._bare_body(node)
+        self._bare_body(node)
+        used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        for one in node.body:
+            if isinstance(one, ast.ImportFrom):
+                one.names = [name for name in one.names if (name.asname or name.name) in used]
+        node.body = [one for one in node.body if getattr(one, "names", True)]
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if node.value is None:
