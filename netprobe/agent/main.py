@@ -47,6 +47,7 @@ HANDLERS: Dict[Any, Handler] = {
     host_messages.ReturnPathOrder: (".host.return_path", "tell_return_path", None),
     host_messages.EgressOrder: (".host.egress", "tell_egress", None),
     host_messages.NameserversOrder: (".host.resolve", "tell_nameservers", None),
+    host_messages.SocketsOrder: (".host.sockets", "tell_sockets", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),
