@@ -70,6 +70,10 @@ def schema_verb(kind: str) -> int:
         from netprobe.report.run_schema import run_schema_text
 
         text = run_schema_text()
+    elif kind == "audit":
+        from netprobe.report.audit_report import audit_schema_text
+
+        text = audit_schema_text()
     else:
         from netprobe.load.schema import schema_text
 

@@ -12,10 +12,12 @@ import click
 
 import netprobe
 from netprobe.cli.options import (
+    AUDIT_FORMATS,
     DIFF_FORMATS,
     MATRIX_FORMATS,
     REQUEST_FORMATS,
     RUN_FORMATS,
+    become_option,
     complete_matrix,
     flag,
     flow_options,
@@ -40,6 +42,11 @@ from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
+
+AUDIT_EPILOG = """\b
+Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was
+wrong, 3 a host or an owner could not be looked at, 4 netprobe itself failed, 130 interrupted.
+"""
 
 EPILOG = """\b
 Exit status: 0 all required flows pass, 1 something is blocked or exposed,
@@ -247,6 +254,40 @@ def explain(**options: Any) -> int:
 
 
 @cli.group()
+def audit() -> None:
+    """Compare hosts with what the matrices say; nothing is probed: ports."""
+
+
+@audit.command("ports", epilog=AUDIT_EPILOG)
+@matrix_option
+@inventory_option
+@set_option
+@role_option
+@option(
+    "--pods",
+    type=FILE,
+    metavar="FILE",
+    help="Compare pods too: what `kubectl get pods -A -o json` prints.",
+)
+@become_option
+@output_option(AUDIT_FORMATS)
+def audit_ports(**options: Any) -> int:
+    """Tell which processes listen on ports that the matrices do not give them.
+
+    Agents list the listening sockets of every host, with process, unit or pod. The matrices are
+    the registry: their rows say who may hold which port, on hosts of which role.
+
+    \b
+      netprobe audit ports -m openshift-host-ports -i inventory.yaml
+      kubectl get pods -A -o json > pods.json
+      netprobe audit ports -m openshift-host-ports -m ./site.yaml --pods pods.json
+    """
+    from netprobe.cli.audit import audit_ports_verb
+
+    return audit_ports_verb(options)
+
+
+@cli.group()
 def diagnose() -> None:
     """Find out why something that should run does not: konnectivity."""
 
@@ -267,10 +308,10 @@ def diagnose_konnectivity(**options: Any) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run")))
+@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run", "audit")))
 def schema(kind: str) -> int:
     """Print the JSON Schema of files that people write (matrix, inventory, accepted flows), for
-    editors, or of what runs leave (JSON report and record), for programs."""
+    editors, or of what runs and audits leave (JSON report and record), for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

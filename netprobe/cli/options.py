@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 DIFF_FORMATS: Final = ("text", "json", "markdown")
+AUDIT_FORMATS: Final = ("text", "json", "junit")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
@@ -155,7 +156,7 @@ request_options = together(
     matrix_option, inventory_option, set_option, role_option, selection_options
 )
 
-_ask_become_pass = flag(
+become_option = flag(
     "--ask-become-pass",
     "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
 )
@@ -164,7 +165,7 @@ start_options = together(
     _add_number(
         "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
     ),
-    _ask_become_pass,
+    become_option,
 )
 
 _look_options = together(
@@ -218,7 +219,7 @@ probing_options = together(
 )
 
 # Options about one flow; a run has further ones about many flows.
-flow_options = together(_look_options, _ask_become_pass, _judging_options)
+flow_options = together(_look_options, become_option, _judging_options)
 
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:

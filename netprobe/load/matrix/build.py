@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, MatrixFile
+from netprobe.load.matrix.models import ChangeFile, MatrixFile, PortGroupFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
-from netprobe.model.matrix import Condition, Matrix, Requirement, Role, Waiver, Warn
+from netprobe.model.matrix import Condition, Matrix, PortGroup, Requirement, Role, Waiver, Warn
 
 
 def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> Matrix:
@@ -35,7 +35,14 @@ def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> 
         document={**start.document, **file.document.model_dump(exclude_none=True)},
         local=start.local if file.local is None else file.local,
         waivers={**start.waivers, **waivers},
+        ranges=(*start.ranges, *_build_groups(file.ranges, settings)),
+        retired=(*start.retired, *_build_groups(file.retired, settings)),
     )
+
+
+def _build_groups(groups: list[PortGroupFile], settings: Known) -> Iterator[PortGroup]:
+    for one in groups:
+        yield PortGroup(**_given_keys(one, settings))
 
 
 def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
@@ -48,8 +55,8 @@ def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
 
 
 def _given_keys(
-    file: ChangeFile, settings: Known
-) -> dict[str, Any]:  # Any: arguments of Requirement
+    file: ChangeFile | PortGroupFile, settings: Known
+) -> dict[str, Any]:  # Any: arguments of Requirement or PortGroup
     """Give the keys that the file has, as the model wants them."""
     given: dict[str, Any] = {}
     for key in file.model_fields_set - {"id"}:
