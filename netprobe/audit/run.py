@@ -58,9 +58,7 @@ def audit_ports(job: AuditJob, launcher: Launcher, events: Events) -> PortAudit:
     )
 
 
-async def _ask_all(
-    hosts: Sequence[Host], launcher: Launcher, events: Events
-) -> dict[str, Heard]:
+async def _ask_all(hosts: Sequence[Host], launcher: Launcher, events: Events) -> dict[str, Heard]:
     """Ask every agent; hosts that none is declared for are left out."""
     heard: dict[str, Heard] = {}
 
@@ -129,9 +127,7 @@ def _note_left_out(view: HostView, clients: int, hello: HelloLine) -> Iterator[s
         yield f"of {unseen} sockets nobody could see the owner"
 
 
-def _note_nodes(
-    job: AuditJob, hosts: Sequence[Host], heard: Mapping[str, Heard]
-) -> Iterator[str]:
+def _note_nodes(job: AuditJob, hosts: Sequence[Host], heard: Mapping[str, Heard]) -> Iterator[str]:
     """Say which nodes of the pods are no host of the inventory."""
     if job.pods is None:
         return

@@ -82,6 +82,23 @@ def schema_verb(kind: str) -> int:
     return 0
 
 
+def check_registry_verb(options: VerbOptions) -> int:
+    """Check matrices as registries of ports. Raises FileErrors with every mistake of all."""
+    from netprobe.audit.lint import lint_registry
+    from netprobe.errors import FileErrors
+    from netprobe.load.matrix.file import load_matrices
+
+    matrices = (*options["matrices"], *options["files"])
+    require_matrix(matrices)
+    lints = [lint_registry(one) for one in load_matrices(matrices)]
+    for note in (note for lint in lints for note in lint.notes):
+        click.echo(clean(note))
+    problems = [problem for lint in lints for problem in lint.problems]
+    if problems:
+        raise FileErrors(problems)
+    return 0
+
+
 def check_files_verb(options: Mapping[str, Any]) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
     from netprobe.load.check import check_accepted_names, check_files

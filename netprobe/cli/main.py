@@ -122,6 +122,7 @@ def init(matrices: tuple[str, ...]) -> int:
 @cli.command()
 @click.argument("files", nargs=-1, type=FILE)
 @flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
+@flag("--registry", "Check matrices as registries of ports: duplicates, ranges, gaps.")
 @accepted_options
 @request_options
 @start_options
@@ -131,9 +132,11 @@ def check(**options: Any) -> int:
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """
-    from netprobe.cli.files import check_files_verb
+    from netprobe.cli.files import check_files_verb, check_registry_verb
     from netprobe.cli.run import check_hosts_verb
 
+    if options["registry"]:
+        return check_registry_verb(options)
     if not options["hosts"]:
         return check_files_verb(options)
     if options["files"]:

@@ -92,7 +92,7 @@ class Requirement:
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
     ``existing``: the service runs before the installation (None: as the role to reach says).
     ``process`` names the programs that may hold the port before the installation, ``owner`` those
-    that hold it once the platform runs.
+    that hold it once the platform runs. ``place`` is its ``file:line:column``.
     """
 
     id: str
@@ -114,6 +114,7 @@ class Requirement:
     existing: bool | None = None
     process: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,9 @@ def write_audit_junit(audit: PortAudit, stream: TextIO) -> None:
 
 def _list_cases(host: AuditedHost, audit: PortAudit) -> list[_PortCase]:
     looked = _PortCase("the host was looked at", words=host.words)
-    cases = {(one.protocol, one.port): _PortCase(f"{one.protocol} {one.port}") for one in host.ports}
+    cases = {
+        (one.protocol, one.port): _PortCase(f"{one.protocol} {one.port}") for one in host.ports
+    }
     for one in audit.findings:
         if one.host == host.name:
             key = (one.protocol, one.port)

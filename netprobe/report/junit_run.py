@@ -20,8 +20,8 @@ from netprobe.model.result import Result
 from netprobe.model.run import RunIndex
 from netprobe.report.collector import Report
 from netprobe.report.flow_groups import wire_text
-from netprobe.report.junit_xml import clean_text, start_element
 from netprobe.report.headline import headline, scope, word_value
+from netprobe.report.junit_xml import clean_text, start_element
 from netprobe.report.progress import host_text
 from netprobe.report.spool import place
 from netprobe.report.wording import excuse_text, number, plural, port_text

@@ -1,7 +1,8 @@
 """Strips what only readers and type checkers need from Python source; lines keep their numbers.
 
 Comments, docstrings and the annotations of functions and variables go, and so do imports that only
-they needed; the fields of a ``NamedTuple`` stay, because they are code. A level of indentation is one space.
+they needed; the fields of a ``NamedTuple`` stay, because they are code. A level of indentation is
+one space.
 Tracebacks of the stripped source name the same lines.
 """
 

@@ -9,19 +9,33 @@ from typing import Any
 from netprobe.load.matrix.models import ChangeFile, MatrixFile, PortGroupFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
+from netprobe.load.yaml.document import Document
 from netprobe.model.matrix import Condition, Matrix, PortGroup, Requirement, Role, Waiver, Warn
 
 
-def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> Matrix:
+def build(
+    file: MatrixFile, settings: Known, base: Matrix | None, name: str, document: Document
+) -> Matrix:
     """Build the matrix of a file without problems; ``base`` is the one that it extends."""
     start = base or Matrix(name, "", {}, {}, ())
     overridden = (
-        replace(old, **_given_keys(file.override[old.id], settings))
+        replace(
+            old,
+            **_given_keys(file.override[old.id], settings),
+            place=document.place(("override", old.id)),
+        )
         if old.id in file.override
         else old
         for old in start.requirements
     )
-    added = (Requirement(id=one.id, **_given_keys(one, settings)) for one in file.requirements)
+    added = (
+        Requirement(
+            id=one.id,
+            **_given_keys(one, settings),
+            place=document.place(("requirements", index, "id")),
+        )
+        for index, one in enumerate(file.requirements)
+    )
     waivers = {
         name: Waiver(name, waiver.reason.strip(), waiver.until)
         for name, waiver in file.waive.items()
