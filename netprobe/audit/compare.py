@@ -179,4 +179,4 @@ def _identify(holder: SocketHolder) -> tuple[str | None, ...]:
     """A pod is one owner, whatever runs in it; else it is the program in its unit."""
     if holder.pod is not None:
         return (holder.pod,)
-    return (holder.program or holder.process, holder.unit, holder.container)
+    return (holder.program, holder.process, holder.unit, holder.container)

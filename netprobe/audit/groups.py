@@ -1,4 +1,4 @@
-"""Where a process runs, from the path of its control group: a unit of systemd, or a pod."""
+"""Where a process runs, from its control groups: a unit of systemd, or a pod."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ class GroupPlace(NamedTuple):
     container: str | None
 
 
-def place_of(path: str) -> GroupPlace:
-    """Read the path; what it does not name is None."""
-    pod, container = _POD.search(path), _CONTAINER.findall(path)
+def place_of(text: str) -> GroupPlace:
+    """Read the text of ``/proc/PID/cgroup``; what it does not name is None.
+
+    Version 1 has a path for each controller, of which systemd keeps only its own for sure.
+    """
+    lines = (line.split(":", 2) for line in text.splitlines() if line.count(":") > 1)
+    paths = {name: path for _, name, path in lines}
+    path = next((paths[name] for name in ("name=systemd", "") if paths.get(name, "/") != "/"), "")
+    every = "\n".join((path, *paths.values()))
+    pod, container = _POD.search(every), _CONTAINER.findall(path or every)
     units = _UNIT.findall(path)
     # A runtime gives each container a scope of its own, which says nothing more.
     unit = None if pod or not units else units[-1]

@@ -55,6 +55,6 @@ def _choose_holder(holders: Sequence[SocketHolder]) -> SocketHolder | None:
 
 
 def _name_holder(owner: SocketOwner, pods: Mapping[str, str]) -> SocketHolder:
-    place = place_of(owner.cgroup)
+    place = place_of(owner.cgroups)
     pod = None if place.pod is None else pods.get(place.pod, place.pod)
     return SocketHolder(owner.process, owner.program, owner.pid, place.unit, pod, place.container)

@@ -26,14 +26,8 @@ def tell_sockets(agent: AgentCore, order: SocketsOrder) -> None:
         for inode in held:
             holders[inode].append(len(owners))
         if held:
-            name = read_text("/proc/%d/comm" % pid).strip()
-            owners.append(SocketOwner(pid, name, read_program(pid), read_group(pid)))
+            name, groups = (read_text("/proc/%d/%s" % (pid, of)) for of in ("comm", "cgroup"))
+            owners.append(SocketOwner(pid, name.strip(), read_program(pid), groups))
     sockets = [HeldSocket(name, one.address, one.port, holders[one.inode]) for name, one in found]
     first, last = (read_text("/proc/sys/net/ipv4/ip_local_port_range") or CLIENT_PORTS).split()
     agent.send(Sockets(order.id, sockets, owners, sees_all, (int(first), int(last))))
-
-
-def read_group(pid: int) -> str:
-    """Read the path of a process's control group: of several hierarchies the one that says most."""
-    lines = read_text("/proc/%d/cgroup" % pid).splitlines()
-    return max((line.split(":", 2)[-1] for line in lines), key=len, default="")

@@ -74,13 +74,13 @@ class HeldSocket(NamedTuple):
 
 
 class SocketOwner(NamedTuple):
-    """A process: the kernel's name for it, the base name of its program file, and the path of its
-    control group, which names its unit or pod (empty where that cannot be read)."""
+    """A process: the kernel's name for it, the base name of its program file, and the text of its
+    /proc/PID/cgroup, which names its unit or pod."""
 
     pid: int
     process: str
     program: Optional[str]
-    cgroup: str
+    cgroups: str
 
 
 class FailedPorts(NamedTuple):
