@@ -160,14 +160,10 @@ def word_addresses(one: PortSockets) -> str:
 
 def word_holder(holder: SocketHolder) -> str:
     """Word a process: ``kubelet (pid 812, kubelet.service)``."""
-    name = holder.program or holder.process
-    if holder.program and holder.process and holder.process not in holder.program:
-        name = f"{holder.process} ({holder.program})"
     if not holder.pid:
-        return f"the {name}"
-    pod = None if holder.pod is None else f"pod {holder.pod}"
-    parts = (f"pid {holder.pid}", pod or holder.unit or holder.container)
-    return f"{name} ({', '.join(part for part in parts if part)})"
+        return f"the {holder.name}"
+    parts = (f"pid {holder.pid}", holder.home)
+    return f"{holder.name} ({', '.join(part for part in parts if part)})"
 
 
 def is_loopback(address: str) -> bool:

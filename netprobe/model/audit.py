@@ -30,6 +30,18 @@ class SocketHolder:
     pod: str | None = None
     container: str | None = None
 
+    @property
+    def name(self) -> str:
+        """The program, and what it calls itself where that is another name."""
+        if not self.program or self.process in self.program:
+            return self.program or self.process
+        return f"{self.process} ({self.program})"
+
+    @property
+    def home(self) -> str | None:
+        """Where it runs: its pod, unit or container."""
+        return f"pod {self.pod}" if self.pod else self.unit or self.container
+
 
 @dataclass(frozen=True, slots=True)
 class HostSocket:

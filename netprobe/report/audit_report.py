@@ -105,17 +105,12 @@ def _host_parts(host: AuditedHost) -> Iterator[PagePart]:
         (
             f"{one.protocol} {one.port}",
             ", ".join(one.addresses),
-            ", ".join(holder.program or holder.process for holder in one.holders) or "?",
-            ", ".join(
-                dict.fromkeys(
-                    f"pod {holder.pod}" if holder.pod else holder.unit or holder.container or "-"
-                    for holder in one.holders
-                )
-            ) or "-",
+            ", ".join(holder.name for holder in one.holders) or "?",
+            ", ".join(dict.fromkeys(holder.home or "-" for holder in one.holders)) or "-",
             ", ".join(one.rows) or "-",
         )
         for one in host.ports
-    ]  # fmt: skip
+    ]
     heads = ("port", "address", "process", "unit or pod", "row")
     widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
     for row in [heads, *rows] if rows else ():
