@@ -91,7 +91,8 @@ def _audit_host(
         words = "the host is declared vantage: none"
         return AuditedHost(host.name, registry.roles, "none", words), []
     if isinstance(told, AgentError):
-        return AuditedHost(host.name, registry.roles, "failed", str(told)), []
+        words = str(told).removeprefix(f"{host.name}: ")
+        return AuditedHost(host.name, registry.roles, "failed", words), []
     hello, sockets = told
     pods = _find_pods(host, hello, job)
     view = read_view(host.name, sockets, pods)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TextIO
 
 import netprobe
@@ -13,9 +13,11 @@ from netprobe.model.dataclass_schema import schema_of_dataclass
 from netprobe.report.headline import word_value
 from netprobe.report.page import Line, PagePart, Style, field
 from netprobe.report.text_run import write_parts
-from netprobe.report.wording import plural
+from netprobe.report.wording import listed, plural
 
 AUDIT_SCHEMA: Final = "netprobe.audit-ports/1"
+# With more hosts than these the page lists no ports.
+MANY_HOSTS: Final = 8
 KINDS: Final[dict[AuditKind, str]] = {
     "no-entry": "a process without an entry",
     "wrong-owner": "the port of another process",
@@ -51,13 +53,16 @@ def _page_parts(audit: PortAudit) -> Iterator[PagePart]:
         for one in audit.matrices
     )
     yield Line(f"netprobe {netprobe.__version__}, {audit.started_at}, {'; '.join(matrices)}")
-    number = 0
-    for weight in _WEIGHTS:
-        for one in audit.of_weight(weight):
-            number += 1
-            yield from _finding_parts(number, one)
+    alike = [some for weight in _WEIGHTS for some in _group_alike(audit.of_weight(weight))]
+    for number, some in enumerate(alike, start=1):
+        yield from _finding_parts(number, some)
+    many = len(audit.hosts) > MANY_HOSTS
+    if many:
+        yield Line()
     for host in audit.hosts:
-        yield from _host_parts(host)
+        yield from _host_parts(host, brief=many)
+    if many:
+        yield Line("   -o json lists the ports of every host", "quiet")
     if audit.notes:
         yield Line()
         yield Line("NOTES", "strong")
@@ -85,32 +90,51 @@ def _head_line(audit: PortAudit) -> Line:
     return Line(f"OK: every listening port of {plural(len(looked), 'host')} is registered", "good")
 
 
-def _finding_parts(number: int, one: AuditFinding) -> Iterator[PagePart]:
+def _group_alike(findings: Iterable[AuditFinding]) -> list[list[AuditFinding]]:
+    """Give findings that differ in nothing but host, address and process id as one."""
+    groups: dict[object, list[AuditFinding]] = {}
+    for one in findings:
+        names = tuple(holder.name for holder in one.holders)
+        key = (one.kind, one.protocol, one.port, names, one.rows, one.remedy)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _finding_parts(number: int, alike: list[AuditFinding]) -> Iterator[PagePart]:
     yield Line()
-    head = f"{number}. {_WEIGHTS[one.weight]}: {one.protocol} {one.port} on {one.host}"
+    one = alike[0]
+    hosts = [other.host for other in alike]
+    head = f"{number}. {_WEIGHTS[one.weight]}: {one.protocol} {one.port} on {listed(hosts, 3)}"
     yield Line(f"{head}: {KINDS[one.kind]} ({one.kind})", _STYLES[one.weight], hang=3)
-    yield from field("seen", [one.because])
+    seen = one.because if len(alike) == 1 else f"{one.host}: {one.because}"
+    yield from field("seen", [seen])
+    yield from field("hosts", [listed(hosts, 20)] if len(alike) > 3 else [])
     yield from field("to do", [one.remedy])
 
 
-def _host_parts(host: AuditedHost) -> Iterator[PagePart]:
-    yield Line()
+def _host_parts(host: AuditedHost, *, brief: bool) -> Iterator[PagePart]:
+    if not brief:
+        yield Line()
     roles = f" ({', '.join(host.roles)})" if host.roles else ""
     if host.state != "looked-at":
         style: Style = "doubt" if host.state == "failed" else "quiet"
         yield Line(f"{host.name}{roles}: not looked at: {host.words}", style)
         return
     yield Line(f"{host.name}{roles}: {plural(len(host.ports), 'listening port')}", "strong")
-    rows = [
-        (
-            f"{one.protocol} {one.port}",
-            ", ".join(one.addresses),
-            ", ".join(holder.name for holder in one.holders) or "?",
-            ", ".join(dict.fromkeys(holder.home or "-" for holder in one.holders)) or "-",
-            ", ".join(one.rows) or "-",
-        )
-        for one in host.ports
-    ]
+    rows = (
+        []
+        if brief
+        else [
+            (
+                f"{one.protocol} {one.port}",
+                ", ".join(one.addresses),
+                ", ".join(holder.name for holder in one.holders) or "?",
+                ", ".join(dict.fromkeys(holder.home or "-" for holder in one.holders)) or "-",
+                ", ".join(one.rows) or "-",
+            )
+            for one in host.ports
+        ]
+    )
     heads = ("port", "address", "process", "unit or pod", "row")
     widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
     for row in [heads, *rows] if rows else ():

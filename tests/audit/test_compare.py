@@ -52,7 +52,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "name", "expected"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("words", "name", "expected"), CASES, ids=str)
 def test_a_port_of_a_node(words: str, name: str, expected: list[str]) -> None:
     """What the registry of OpenShift says to one socket on a worker."""
     registry = registry_of(OCP, sets=("features=csi-drivers",)) if "9205" in words else NODE

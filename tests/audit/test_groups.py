@@ -1,4 +1,4 @@
-"""Paths of control groups, as systemd, container runtimes and both versions of cgroups write them."""
+"""Paths of control groups, as systemd, container runtimes and both versions of it write them."""
 
 from __future__ import annotations
 

@@ -160,7 +160,9 @@ def test_a_host_as_it_should_be(lab: Lab) -> None:
 
     assert done.status == 0, done.stdout
     assert done.stdout.startswith("OK: every listening port of 1 host is registered\n")
-    assert re.search(r"tcp 10248 +127\.0\.0\.1 +kubelet \(python\S+ +\S+ +local-kubelet-health", done.stdout)
+    assert re.search(
+        r"tcp 10248 +127\.0\.0\.1 +kubelet \(python\S+ +\S+ +local-kubelet-health", done.stdout
+    )
     assert re.search(r"tcp 9100 +:: +node_exporter \(python\S+ +\S+ +node-exporter", done.stdout)
     assert "1 UDP port of 60001-65535, which the kernel gives to clients, left out" in done.stdout
 

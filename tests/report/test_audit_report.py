@@ -25,7 +25,12 @@ from netprobe.model.audit import (
     SocketHolder,
 )
 from netprobe.report.audit_junit import write_audit_junit
-from netprobe.report.audit_report import audit_schema_text, write_audit_json, write_audit_text
+from netprobe.report.audit_report import (
+    KINDS,
+    audit_schema_text,
+    write_audit_json,
+    write_audit_text,
+)
 from tests.report.test_junit import SCHEMA as JENKINS
 
 FILE = Path(__file__).parents[2] / "schemas" / "audit.schema.json"
@@ -81,6 +86,13 @@ def test_json_fits_its_schema() -> None:
     assert not validator.is_valid(document)
 
 
+def test_every_kind_is_explained() -> None:
+    """docs/port-audit.md has a line for each kind of finding."""
+    page = (FILE.parents[1] / "docs" / "port-audit.md").read_text(encoding="utf-8")
+
+    assert [kind for kind in KINDS if f"| `{kind}` |" not in page] == []
+
+
 def test_json_counts() -> None:
     """Hosts by state, ports, findings by weight and kind."""
     summary: dict[str, Any] = json.loads(_write(write_audit_json))["summary"]
@@ -110,6 +122,24 @@ def test_text() -> None:
     assert text.endswith(
         "1 of 3 hosts looked at, 2 listening ports, 1 violation, 1 not seen, 1 advised; 1.2 s\n"
     )
+
+
+def test_findings_that_are_alike_are_one() -> None:
+    """Of many hosts with one fault it says which, and lists no ports; other programs are others."""
+    hosts = tuple(replace(HOSTS[0], name=f"n{number}") for number in range(9))
+    same = [
+        replace(FINDING, host=host.name, holders=(replace(HOLDER, pid=number),))
+        for number, host in enumerate(hosts)
+    ]
+    other = replace(FINDING, host="n0", holders=(replace(HOLDER, process="other"),))
+    text = _write(write_audit_text, replace(AUDIT, hosts=hosts, findings=(*same, other)))
+
+    assert "1. VIOLATION: tcp 9500 on n0, n1, n2 and 6 more: a process" in text
+    assert "   hosts     n0, n1, n2, n3, n4, n5, n6, n7, n8\n" in text
+    assert "2. VIOLATION: tcp 9500 on n0: a process" in text
+    assert "3. VIOLATION" not in text
+    assert "process  unit or pod" not in text
+    assert "-o json lists the ports of every host" in text
 
 
 @pytest.mark.parametrize(
