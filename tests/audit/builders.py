@@ -26,7 +26,8 @@ Held = tuple[str, str]
 
 def told(*held: Held, sees_all: bool = True, groups: str = "") -> Sockets:
     """What an agent says of these sockets; a process is called as it is and runs that program."""
-    sockets, owners = [], []
+    sockets: list[HeldSocket] = []
+    owners: list[SocketOwner] = []
     for words, names in held:
         protocol, _, place = words.partition(" ")
         address, _, port = place.rpartition(":")

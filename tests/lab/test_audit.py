@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from netprobe.report.audit_report import audit_schema_text
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace
 from tests.lab.userns import MARK
-from tests.report.test_run_schema import Draft202012Validator
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -186,7 +186,7 @@ def test_hosts_that_nobody_could_look_at(lab: Lab) -> None:
 def test_owners_that_nobody_could_see(lab: Lab) -> None:
     """An agent without rights sees the sockets, not whose they are: exit 3, and it says why."""
     lesser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    vantage = {"vantage": {"command": [*lab["n0"].enter, *lesser]}}
+    vantage: dict[str, object] = {"vantage": {"command": [*lab["n0"].enter, *lesser]}}
     text = lab.inventory({"n0": ["node"]}, overrides={"n0": vantage}).read_text()
     lab.inventory(ROLES)
     done = audit(lab, *OCP, inventory=lab.write("lesser.yaml", text))

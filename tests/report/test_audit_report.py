@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from netprobe.model.audit import (
     AuditedHost,
