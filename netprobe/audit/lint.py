@@ -13,8 +13,8 @@ from netprobe.load.yaml.document import problem_at
 from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
+    DocumentedPorts,
     Matrix,
-    PortGroup,
     Requirement,
     Setting,
     SettingValue,
@@ -149,7 +149,7 @@ def _list_reused(chosen: ChosenMatrix) -> Iterator[Problem]:
 
 
 def _find_settings(
-    matrix: Matrix, rows: tuple[Requirement | PortGroup, ...]
+    matrix: Matrix, rows: tuple[Requirement | DocumentedPorts, ...]
 ) -> dict[str, SettingValue] | None:
     """Give settings under which all hold; None where they exclude each other."""
     terms: dict[str, list[str | bool | int]] = {}
@@ -164,11 +164,11 @@ def _find_settings(
     return None
 
 
-def _conditions_of(row: Requirement | PortGroup) -> tuple[Condition, ...]:
+def _conditions_of(row: Requirement | DocumentedPorts) -> tuple[Condition, ...]:
     return (row.when, row.unless) if isinstance(row, Requirement) else (row.when,)
 
 
-def _holds_with(row: Requirement | PortGroup, chosen: ChosenMatrix) -> bool:
+def _holds_with(row: Requirement | DocumentedPorts, chosen: ChosenMatrix) -> bool:
     if isinstance(row, Requirement):
         return why_not(row, chosen) is None
     return holds(row.when, chosen)

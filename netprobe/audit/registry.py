@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from netprobe.model.audit import SocketHolder
 from netprobe.model.inventory import Inventory
-from netprobe.model.matrix import ChosenMatrix, PortEntry, PortGroup, Requirement, SettingRef
+from netprobe.model.matrix import ChosenMatrix, DocumentedPorts, PortEntry, Requirement, SettingRef
 from netprobe.model.ports import PortRange
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.expand import roles_by_host
@@ -113,13 +113,13 @@ def _make_row(
     )
 
 
-def _set_apart(groups: Iterable[tuple[ChosenMatrix, PortGroup]]) -> Iterable[SetApart]:
+def _set_apart(groups: Iterable[tuple[ChosenMatrix, DocumentedPorts]]) -> Iterable[SetApart]:
     for one, group in groups:
         if holds(group.when, one):
             yield SetApart(tuple(wires_of(group, one)), group.purpose)
 
 
-def wires_of(rows: Requirement | PortGroup, chosen: ChosenMatrix) -> Iterable[Wire]:
+def wires_of(rows: Requirement | DocumentedPorts, chosen: ChosenMatrix) -> Iterable[Wire]:
     """Give the protocols and port ranges, settings filled in."""
     listed: Mapping[str, tuple[PortEntry, ...]] = {"tcp": rows.tcp, "udp": rows.udp}
     for protocol, entries in listed.items():

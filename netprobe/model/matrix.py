@@ -118,7 +118,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class PortGroup:
+class DocumentedPorts:
     """Ports that the document sets apart (a range to use, ports given up), while ``when`` holds."""
 
     tcp: tuple[PortEntry, ...] = ()
@@ -156,8 +156,8 @@ class Matrix:
     document: Mapping[str, str] = field(default_factory=dict)
     local: bool = False
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
-    ranges: tuple[PortGroup, ...] = ()
-    retired: tuple[PortGroup, ...] = ()
+    ranges: tuple[DocumentedPorts, ...] = ()
+    retired: tuple[DocumentedPorts, ...] = ()
 
     def role_words(self) -> dict[str, str]:
         """Give the role that each word of an inventory means, by the folded word."""

@@ -9,8 +9,8 @@ from typing import Any, TextIO
 from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
+    DocumentedPorts,
     PortEntry,
-    PortGroup,
     Requirement,
     Setting,
     SettingRef,
@@ -126,7 +126,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
     return data if requirement.existing is None else {**data, "existing": requirement.existing}
 
 
-def _group_to_data(group: PortGroup) -> dict[str, Any]:
+def _group_to_data(group: DocumentedPorts) -> dict[str, Any]:
     return _without_empty(
         {
             "tcp": [_value_to_data(entry) for entry in group.tcp],
@@ -243,13 +243,13 @@ def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue
     return f"{settings[name.setting] or 'none yet'} (setting {name.setting})"
 
 
-def _group_line(group: PortGroup, chosen: ChosenMatrix) -> str:
+def _group_line(group: DocumentedPorts, chosen: ChosenMatrix) -> str:
     when = f" (when {_condition_text(group.when)})" if group.when.terms else ""
     words = f": {group.purpose}" if group.purpose else ""
     return f"{_word_ports(group, chosen.settings)}{when}{words}"
 
 
-def _word_ports(rows: Requirement | PortGroup, settings: Mapping[str, SettingValue]) -> str:
+def _word_ports(rows: Requirement | DocumentedPorts, settings: Mapping[str, SettingValue]) -> str:
     listed = (("tcp", rows.tcp), ("udp", rows.udp))
     parts = [
         f"{protocol} {', '.join(_port_text(entry, settings) for entry in entries)}"

@@ -6,11 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, MatrixFile, PortGroupFile
+from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document
-from netprobe.model.matrix import Condition, Matrix, PortGroup, Requirement, Role, Waiver, Warn
+from netprobe.model.matrix import (
+    Condition,
+    DocumentedPorts,
+    Matrix,
+    Requirement,
+    Role,
+    Waiver,
+    Warn,
+)
 
 
 def build(
@@ -54,9 +62,9 @@ def build(
     )
 
 
-def _build_groups(groups: list[PortGroupFile], settings: Known) -> Iterator[PortGroup]:
+def _build_groups(groups: list[DocumentedPortsFile], settings: Known) -> Iterator[DocumentedPorts]:
     for one in groups:
-        yield PortGroup(**_given_keys(one, settings))
+        yield DocumentedPorts(**_given_keys(one, settings))
 
 
 def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
@@ -69,8 +77,8 @@ def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
 
 
 def _given_keys(
-    file: ChangeFile | PortGroupFile, settings: Known
-) -> dict[str, Any]:  # Any: arguments of Requirement or PortGroup
+    file: ChangeFile | DocumentedPortsFile, settings: Known
+) -> dict[str, Any]:  # Any: arguments of Requirement or DocumentedPorts
     """Give the keys that the file has, as the model wants them."""
     given: dict[str, Any] = {}
     for key in file.model_fields_set - {"id"}:

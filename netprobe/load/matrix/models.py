@@ -145,7 +145,7 @@ class ChangeFile(FileModel):
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 
 
-class PortGroupFile(FileModel):
+class DocumentedPortsFile(FileModel):
     """Ports that the document sets apart, for `netprobe audit ports`."""
 
     tcp: list[PortField] = Field(
@@ -206,10 +206,10 @@ class MatrixFile(FileModel):
         default={}, description="The settings that conditions and ports refer to."
     )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
-    ranges: list[PortGroupFile] = Field(
+    ranges: list[DocumentedPortsFile] = Field(
         default=[], description="Port ranges that the document has opened between nodes."
     )
-    retired: list[PortGroupFile] = Field(
+    retired: list[DocumentedPortsFile] = Field(
         default=[], description="Ports that the document once gave away and nobody may use."
     )
     override: dict[str, ChangeFile] = Field(
