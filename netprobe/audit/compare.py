@@ -38,7 +38,7 @@ class PortSockets:
     @property
     def holders(self) -> tuple[SocketHolder, ...]:
         """One process for each owner: a program in one unit or pod is one owner."""
-        found = {_identify(o.holder): o.holder for o in reversed(self.sockets) if o.holder}
+        found = {_identify_holder(o.holder): o.holder for o in reversed(self.sockets) if o.holder}
         return tuple(sorted(found.values(), key=lambda one: (one.pid, one.process)))
 
     def audited(self) -> AuditedPort:
@@ -171,7 +171,7 @@ def is_loopback(address: str) -> bool:
     return ip_address(address).is_loopback
 
 
-def _identify(holder: SocketHolder) -> tuple[str | None, ...]:
+def _identify_holder(holder: SocketHolder) -> tuple[str | None, ...]:
     """A pod is one owner, whatever runs in it; else it is the program in its unit."""
     if holder.pod is not None:
         return (holder.pod,)

@@ -29,7 +29,7 @@ def find_undeclared(
     for one in ports:
         for holder in () if is_client(one, view, registry) else one.holders:
             pod = by_name.get(holder.pod or "")
-            if pod is not None and not _declares(pod, one):
+            if pod is not None and not _declares_port(pod, one):
                 because = (
                     f"{word_holder(holder)} listens on {word_addresses(one)}, and the pod does "
                     f"not declare {one.name}"
@@ -41,7 +41,7 @@ def find_undeclared(
             yield from _check_declared(view, registry, ports, pod, port)
 
 
-def _declares(pod: Pod, one: PortSockets) -> bool:
+def _declares_port(pod: Pod, one: PortSockets) -> bool:
     return any((port.protocol, port.port) == (one.protocol, one.port) for port in pod.ports)
 
 

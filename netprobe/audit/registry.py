@@ -36,9 +36,9 @@ class RegistryRow:
 
     def allows(self, holder: SocketHolder) -> bool:
         """Tell whether the row names this process; ``_`` is ``-``, and ``*`` is any text."""
-        known = [_fold(word) for word in (holder.program, holder.process) if word]
+        known = [_fold_name(word) for word in (holder.program, holder.process) if word]
         return any(
-            fnmatchcase(word, _fold(name)) or word == _fold(name[:COMM_LENGTH])
+            fnmatchcase(word, _fold_name(name)) or word == _fold_name(name[:COMM_LENGTH])
             for name in self.names
             for word in known
         )
@@ -136,5 +136,5 @@ def _is_among(wires: Iterable[Wire], protocol: str, port: int) -> bool:
     return any(name == protocol and first <= port <= last for name, (first, last) in wires)
 
 
-def _fold(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("_", "-")

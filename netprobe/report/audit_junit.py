@@ -43,10 +43,10 @@ def write_audit_junit(audit: PortAudit, stream: TextIO) -> None:
     xml.startDocument()
     elapsed = {"time": f"{audit.elapsed_s:.3f}"}
     cases = [case for suite in suites.values() for case in suite]
-    start_element(xml, "testsuites", {"name": "netprobe audit", **_count(cases), **elapsed})
+    start_element(xml, "testsuites", {"name": "netprobe audit", **_count_fates(cases), **elapsed})
     for name, suite in suites.items():
         more = {"skipped": "0", "timestamp": audit.started_at.rstrip("Z"), **elapsed}
-        start_element(xml, "testsuite", {"name": name, **_count(suite), **more})
+        start_element(xml, "testsuite", {"name": name, **_count_fates(suite), **more})
         for case in suite:
             _write_case(xml, f"audit.{name}", case)
         xml.endElement("testsuite")
@@ -67,7 +67,7 @@ def _list_cases(host: AuditedHost, audit: PortAudit) -> list[_PortCase]:
     return [looked, *(case for _, case in sorted(cases.items()))]
 
 
-def _count(cases: list[_PortCase]) -> dict[str, str]:
+def _count_fates(cases: list[_PortCase]) -> dict[str, str]:
     fates = [case.fate for case in cases]
     return {
         "tests": str(len(cases)),
