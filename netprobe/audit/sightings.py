@@ -12,6 +12,7 @@ from netprobe.audit.groups import place_of
 from netprobe.model.audit import HostSocket, SocketHolder
 from netprobe.model.pods import Pod
 from netprobe.model.ports import PortRange
+from netprobe.model.printable import clean
 
 KERNEL = SocketHolder("kernel")
 # systemd opens sockets for services and keeps them open.
@@ -55,6 +56,8 @@ def _choose_holder(holders: Sequence[SocketHolder]) -> SocketHolder | None:
 
 
 def _name_holder(owner: SocketOwner, pods: Mapping[str, str]) -> SocketHolder:
-    place = place_of(owner.cgroups)
+    """Name a process in texts that harm nothing: whoever starts one chooses its names."""
+    place = place_of("\n".join(map(clean, owner.cgroups.splitlines())))
     pod = None if place.pod is None else pods.get(place.pod, place.pod)
-    return SocketHolder(owner.process, owner.program, owner.pid, place.unit, pod, place.container)
+    program = None if owner.program is None else clean(owner.program)
+    return SocketHolder(clean(owner.process), program, owner.pid, place.unit, pod, place.container)

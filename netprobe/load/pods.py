@@ -9,6 +9,7 @@ from typing import Any
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, read_file
 from netprobe.model.pods import Pod, PodPort
+from netprobe.model.printable import clean
 
 # A cluster of thousands of nodes prints some hundred MB.
 MOST_BYTES = 1024 * MIB
@@ -51,9 +52,9 @@ def _read_pod(item: dict[str, Any]) -> Pod | None:  # Any: JSON
     host_network = spec.get("hostNetwork") is True
     addresses = {status.get("hostIP"), *(one.get("ip") for one in status.get("hostIPs") or ())}
     return Pod(
-        name=f"{meta.get('namespace', 'default')}/{meta['name']}",
+        name=clean(f"{meta.get('namespace', 'default')}/{meta['name']}"),
         uids=tuple(dict.fromkeys(str(uid) for uid in uids if uid)),
-        node=str(spec["nodeName"]),
+        node=clean(str(spec["nodeName"])),
         addresses=tuple(sorted(str(address) for address in addresses if address)),
         host_network=host_network,
         running=status.get("phase") == "Running",
@@ -69,4 +70,4 @@ def _list_ports(spec: dict[str, Any], host_network: bool) -> Iterator[PodPort]:
             number = port.get("hostPort") or (port["containerPort"] if host_network else None)
             if number:
                 protocol = str(port.get("protocol", "TCP")).lower()
-                yield PodPort(protocol, int(number), str(container.get("name", "")))
+                yield PodPort(clean(protocol), int(number), clean(str(container.get("name", ""))))

@@ -191,3 +191,14 @@ def test_facts_are_those_of_the_table() -> None:
     facts = facts_of(ports_of(view, NODE)[0], view, NODE)
 
     assert all(hasattr(facts, name) for rule in RULES for name in rule.when)
+
+
+def test_names_that_harm_a_terminal() -> None:
+    """Whoever starts a process chooses its names: escapes and broken text go."""
+    answer = told(
+        ("tcp 0.0.0.0:9500", "od\udcff\x1b[31md"), groups="0::/system.slice/x\x1b[1m.service\n"
+    )
+    (one,) = findings(NODE, answer)
+
+    assert one.holders == (SocketHolder("odd", "odd", 100, "x.service"),)
+    assert one.because.isprintable()
