@@ -24,18 +24,26 @@ def pods_of(
 def find_undeclared(
     view: HostView, registry: Registry, ports: Sequence[PortSockets], pods: Sequence[Pod]
 ) -> Iterator[AuditFinding]:
-    """Hold sockets of pods against what the pods declare, and the other way round."""
+    """Hold sockets of pods against what the pods declare: ``pods`` are those of all hosts."""
     by_name = {pod.name: pod for pod in pods}
     for one in ports:
         for holder in () if is_client(one, view, registry) else one.holders:
+            told = f"{word_holder(holder)} listens on {word_addresses(one)}, and"
             pod = by_name.get(holder.pod or "")
-            if pod is not None and not _declares_port(pod, one):
-                because = (
-                    f"{word_holder(holder)} listens on {word_addresses(one)}, and the pod does "
-                    f"not declare {one.name}"
-                )
+            if pod is None and holder.pod is not None:
+                remedy = "Print the pods again: the file is older than the pod, or not of its host."
+                words = (f"{told} the file of pods does not list its pod", remedy)
+                yield _make_finding("unlisted-pod", view, one, words, holder.pod)
+            elif pod is not None and not _declares_port(pod, one):
                 remedy = f"Declare the port in the pod's spec (containerPort {one.port})."
-                yield _make_finding("undeclared", view, one, (because, remedy), pod)
+                words = (f"{told} the pod does not declare {one.name}", remedy)
+                yield _make_finding("undeclared", view, one, words, pod.name)
+
+
+def find_unheld(
+    view: HostView, registry: Registry, ports: Sequence[PortSockets], pods: Sequence[Pod]
+) -> Iterator[AuditFinding]:
+    """Hold what the pods of this host declare against the registry and the sockets."""
     for pod in pods:
         for port in pod.ports:
             yield from _check_declared(view, registry, ports, pod, port)
@@ -58,7 +66,7 @@ def _check_declared(
             f"{told}, and no row of {matrices} has it for this host",
             f"Register {one.name}, or take it out of the pod's spec.",
         )
-        yield _make_finding("unregistered", view, one, words, pod)
+        yield _make_finding("unregistered", view, one, words, pod.name)
     # A host port of a pod with a network of its own is a rule of NAT, which no socket shows; and
     # an agent lists no SCTP.
     if not pod.host_network or not pod.running or port.protocol not in ("tcp", "udp"):
@@ -66,17 +74,18 @@ def _check_declared(
     if held is None:
         remedy = f"Take the port out of the pod's spec, or see why pod {pod.name} does not listen."
         words = (f"{told}, and nobody listens there", remedy)
-        yield _make_finding("silent", view, one, words, pod)
+        yield _make_finding("silent", view, one, words, pod.name)
     elif held.holders and all(holder.pod != pod.name for holder in held.holders):
         who = ", ".join(map(word_holder, held.holders))
         words = (f"{told}, and {who} listens there instead", "Leave the port to one of them.")
-        yield _make_finding("silent", view, one, words, pod)
+        yield _make_finding("silent", view, one, words, pod.name)
 
 
 def _make_finding(
-    kind: AuditKind, view: HostView, one: PortSockets, words: tuple[str, str], pod: Pod
+    kind: AuditKind, view: HostView, one: PortSockets, words: tuple[str, str], pod: str
 ) -> AuditFinding:
     return AuditFinding(
-        kind, "violation", view.name, one.protocol, one.port, *words,
-        one.addresses, one.holders, tuple(row.name for row in one.rows), pod.name,
+        kind, "unseen" if kind == "unlisted-pod" else "violation", view.name,
+        one.protocol, one.port, *words,
+        one.addresses, one.holders, tuple(row.name for row in one.rows), pod,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
 from netprobe.audit.compare import find_violations, is_client, ports_of
-from netprobe.audit.declared import find_undeclared, pods_of
+from netprobe.audit.declared import find_undeclared, find_unheld, pods_of
 from netprobe.audit.registry import Registry, registries
 from netprobe.audit.sightings import HostView, read_view
 from netprobe.errors import AgentError
@@ -95,11 +95,12 @@ def _audit_host(
         return AuditedHost(host.name, registry.roles, "failed", words), []
     hello, sockets = told
     pods = _find_pods(host, hello, job)
-    view = read_view(host.name, sockets, pods)
+    view = read_view(host.name, sockets, job.pods or ())
     ports = ports_of(view, registry)
     findings = [*find_violations(view, registry, ports)]
     if job.pods is not None:
-        findings += find_undeclared(view, registry, ports, pods)
+        findings += find_undeclared(view, registry, ports, job.pods)
+        findings += find_unheld(view, registry, ports, pods)
     findings.sort(key=lambda one: (one.protocol, one.port))
     listed = tuple(one.audited() for one in ports if not is_client(one, view, registry))
     notes = tuple(_note_left_out(view, len(ports) - len(listed), hello))

@@ -9,7 +9,7 @@ from netprobe.model.matrix import SettingValue
 
 AuditKind = Literal[
     "no-entry", "wrong-owner", "retired", "not-local", "outside-ranges", "two-owners",
-    "undeclared", "unregistered", "silent", "unseen-owner", "local-in-range",
+    "undeclared", "unregistered", "silent", "unseen-owner", "unlisted-pod", "local-in-range",
 ]  # fmt: skip
 # A violation decides the exit status (1), so does what nobody could see (3); advice does not.
 AuditWeight = Literal["violation", "unseen", "advice"]

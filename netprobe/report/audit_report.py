@@ -29,6 +29,7 @@ KINDS: Final[dict[AuditKind, str]] = {
     "unregistered": "a pod declares what nobody registered",
     "silent": "a pod declares what it does not listen on",
     "unseen-owner": "the owner could not be seen",
+    "unlisted-pod": "a pod that the file of pods does not list",
     "local-in-range": "local, and in a documented range",
 }
 _STYLES: Final[dict[AuditWeight, Style]] = {

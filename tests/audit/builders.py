@@ -7,7 +7,7 @@ from pathlib import Path
 from netprobe.agent.wire.host_messages import Sockets
 from netprobe.agent.wire.parts import HeldSocket, SocketOwner
 from netprobe.audit.compare import find_violations, ports_of
-from netprobe.audit.declared import find_undeclared
+from netprobe.audit.declared import find_undeclared, find_unheld
 from netprobe.audit.registry import Registry, registries
 from netprobe.audit.sightings import HostView, read_view
 from netprobe.load.matrix.chosen_settings import choose
@@ -87,4 +87,5 @@ def pod(*ports: tuple[str, int], host_network: bool = True, running: bool = True
 def pod_findings(registry: Registry, answer: Sockets, *pods: Pod) -> list[AuditFinding]:
     """What the audit finds of pods."""
     view = view_of(answer, pods)
-    return list(find_undeclared(view, registry, ports_of(view, registry), pods))
+    given = (view, registry, ports_of(view, registry), pods)
+    return [*find_undeclared(*given), *find_unheld(*given)]

@@ -76,6 +76,13 @@ def test_findings_name_the_pod() -> None:
     assert f"pod {pod().uids[0]}" in findings(NODE, wrong)[0].because
 
 
+def test_a_pod_that_the_file_does_not_list() -> None:
+    """It listens; whether it declares that, nobody can say: neither a violation nor all is well."""
+    (one,) = pod_findings(NODE, told(EXPORTER, groups=POD_GROUP))
+
+    assert (one.kind, one.weight, one.pod) == ("unlisted-pod", "unseen", pod().uids[0])
+
+
 def test_which_pods_are_on_a_host() -> None:
     """By the node's name, the host's own name, long or short, or its address."""
     one = replace(pod(), node="node-1", addresses=("10.0.0.7",))

@@ -247,6 +247,7 @@ def test_pods_and_what_they_declare(lab: Lab) -> None:
     pid = listen(lab["n0"], "kube-proxy", "tcp:0.0.0.0:9300", "tcp:127.0.0.1:9301")
     ports = [{"containerPort": 9300}, {"containerPort": 7777}, {"containerPort": 9448}]
     pods = [_pod("web", uid, containers=[{"name": "main", "ports": ports}])]
+    pods.append(_pod("far", str(uuid.uuid4()), nodeName="elsewhere", containers=[]))
     path = lab.write("pods.json", json.dumps({"kind": "List", "items": pods}))
     features = "features=ingress-node-firewall,run-once-duration-override"
     group = f"kubepods-np{os.getpid()}.slice/kubepods-np-pod{uid.replace('-', '_')}.slice"
@@ -260,5 +261,7 @@ def test_pods_and_what_they_declare(lab: Lab) -> None:
         ("silent", "tcp:7777"),
         ("silent", "tcp:9448"),
     }
+    far = "--pods has pods of nodes that were not looked at: elsewhere"
+    assert far in done.document["notes"]
     (one,) = [one for one in done.document["findings"] if one["kind"] == "undeclared"]
     assert (one["pod"], one["holders"][0]["pod"]) == ("ns/web", "ns/web")
