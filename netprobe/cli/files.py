@@ -70,11 +70,32 @@ def schema_verb(kind: str) -> int:
         from netprobe.report.run_schema import run_schema_text
 
         text = run_schema_text()
+    elif kind == "audit":
+        from netprobe.report.audit_report import audit_schema_text
+
+        text = audit_schema_text()
     else:
         from netprobe.load.schema import schema_text
 
         text = schema_text(kind)
     click.echo(text, nl=False)
+    return 0
+
+
+def check_registry_verb(options: VerbOptions) -> int:
+    """Check matrices as registries of ports. Raises FileErrors with every mistake of all."""
+    from netprobe.audit.lint import lint_registry
+    from netprobe.errors import FileErrors
+    from netprobe.load.matrix.file import load_matrices
+
+    matrices = (*options["matrices"], *options["files"])
+    require_matrix(matrices)
+    lints = [lint_registry(one) for one in load_matrices(matrices)]
+    for note in (note for lint in lints for note in lint.notes):
+        click.echo(clean(note))
+    problems = [problem for lint in lints for problem in lint.problems]
+    if problems:
+        raise FileErrors(problems)
     return 0
 
 

@@ -14,11 +14,13 @@ import netprobe
 from netprobe.cli.batch_commands import bundle, merge
 from netprobe.cli.covering import cover_options
 from netprobe.cli.options import (
+    AUDIT_FORMATS,
     DIFF_FORMATS,
     EPILOG,
     MATRIX_FORMATS,
     REQUEST_FORMATS,
     RUN_FORMATS,
+    become_option,
     complete_matrix,
     flag,
     flow_options,
@@ -48,6 +50,11 @@ from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
+
+AUDIT_EPILOG = """\b
+Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was
+wrong, 3 a host or an owner could not be looked at, 4 netprobe itself failed, 130 interrupted.
+"""
 
 TUNNEL_EPILOG = """\b
 Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
@@ -128,6 +135,7 @@ def init(matrices: tuple[str, ...]) -> int:
 @cli.command()
 @click.argument("files", nargs=-1, type=FILE)
 @flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
+@flag("--registry", "Check matrices as registries of ports: duplicates, ranges, gaps.")
 @accepted_options
 @request_options
 @start_options
@@ -137,9 +145,11 @@ def check(**options: Any) -> int:
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """
-    from netprobe.cli.files import check_files_verb
+    from netprobe.cli.files import check_files_verb, check_registry_verb
     from netprobe.cli.run import check_hosts_verb
 
+    if options["registry"]:
+        return check_registry_verb(options)
     if not options["hosts"]:
         return check_files_verb(options)
     if options["files"]:
@@ -260,6 +270,40 @@ def explain(**options: Any) -> int:
 
 
 @cli.group()
+def audit() -> None:
+    """Compare hosts with what the matrices say; nothing is probed: ports."""
+
+
+@audit.command("ports", epilog=AUDIT_EPILOG)
+@matrix_option
+@inventory_option
+@set_option
+@role_option
+@option(
+    "--pods",
+    type=FILE,
+    metavar="FILE",
+    help="Compare pods too: what `kubectl get pods -A -o json` prints.",
+)
+@become_option
+@output_option(AUDIT_FORMATS)
+def audit_ports(**options: Any) -> int:
+    """Tell which processes listen on ports that the matrices do not give them.
+
+    Agents list the listening sockets of every host, with process, unit or pod. The matrices are
+    the registry: their rows say who may hold which port, on hosts of which role.
+
+    \b
+      netprobe audit ports -m openshift-host-ports -i inventory.yaml
+      kubectl get pods -A -o json > pods.json
+      netprobe audit ports -m openshift-host-ports -m ./site.yaml --pods pods.json
+    """
+    from netprobe.cli.audit import audit_ports_verb
+
+    return audit_ports_verb(options)
+
+
+@cli.group()
 def diagnose() -> None:
     """Find out why something that should run does not: konnectivity."""
 
@@ -323,10 +367,10 @@ cli.add_command(merge)
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run")))
+@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run", "audit")))
 def schema(kind: str) -> int:
     """Print the JSON Schema of files that people write (matrix, inventory, accepted flows), for
-    editors, or of what runs leave (JSON report and record), for programs."""
+    editors, or of what runs and audits leave (JSON report and record), for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 DIFF_FORMATS: Final = ("text", "json", "markdown")
+AUDIT_FORMATS: Final = ("text", "json", "junit")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
@@ -187,7 +188,7 @@ request_options = together(
     selection_options,
 )
 
-_ask_become_pass = flag(
+become_option = flag(
     "--ask-become-pass",
     "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
 )
@@ -206,7 +207,7 @@ start_options = together(
     _add_number(
         "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
     ),
-    _ask_become_pass,
+    become_option,
     _agent_python,
 )
 
@@ -277,7 +278,7 @@ script_options = together(
 )
 
 # Options about one flow; a run has further ones about many flows.
-flow_options = together(_look_options, _ask_become_pass, _agent_python, _judging_options)
+flow_options = together(_look_options, become_option, _agent_python, _judging_options)
 
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:

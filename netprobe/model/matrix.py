@@ -91,7 +91,8 @@ class Requirement:
 
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
     ``existing``: the service runs before the installation (None: as the role to reach says).
-    ``process`` names the programs that may hold the port before the installation.
+    ``process`` names the programs that may hold the port before the installation, ``owner`` those
+    that hold it once the platform runs. ``place`` is its ``file:line:column``.
     """
 
     id: str
@@ -112,6 +113,18 @@ class Requirement:
     sni: str | SettingRef | None = None
     existing: bool | None = None
     process: tuple[str, ...] = ()
+    owner: tuple[str, ...] = ()
+    place: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedPorts:
+    """Ports that the document sets apart (a range to use, ports given up), while ``when`` holds."""
+
+    tcp: tuple[PortEntry, ...] = ()
+    udp: tuple[PortEntry, ...] = ()
+    purpose: str = ""
+    when: Condition = Condition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,7 @@ class Matrix:
 
     ``local``: a host is tested against its own address where it is source and destination.
     ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
+    ``ranges`` are documented as open between nodes, ``retired`` ports belong to nobody any more.
     """
 
     name: str
@@ -142,6 +156,8 @@ class Matrix:
     document: Mapping[str, str] = field(default_factory=dict)
     local: bool = False
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+    ranges: tuple[DocumentedPorts, ...] = ()
+    retired: tuple[DocumentedPorts, ...] = ()
 
     def role_words(self) -> dict[str, str]:
         """Give the role that each word of an inventory means, by the folded word."""

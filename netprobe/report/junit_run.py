@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 from xml.sax.saxutils import XMLGenerator
-from xml.sax.xmlreader import AttributesImpl
 
 import netprobe
 from netprobe.model.coverage import Coverage, Unprobed
@@ -24,6 +23,7 @@ from netprobe.report.collector import Report
 from netprobe.report.coverage_text import example_of
 from netprobe.report.flow_groups import wire_text
 from netprobe.report.headline import headline, scope, word_value
+from netprobe.report.junit_xml import clean_text, start_element
 from netprobe.report.progress import host_text
 from netprobe.report.spool import place
 from netprobe.report.wording import excuse_text, number, plural, port_text
@@ -95,7 +95,7 @@ def write_junit(report: Report, stream: TextIO) -> None:
     xml = XMLGenerator(whole, "us-ascii", short_empty_elements=True)
     xml.startDocument()
     cases = [case for suite in suites.values() for case in suite.values()]
-    _start_element(
+    start_element(
         xml, "testsuites", {"name": "netprobe", **_count_fates(cases), **_elapsed_time(report)}
     )
     titles = _find_titles(report)
@@ -103,7 +103,7 @@ def write_junit(report: Report, stream: TextIO) -> None:
         counts = _count_fates(list(suite.values()))
         skipped = sum(case.fate == "skipped" for case in suite.values())
         more = {"skipped": str(skipped), "timestamp": report.info.started_at.rstrip("Z")}
-        _start_element(xml, "testsuite", {"name": name, **counts, **more, **_elapsed_time(report)})
+        start_element(xml, "testsuite", {"name": name, **counts, **more, **_elapsed_time(report)})
         _write_properties(xml, report, name)
         for (class_name, _), case in suite.items():
             _write_case(xml, class_name, case, titles)
@@ -210,26 +210,26 @@ def _write_properties(xml: XMLGenerator, report: Report, suite: str) -> None:
     if matrix is not None:
         known |= {f"setting {name}": word_value(value) for name, value in matrix.settings.items()}
     known |= {line.text.partition(":")[0].lower(): line.text for line in scope(report)}
-    _start_element(xml, "properties", {})
+    start_element(xml, "properties", {})
     for name, value in known.items():
-        _start_element(xml, "property", {"name": name, "value": value})
+        start_element(xml, "property", {"name": name, "value": value})
         xml.endElement("property")
     xml.endElement("properties")
 
 
 def _write_case(xml: XMLGenerator, class_name: str, case: _Case, titles: Titles) -> None:
-    _start_element(xml, "testcase", {"name": case.name, "classname": class_name})
+    start_element(xml, "testcase", {"name": case.name, "classname": class_name})
     fate = case.fate
     if fate is not None:
         kept = [result for one, result in case.kept if one == fate]
         told = list(dict.fromkeys(titles[at] for at in map(place, kept) if at in titles))
-        _start_element(
+        start_element(
             xml, fate, {"type": _word_type(fate, kept), "message": _word_message(case, told)}
         )
-        xml.characters("\n".join(map(_clean_text, _case_lines(case, fate, kept, told))))
+        xml.characters("\n".join(map(clean_text, _case_lines(case, fate, kept, told))))
         xml.endElement(fate)
     if case.covered:
-        _start_element(xml, "system-out", {})
+        start_element(xml, "system-out", {})
         probed = number(case.flows - case.covered)
         xml.characters(f"{probed} of {plural(case.flows, 'flow')} were probed; the rest is covered")
         xml.endElement("system-out")
@@ -271,13 +271,3 @@ def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) 
     shown = sum(result.port_count for result in kept)
     if shown < case.failed[fate]:
         yield f"and {plural(case.failed[fate] - shown, 'more flow')}"
-
-
-def _start_element(xml: XMLGenerator, name: str, attributes: dict[str, str]) -> None:
-    cleaned = {key: _clean_text(value) for key, value in attributes.items()}
-    xml.startElement(name, AttributesImpl(cleaned))
-
-
-def _clean_text(text: str) -> str:
-    """Give one line of characters that XML 1.0 permits."""
-    return clean(text).replace("\ufffe", "").replace("\uffff", "")

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
+    DocumentedPorts,
     PortEntry,
     Requirement,
     Setting,
@@ -66,6 +67,8 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "requirements": [
                 _requirement_to_data(requirement) for requirement in matrix.requirements
             ],
+            "ranges": [_group_to_data(group) for group in matrix.ranges],
+            "retired": [_group_to_data(group) for group in matrix.retired],
             "waive": {
                 waiver.requirement: _without_empty({"reason": waiver.reason, "until": waiver.until})
                 for waiver in matrix.waivers.values()
@@ -112,6 +115,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "probe": requirement.probe,
             "sni": _value_to_data(requirement.sni),
             "process": list(requirement.process),
+            "owner": list(requirement.owner),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -120,6 +124,17 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
     )
     # Unlike other keys ``existing: false`` says more than no key: it overrules the role.
     return data if requirement.existing is None else {**data, "existing": requirement.existing}
+
+
+def _group_to_data(group: DocumentedPorts) -> dict[str, Any]:
+    return _without_empty(
+        {
+            "tcp": [_value_to_data(entry) for entry in group.tcp],
+            "udp": [_value_to_data(entry) for entry in group.udp],
+            "purpose": group.purpose,
+            "when": _condition_to_data(group.when),
+        }
+    )
 
 
 def _one_or_many(names: tuple[str, ...]) -> str | list[str]:
@@ -153,6 +168,8 @@ def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     yield from field("document", [", ".join(map(str, matrix.document.values()))])
     yield from field("roles", [_role_line(chosen, name) for name in matrix.roles])
     yield from field("settings", [_setting_line(chosen, name) for name in matrix.settings])
+    yield from field("ranges", [_group_line(group, chosen) for group in matrix.ranges])
+    yield from field("retired", [_group_line(group, chosen) for group in matrix.retired])
     for requirement in matrix.requirements:
         yield Line()
         yield from _requirement_parts(requirement, why_not(requirement), chosen.settings)
@@ -211,6 +228,7 @@ def _requirement_parts(
     yield from field("probe", [requirement.probe or ""])
     yield from field("sni", [_sni_text(requirement.sni, settings)])
     yield from field("process", [", ".join(requirement.process)])
+    yield from field("owner", [", ".join(requirement.owner)])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 
@@ -225,15 +243,22 @@ def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue
     return f"{settings[name.setting] or 'none yet'} (setting {name.setting})"
 
 
-def _word_ports(requirement: Requirement, settings: Mapping[str, SettingValue]) -> str:
-    listed = (("tcp", requirement.tcp), ("udp", requirement.udp))
+def _group_line(group: DocumentedPorts, chosen: ChosenMatrix) -> str:
+    when = f" (when {_condition_text(group.when)})" if group.when.terms else ""
+    words = f": {group.purpose}" if group.purpose else ""
+    return f"{_word_ports(group, chosen.settings)}{when}{words}"
+
+
+def _word_ports(rows: Requirement | DocumentedPorts, settings: Mapping[str, SettingValue]) -> str:
+    listed = (("tcp", rows.tcp), ("udp", rows.udp))
     parts = [
         f"{protocol} {', '.join(_port_text(entry, settings) for entry in entries)}"
         for protocol, entries in listed
         if entries
     ]
-    parts += ["icmp echo"] if requirement.icmp else []
-    parts += [f"ipproto {number}" for number in requirement.ipproto]
+    if isinstance(rows, Requirement):
+        parts += ["icmp echo"] if rows.icmp else []
+        parts += [f"ipproto {number}" for number in rows.ipproto]
     return "; ".join(parts)
 
 

@@ -6,11 +6,9 @@ import contextlib
 import importlib
 import inspect
 import os
-import socket
 import time
 import typing
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -19,12 +17,11 @@ from netprobe.agent.core.agent import DeadMan, PipeAgent
 from netprobe.agent.core.loop import READ, Loop
 from netprobe.agent.core.output import FrameQueue
 from netprobe.agent.main import HANDLERS, carry_out
-from netprobe.agent.wire.answers import Bye, Closed, Done, Fault
+from netprobe.agent.wire.answers import Bye, Closed, Fault
 from netprobe.agent.wire.frames import QUEUE_LIMIT_BYTES, FrameReader, encode_frame
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.orders import (
     Beat,
-    CancelOrder,
     RateOrder,
     StartOrder,
     StopOrder,
@@ -91,19 +88,6 @@ def test_templates_and_the_rate_are_kept(ends: Ends) -> None:
     ends.agent.serve()
     assert number_template(1, ends.agent.templates[1]) == number_template(1, PLAIN)
     assert ends.agent.rate.take(100, time.monotonic()) < 100
-
-
-def test_an_order_is_cancelled_in_the_engine_that_has_it(ends: Ends) -> None:
-    """``CancelOrder`` has only an id; the engine is found, and other orders go on."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as mute:
-        mute.bind(("127.0.0.1", 0))
-        silent = [(mute.getsockname()[1], mute.getsockname()[1])]
-        ends.say(
-            order(4, "udp", "127.0.0.1", silent), order(5, "tcp", "127.0.0.1", [(9, 9)]),
-            CancelOrder(5), CancelOrder(6), StopOrder(),
-        )  # fmt: skip
-        ends.agent.serve()
-    assert ends.said() == [Done(5, True), Bye()]
 
 
 def test_the_end_of_input_ends_the_agent(ends: Ends) -> None:

@@ -24,7 +24,6 @@ from netprobe.agent.wire.host_messages import (
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
-    CancelOrder,
     ListenOrder,
 )
 from netprobe.errors import AgentError
@@ -276,7 +275,6 @@ async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
     link = await start(local())
     queue = link.subscribe(1)
     for _ in range(queue.maxsize * 4):
-        link.send(CancelOrder(1))
         link.send(probe(1, "none", "127.0.0.1", []))
     await until(queue.full)
     for _ in range(queue.maxsize * 4):

@@ -157,5 +157,5 @@ def test_every_module_of_the_agent_keeps_its_code(path: Path) -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """What every host receives is at most 60 kB."""
-    assert len(bundle()) <= 60_000
+    """What every host receives is at most 60 KiB."""
+    assert len(bundle()) <= 60 * 1024

@@ -6,7 +6,6 @@ from ..core import loop as looping
 from ..core.agent import ServingAgent
 from ..host.hello import make_hello
 from ..main import carry_out
-from ..wire.orders import CancelOrder
 from .autonomy import Autonomy
 from .results import ResultFile
 from .script import Script
@@ -72,7 +71,7 @@ class BatchAgent(ServingAgent):
 
     def _give_order(self, order: Any) -> None:
         identity = getattr(order, "id", None)
-        if identity is not None and not isinstance(order, CancelOrder):
+        if identity is not None:
             self.results.add(order)
             self._open[identity] = order
             self._answers[identity] = []
@@ -96,8 +95,15 @@ class BatchAgent(ServingAgent):
         self._follow = lambda _order, _answers: ()
         self.summary.late += len(self._open)
         for identity in list(self._open):
-            self.dispatch(CancelOrder(identity))
+            self._cancel_order(identity)
         self._limit = self.loop.call_later(CANCEL_S, self._drop_orders)
+
+    def _cancel_order(self, identity: int) -> None:
+        """End a probe or echo order early, whichever engine has it."""
+        for part in self.parts.values():
+            cancel = getattr(part, "cancel", None)
+            if cancel is not None:
+                cancel(identity)
 
     def _drop_orders(self) -> None:
         self._open.clear()

@@ -1,7 +1,7 @@
 """Orders about the run itself: its start, signs of life, the rate, templates, and its end."""
 
 from ..wire.answers import Bye
-from ..wire.orders import Beat, CancelOrder, RateOrder, StartOrder, StopOrder, TemplatesOrder
+from ..wire.orders import Beat, RateOrder, StartOrder, StopOrder, TemplatesOrder
 from ..wire.templates import template_of
 from .agent import AgentCore, PipeAgent
 
@@ -27,14 +27,6 @@ def keep_templates(agent: AgentCore, order: TemplatesOrder) -> None:
     """Keep templates for the orders that name them by their numbers."""
     for item in order.items:
         agent.templates[item.number] = template_of(item)
-
-
-def cancel_order(agent: AgentCore, order: CancelOrder) -> None:
-    """End a probe or echo order early, whichever engine has it."""
-    for part in agent.parts.values():
-        cancel = getattr(part, "cancel", None)
-        if cancel is not None:
-            cancel(order.id)
 
 
 def stop_run(agent: PipeAgent, _order: StopOrder) -> None:

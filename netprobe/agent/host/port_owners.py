@@ -123,11 +123,11 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
     sees_all = _read_link("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
     pids = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
     for pid in pids if missing else ():
-        held, readable = _read_sockets(pid)
+        held, readable = read_sockets(pid)
         sees_all = sees_all and readable
         for inode in held & missing:
             name = read_text("/proc/%d/comm" % pid).strip()
-            found[inode] = (name or None, _read_program(pid), pid)
+            found[inode] = (name or None, read_program(pid), pid)
             missing.discard(inode)
         if not missing:
             break
@@ -136,7 +136,7 @@ def owners(inodes: Set[int]) -> Dict[int, Owner]:
     return found
 
 
-def _read_program(pid: int) -> Optional[str]:
+def read_program(pid: int) -> Optional[str]:
     """Read the base name of a process's program file, also where an upgrade has replaced it."""
     try:
         path = _read_link("/proc/%d/exe" % pid)
@@ -146,7 +146,7 @@ def _read_program(pid: int) -> Optional[str]:
     return (name[: -len(DELETED)] if name.endswith(DELETED) else name) or None
 
 
-def _read_sockets(pid: int) -> Tuple[Set[int], bool]:
+def read_sockets(pid: int) -> Tuple[Set[int], bool]:
     """Read the inodes of a process's sockets, and whether it let itself be looked into."""
     folder = "/proc/%d/fd" % pid
     inodes = set()

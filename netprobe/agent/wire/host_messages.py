@@ -1,6 +1,8 @@
 """What a host is asked of itself, and its answers: one order and one answer for each fact."""
 
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
+
+from .parts import HeldSocket, SocketOwner
 
 
 class ResolveOrder(NamedTuple):
@@ -96,3 +98,21 @@ class Nameservers(NamedTuple):
 
     id: int
     servers: List[str]
+
+
+class SocketsOrder(NamedTuple):
+    """List every socket that listens on this host."""
+
+    id: int
+
+
+class Sockets(NamedTuple):
+    """The sockets, and the processes that hold them. ``sees_all``: no process of the machine is
+    hidden, so that a socket without one is the kernel's. ``client_ports``: the first and last port
+    that the kernel gives to who asks for none."""
+
+    id: int
+    sockets: List[HeldSocket]
+    owners: List[SocketOwner]
+    sees_all: bool
+    client_ports: Tuple[int, int]

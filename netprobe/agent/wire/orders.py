@@ -151,12 +151,6 @@ class EchoOrder(NamedTuple):
     numbers: List[int]
 
 
-class CancelOrder(NamedTuple):
-    """End a probe or echo order early."""
-
-    id: int
-
-
 class WalkOrder(NamedTuple):
     """Send probes of a flow with TTL 1, 2, 3 ... and tell which hops answer. ``port`` 0: echo."""
 

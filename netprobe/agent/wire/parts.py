@@ -63,6 +63,26 @@ class HeldPorts(NamedTuple):
     loopback: bool
 
 
+class HeldSocket(NamedTuple):
+    """A TCP socket that listens, or a UDP socket without a peer. ``owners``: places in the list of
+    processes; none where nobody that can be seen has it open."""
+
+    protocol: str
+    address: str
+    port: int
+    owners: List[int]
+
+
+class SocketOwner(NamedTuple):
+    """A process: the kernel's name for it, the base name of its program file, and the text of its
+    /proc/PID/cgroup, which names its unit or pod."""
+
+    pid: int
+    process: str
+    program: Optional[str]
+    cgroups: str
+
+
 class FailedPorts(NamedTuple):
     """Ports that could not be bound, with the failure's name."""
 

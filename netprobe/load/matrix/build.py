@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, MatrixFile
+from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
-from netprobe.model.matrix import Condition, Matrix, Requirement, Role, Waiver, Warn
+from netprobe.load.yaml.document import Document
+from netprobe.model.matrix import (
+    Condition,
+    DocumentedPorts,
+    Matrix,
+    Requirement,
+    Role,
+    Waiver,
+    Warn,
+)
 
 
-def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> Matrix:
+def build(
+    file: MatrixFile, settings: Known, base: Matrix | None, name: str, document: Document
+) -> Matrix:
     """Build the matrix of a file without problems; ``base`` is the one that it extends."""
     start = base or Matrix(name, "", {}, {}, ())
     overridden = (
-        replace(old, **_given_keys(file.override[old.id], settings))
+        replace(
+            old,
+            **_given_keys(file.override[old.id], settings),
+            place=document.place(("override", old.id)),
+        )
         if old.id in file.override
         else old
         for old in start.requirements
     )
-    added = (Requirement(id=one.id, **_given_keys(one, settings)) for one in file.requirements)
+    added = (
+        Requirement(
+            id=one.id,
+            **_given_keys(one, settings),
+            place=document.place(("requirements", index, "id")),
+        )
+        for index, one in enumerate(file.requirements)
+    )
     waivers = {
         name: Waiver(name, waiver.reason.strip(), waiver.until)
         for name, waiver in file.waive.items()
@@ -35,7 +57,14 @@ def build(file: MatrixFile, settings: Known, base: Matrix | None, name: str) -> 
         document={**start.document, **file.document.model_dump(exclude_none=True)},
         local=start.local if file.local is None else file.local,
         waivers={**start.waivers, **waivers},
+        ranges=(*start.ranges, *_build_groups(file.ranges, settings)),
+        retired=(*start.retired, *_build_groups(file.retired, settings)),
     )
+
+
+def _build_groups(groups: list[DocumentedPortsFile], settings: Known) -> Iterator[DocumentedPorts]:
+    for one in groups:
+        yield DocumentedPorts(**_given_keys(one, settings))
 
 
 def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
@@ -48,8 +77,8 @@ def _build_roles(file: MatrixFile, start: Matrix) -> dict[str, Role]:
 
 
 def _given_keys(
-    file: ChangeFile, settings: Known
-) -> dict[str, Any]:  # Any: arguments of Requirement
+    file: ChangeFile | DocumentedPortsFile, settings: Known
+) -> dict[str, Any]:  # Any: arguments of Requirement or DocumentedPorts
     """Give the keys that the file has, as the model wants them."""
     given: dict[str, Any] = {}
     for key in file.model_fields_set - {"id"}:

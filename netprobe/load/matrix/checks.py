@@ -49,6 +49,7 @@ class Checks:
             if not any(body.get(key) for key in PROTOCOL_KEYS):
                 words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}"
                 self.document.add_key_problem(path, words)
+        self._check_port_groups()
         own_ids = self._check_ids([((*path, "id"), body.get("id")) for path, body in requirements])
         self._check_overrides()
         ids = dict.fromkeys((*own_ids, *self.base_requirements))
@@ -166,6 +167,16 @@ class Checks:
                 words = f"{_range_text(entry)} overlaps {_range_text(other)} of the same list"
                 self.document.add_problem(place, f"{words}, expected every port once")
             seen.append(entry)
+
+    def _check_port_groups(self) -> None:
+        """Ports that the document sets apart: each entry has some, and its names are known."""
+        for key in ("ranges", "retired"):
+            for path, body in self._list_items((key,)):
+                self._check_condition((*path, "when"))
+                for protocol in ("tcp", "udp"):
+                    self._check_ports((*path, protocol))
+                if isinstance(body, dict) and not (body.get("tcp") or body.get("udp")):
+                    self.document.add_key_problem(path, "no port stands here, expected tcp or udp")
 
     def _check_reference(self, place: Place, name: str, kind: SettingType) -> None:
         setting = self.settings.get(name)

@@ -100,7 +100,7 @@ class _Shelf:
                 document.add_key_problem((key,), words)
         if file is None or len(self.problems) > before:
             return None
-        matrix = build(file, settings, base, _choose_name(file, base, chain[-1]))
+        matrix = build(file, settings, base, _choose_name(file, base, chain[-1]), document)
         for one in matrix.requirements:
             if one.id in file.override and not any(getattr(one, key) for key in PROTOCOL_KEYS):
                 words = "nothing is left to test, expected tcp, udp, icmp or ipproto"

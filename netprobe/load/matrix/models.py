@@ -138,7 +138,24 @@ class ChangeFile(FileModel):
     process: Processes = Field(
         default=[], description="Programs that may hold the port before the installation."
     )
+    owner: Processes = Field(
+        default=[],
+        description="Programs that hold the port once the platform runs; * stands for any text.",
+    )
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
+
+
+class DocumentedPortsFile(FileModel):
+    """Ports that the document sets apart, for `netprobe audit ports`."""
+
+    tcp: list[PortField] = Field(
+        default=[], description='TCP ports: numbers, "FIRST-LAST", {setting: NAME}.'
+    )
+    udp: list[PortField] = Field(
+        default=[], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.'
+    )
+    purpose: str = Field(default="", description="What the document says of them.")
+    when: ConditionField = Field(default={}, description="Only while all these settings match.")
 
 
 class RequirementFile(ChangeFile):
@@ -189,6 +206,12 @@ class MatrixFile(FileModel):
         default={}, description="The settings that conditions and ports refer to."
     )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
+    ranges: list[DocumentedPortsFile] = Field(
+        default=[], description="Port ranges that the document has opened between nodes."
+    )
+    retired: list[DocumentedPortsFile] = Field(
+        default=[], description="Ports that the document once gave away and nobody may use."
+    )
     override: dict[str, ChangeFile] = Field(
         default={},
         description="Requirements of the extended matrix: the keys given replace its own.",

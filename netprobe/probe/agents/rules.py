@@ -21,7 +21,7 @@ from netprobe.agent.wire.answers import (
     Walked,
 )
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
-from netprobe.agent.wire.host_messages import Resolved, Routed
+from netprobe.agent.wire.host_messages import Resolved, Routed, Sockets
 from netprobe.agent.wire.orders import (
     EchoOrder,
     HeldOrder,
@@ -267,6 +267,14 @@ def _check_routed(_order: Any, answer: Routed) -> None:
     _check_addresses((answer.source, answer.gateway))
 
 
+def _check_sockets(_order: Any, answer: Sockets) -> None:
+    _check_addresses(one.address for one in answer.sockets)
+    for one in answer.sockets:
+        _demand_that(one.protocol in ("tcp", "udp"), f"a protocol {one.protocol!r:.40}")
+        _demand_that(one.port <= MAX_PORT, f"a port {one.port}")
+        _check_once(one.owners, range(len(answer.owners)), "process")
+
+
 def _check_once(told: Sequence[Any], asked: Sequence[Any], what: str) -> None:
     _demand_that(len(set(told)) == len(told), f"one {what} twice")
     _demand_that(set(told) <= set(asked), f"another {what} than was asked")
@@ -283,4 +291,5 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     Walked: _check_walked,
     Resolved: _check_resolved,
     Routed: _check_routed,
+    Sockets: _check_sockets,
 }

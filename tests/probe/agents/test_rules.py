@@ -20,6 +20,8 @@ from netprobe.agent.wire.host_messages import (
     Resolved,
     ResolveOrder,
     RouteOrder,
+    Sockets,
+    SocketsOrder,
 )
 from netprobe.agent.wire.orders import (
     EchoOrder,
@@ -35,6 +37,7 @@ from netprobe.agent.wire.parts import (
     FailedPorts,
     HalfOpen,
     HeldPorts,
+    HeldSocket,
     ListenBlock,
     OrderArrivals,
     OutcomeRun,
@@ -42,6 +45,7 @@ from netprobe.agent.wire.parts import (
     ProbeDestination,
     SeenError,
     SeenRun,
+    SocketOwner,
     Stranger,
     TranslatedRun,
     WalkHop,
@@ -60,6 +64,10 @@ STORY = StoryOrder(7, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 9)], True, [], [
 def told(**facts: Any) -> StoryTold:
     usual = StoryTold(7, True, None, [], [], [], heard=True, awake=True, lost=0, full=False)
     return usual._replace(**facts)
+
+
+def sockets(*held: HeldSocket) -> Sockets:
+    return Sockets(7, list(held), [SocketOwner(1, "init", None, "")], True, (32768, 60999))
 
 
 def seen_run(*ports: tuple[int, int]) -> SeenRun:
@@ -310,6 +318,13 @@ HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
             told(translated=[TranslatedRun("10.0.0.8", "10.0.0.9", [], 1)] * 4097),
             "4097 items",
         ),
+        (SocketsOrder(7), sockets(HeldSocket("tcp", "::", 65535, [0])), None),
+        (SocketsOrder(7), sockets(HeldSocket("udp", "10.0.0.1", 53, [])), None),
+        (SocketsOrder(7), sockets(HeldSocket("sctp", "::", 5, [])), "a protocol 'sctp'"),
+        (SocketsOrder(7), sockets(HeldSocket("tcp", "?", 5, [])), r"an address '\?'"),
+        (SocketsOrder(7), sockets(HeldSocket("tcp", "::", 65536, [])), "a port 65536"),
+        (SocketsOrder(7), sockets(HeldSocket("tcp", "::", 5, [1])), "another process"),
+        (SocketsOrder(7), sockets(HeldSocket("tcp", "::", 5, [0, 0])), "one process twice"),
     ],
 )  # fmt: skip
 def test_answers_of_one_order(order: Any, answer: Any, words: str | None) -> None:

@@ -1,0 +1,86 @@
+"""Every socket that listens, and the processes that have it open."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from netprobe.agent.host.sockets import tell_sockets
+from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
+from tests.agent.rig import Agent
+
+LISTEN = "127.0.0.1"
+
+
+def _told() -> Sockets:
+    agent = Agent()
+    tell_sockets(agent, SocketsOrder(5))
+    (answer,) = agent.sent(Sockets)
+    assert isinstance(answer, Sockets)
+    assert answer.id == 5
+    return answer
+
+
+def test_sockets_have_their_processes() -> None:
+    """Listening TCP and UDP without a peer, with address, name, program and control groups."""
+    with (
+        socket.create_server((LISTEN, 0)) as tcp,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) as six,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        udp.bind((LISTEN, 0))
+        told = _told()
+        for protocol, sock in (("tcp", tcp), ("tcp", six), ("udp", udp)):
+            address, port = sock.getsockname()[:2]
+            (found,) = [
+                one
+                for one in told.sockets
+                if (one.protocol, one.address, one.port) == (protocol, address, port)
+            ]
+            (owner,) = [told.owners[at] for at in found.owners]
+            assert owner.pid == os.getpid()
+            assert owner.process == Path("/proc/self/comm").read_text().strip()
+            assert owner.program == Path("/proc/self/exe").resolve().name
+            assert owner.cgroups == Path("/proc/self/cgroup").read_text()
+
+
+def test_connections_and_clients_are_no_listeners() -> None:
+    """Neither end of a connection is listed, nor a UDP socket that has a peer."""
+    with (
+        socket.create_server((LISTEN, 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        udp.connect((LISTEN, 9))
+        own = {("tcp", client.getsockname()[1]), ("udp", udp.getsockname()[1])}
+        told = {(one.protocol, one.port) for one in _told().sockets if one.address == LISTEN}
+        assert not own & told
+        assert ("tcp", server.getsockname()[1]) in told
+
+
+def test_a_socket_that_two_processes_have() -> None:
+    """A child inherits it: both are named, the parent first."""
+    with socket.create_server((LISTEN, 0)) as server:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0)
+        try:
+            told = _told()
+            port = server.getsockname()[1]
+            (found,) = [o for o in told.sockets if (o.address, o.port) == (LISTEN, port)]
+            assert [told.owners[at].pid for at in found.owners] == sorted([os.getpid(), child])
+        finally:
+            os.close(write)
+            os.close(read)
+            os.waitpid(child, 0)
+
+
+def test_the_ports_of_clients() -> None:
+    """The range that the kernel takes ports from."""
+    text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
+
+    assert _told().client_ports == tuple(map(int, text.split()))
