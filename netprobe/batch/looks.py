@@ -70,7 +70,7 @@ class RecordedLook:
         return taken
 
 
-class Taken(NamedTuple):
+class TakenLook(NamedTuple):
     """What was found of an order: rows, the ids of the looks with their ports, and what is not
     there, or was asked too seldom."""
 
@@ -103,7 +103,7 @@ class HostLooks:
                     look = RecordedLook(one.id, some, next(iter(own_ports), None))
                     self._looks.setdefault(key, []).append(look)
 
-    def take(self, order: Any, templates: ReadTemplate) -> Taken:
+    def take(self, order: Any, templates: ReadTemplate) -> TakenLook:
         """Take the next look at each port of an order for one destination."""
         rows: list[PortOutcome] = []
         orders: list[tuple[int, Ports]] = []
@@ -129,7 +129,7 @@ class HostLooks:
                 is_doubtful = is_doubtful or bool(doubtful)
             if rest or doubtful:
                 missing.append((key, port_sets.normalise((*rest, *doubtful))))
-        return Taken(rows, own_port, orders, missing, is_doubtful)
+        return TakenLook(rows, own_port, orders, missing, is_doubtful)
 
     def find_doubtful(self, key: LookKey, rows: Iterable[PortOutcome]) -> Ports:
         """Find the ports that stayed silent at too few looks to be believed, in all rounds."""

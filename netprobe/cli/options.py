@@ -58,7 +58,7 @@ def flag(*words: str) -> Decorator:
     return option(*names, is_flag=True, show_default=False, help=text)
 
 
-def _add_number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
+def add_number(name: str, low: int, high: int, text: str, **attributes: Any) -> Decorator:
     """Give a whole number within limits."""
     return option(name, type=click.IntRange(low, high), metavar="N", help=text, **attributes)
 
@@ -117,14 +117,14 @@ def require_matrix(matrices: Sequence[str]) -> None:
         )
 
 
-def _inventory_option(show_default: str, text: str) -> Decorator:
+def add_inventory_option(show_default: str, text: str) -> Decorator:
     return repeat_option(
         "-i", "--inventory", "inventories",
         type=click.Path(), metavar="FILE", show_default=show_default, text=text,
     )  # fmt: skip
 
 
-inventory_option = _inventory_option(
+inventory_option = add_inventory_option(
     "./inventory.yaml",
     "Which machines there are and how to get onto them: an inventory of netprobe or of Ansible.",
 )
@@ -143,7 +143,7 @@ role_option = repeat_option(
     text="What a role or group of the inventory stands for, such as kube_node=node.",
 )
 
-_manifest_option = repeat_option(
+manifest_option = repeat_option(
     "--manifest",
     "manifests",
     type=click.Path(),
@@ -153,7 +153,7 @@ _manifest_option = repeat_option(
 )
 
 manifest_options = together(
-    _manifest_option,
+    manifest_option,
     repeat_option(
         "--network",
         "networks",
@@ -193,7 +193,7 @@ become_option = flag(
     "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
 )
 
-_agent_python = option(
+agent_python_option = option(
     "--agent-python",
     multiple=True,
     type=click.Path(),
@@ -204,11 +204,11 @@ _agent_python = option(
 )
 
 start_options = together(
-    _add_number(
+    add_number(
         "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
     ),
     become_option,
-    _agent_python,
+    agent_python_option,
 )
 
 _look_options = together(
@@ -219,7 +219,7 @@ _look_options = together(
         show_default="learned from round trips, 4 s at most",
         help="How long one look waits for an answer.",
     ),
-    _add_number(
+    add_number(
         "--retries", 0, 20, "How often silence is asked again, instead of as often as makes an "
         "error unlikely; a refusal never is.",
     ),
@@ -237,7 +237,7 @@ _live = flag("--live", "Everything is supposed to run: a refusal is a failure of
 
 _judging_options = together(_listening_options, strict_option, _live)
 
-_rate = _add_number(
+_rate = add_number(
     "--rate",
     1,
     10_000_000,
@@ -246,14 +246,14 @@ _rate = _add_number(
 )
 
 _part_options = together(
-    _add_number(
+    add_number(
         "--sample",
         1,
         1_000_000,
         "Probe a sample only: N peers of each host, and N ports of each range.",
         show_default="everything is probed",
     ),
-    _add_number(
+    add_number(
         "--max-results",
         1,
         1_000_000_000,
@@ -274,11 +274,11 @@ probing_options = together(
 
 # What `bundle` puts into its scripts; `merge` judges.
 script_options = together(
-    _look_options, _rate, _agent_python, _listening_options, _live, _part_options
+    _look_options, _rate, agent_python_option, _listening_options, _live, _part_options
 )
 
 # Options about one flow; a run has further ones about many flows.
-flow_options = together(_look_options, become_option, _agent_python, _judging_options)
+flow_options = together(_look_options, become_option, agent_python_option, _judging_options)
 
 
 def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
@@ -346,70 +346,4 @@ rule_options = together(
 plan_options = together(
     flag("--from-plan", "Ask for all that is required, before any probe; takes no FILE."),
     request_options,
-)
-
-tunnel_options = together(
-    option(
-        "--server",
-        show_default="as --manifest says",
-        metavar="HOST[:PORT]",
-        help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
-        "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
-    ),
-    option(
-        "--publishing",
-        show_default="as --manifest says",
-        type=click.Choice(("route", "nodeport", "loadbalancer")),
-        help="How the server is published; nodeport needs the port.",
-    ),
-    option(
-        "--flavour",
-        type=click.Choice(("hypershift", "k0s")),
-        show_default="found out",
-        help="Whose Konnectivity it is: k0s has another port and tokens instead of certificates.",
-    ),
-    option(
-        "--hostname",
-        metavar="SNI",
-        show_default="HOST, or none for an address",
-        help="The server name in the ClientHello, by which a router finds its route.",
-    ),
-    option(
-        "--proxy",
-        default="env",
-        metavar="URL|env|none",
-        help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` "
-        "of a host of the inventory. A URL is used whatever NO_PROXY says.",
-    ),
-    option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
-    option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),
-    option("--client-key", metavar="FILE", help="Its key (PEM, without a password)."),
-    _add_number(
-        "--repeat",
-        1,
-        200,
-        "How many further connections must be answered: one of several servers may be dead.",
-        default=4,
-    ),
-    option(
-        "--hold",
-        type=click.FloatRange(1, 3600),
-        metavar="SECONDS",
-        show_default="not held",
-        help="Keep idle connections so long and see whether they still work; without a client "
-        "certificate at most 115.",
-    ),
-    _manifest_option,
-    _inventory_option(
-        "from this host", "Diagnose from the workers of this inventory, through their vantages."
-    ),
-    repeat_option(
-        "--from",
-        "from_",
-        metavar="ROLE|HOST",
-        show_default="hosts of role worker",
-        text="From which hosts of the inventory.",
-    ),
-    _agent_python,
-    output_option(),
 )

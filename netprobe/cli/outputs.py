@@ -21,6 +21,7 @@ FILE_PARAMETERS: Final = {
     "resume": "--resume",
     "retry": "--retry",
     "baseline": "--baseline",
+    "manifests": "--manifest",
     "pods": "--pods",
     "accepted": "--accepted",
     "evidence": "--evidence",

@@ -24,8 +24,8 @@ from netprobe.vantage.pack import BOOTSTRAP, bundle
 from netprobe.vantage.runtime.elf import Elf, read_elf
 from netprobe.vantage.runtime.file import (
     MANIFEST,
-    Manifest,
     Runtime,
+    RuntimeManifest,
     check_runtime,
     write_manifest,
 )
@@ -50,7 +50,7 @@ def build_runtime(python: str | None = None) -> Runtime:
         folder = Path(name)
         told = _run_inside(source, folder)
         _copy_programs(source, str(elf.loader), folder, told)
-        manifest = Manifest(elf.arch, told["version"], source, agent_modules())
+        manifest = RuntimeManifest(elf.arch, told["version"], source, agent_modules())
         _try_out(folder, told["found"], source)
         return check_runtime(_pack_folder(folder, manifest))
 
@@ -185,7 +185,7 @@ def _try_out(folder: Path, modules: Iterable[str], source: str) -> None:
         raise RequestError(f"no runtime can be made of {source}: it still reads {strays}")
 
 
-def _pack_folder(folder: Path, manifest: Manifest) -> bytes:
+def _pack_folder(folder: Path, manifest: RuntimeManifest) -> bytes:
     """Pack it, the same bytes for the same files."""
     packed = io.BytesIO()
     with (

@@ -25,7 +25,7 @@ PROGRAMS = ("ld.so", "bin/python")
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class RuntimeManifest:
     """What a runtime says of itself; ``modules`` are the ones that were asked for."""
 
     arch: str
@@ -38,7 +38,7 @@ class Manifest:
 class Runtime:
     """A checked runtime: ``payload`` is the compressed tar as it crosses the wire."""
 
-    manifest: Manifest
+    manifest: RuntimeManifest
     payload: bytes = field(repr=False)
     unpacked_bytes: int
 
@@ -48,7 +48,7 @@ class Runtime:
         return self.manifest.arch
 
 
-def write_manifest(manifest: Manifest) -> bytes:
+def write_manifest(manifest: RuntimeManifest) -> bytes:
     """Give the manifest as the text of its member."""
     return (json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1) + "\n").encode("utf-8")
 
@@ -109,7 +109,7 @@ def _check_member(member: tarfile.TarInfo) -> None:
         raise ValueError(f"its member {member.name!r:.60} is no plain file of a folder below")
 
 
-def _read_manifest(members: Mapping[str, bytes]) -> Manifest:
+def _read_manifest(members: Mapping[str, bytes]) -> RuntimeManifest:
     try:
         told: Any = json.loads(members[MANIFEST])
         if told.pop("schema") != SCHEMA:
@@ -117,6 +117,6 @@ def _read_manifest(members: Mapping[str, bytes]) -> Manifest:
         told["modules"] = tuple(map(str, told["modules"]))
         if not all(isinstance(told[name], str) for name in ("arch", "python", "built_from")):
             raise TypeError
-        return Manifest(**told)
+        return RuntimeManifest(**told)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
         raise ValueError(f"it has no {MANIFEST} that can be read") from None
