@@ -248,7 +248,7 @@ EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Res
 # Only `make lab` bends these too: kinds that are answered like others.
 ALIKE = (
     "StreamInfo", "StreamCredit", "StreamReceived", "Bye", "Beat", "Egress", "ReturnPath", "Closed",
-    "Walked", "Routed",
+    "Walked", "Routed", "Listening", "Seen", "StreamOpened",
 )  # fmt: skip
 
 

@@ -41,7 +41,9 @@ def _flows(found: dict[Any, Any], verdict: str) -> int:
     )
 
 
-@pytest.mark.parametrize("agent", [True, False], ids=["agent", "nobody"])
+@pytest.mark.parametrize(
+    "agent", [True, pytest.param(False, marks=pytest.mark.full)], ids=["agent", "nobody"]
+)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limit_of_new_connections_blocks_nothing(chain: Chain, limit: str, agent: bool) -> None:
     """200 ports at once, 20 a second: all are open, and the report says how they were reached."""

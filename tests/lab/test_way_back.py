@@ -25,7 +25,9 @@ def chain() -> Iterator[Chain]:
         yield Chain(lab)
 
 
-@pytest.fixture(params=[True, False], ids=["captures", "no rights"])
+@pytest.fixture(
+    params=[True, pytest.param(False, marks=pytest.mark.full)], ids=["captures", "no rights"]
+)
 def rights(request: pytest.FixtureRequest) -> bool:
     """Whether the agents may capture."""
     return bool(request.param)

@@ -30,7 +30,7 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
     elapsed_ms: Optional[int] = None,
     mtu: Optional[int] = None,
 ) -> OutcomeKind:
-    """Give one kind of outcome; how many packets silence took is added when it is sent."""
+    """Give one kind of outcome; how many packets it took is added by those who count them."""
     return OutcomeKind(op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu, None)
 
 

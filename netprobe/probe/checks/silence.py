@@ -93,7 +93,6 @@ def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
 
 async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Observation]:
     """Ask one silent flow again, with the looks of before counted."""
-    chance = scene.prober.chance
     found = []
     for one in await scene.prober.again(seen, timing):
         if one.outcome is None or seen.outcome is None:
@@ -101,8 +100,7 @@ async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Ob
             continue
         before = seen.outcome
         if not is_silent(one):
-            flows = _count_flows(one)
-            chance.note_answered(flows, flows * (before.attempts + one.outcome.attempts - 1))
+            scene.prober.chance.note_lost(_count_flows(one) * _packets_of(seen))
         found.append(one.counting(before))
     return found
 

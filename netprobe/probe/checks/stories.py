@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -56,19 +56,26 @@ class Stories(Check):
         if not scene.fleet.agent(group[0].task.source).records and not scene.agent.records:
             return group
         found = await self._read_stories(group, scene)
-        # Nobody waited for these answers any more. Who waits longer sees whether they get through.
-        late = [seen for seen in found if came_late(seen)]
-        lossy = [seen for seen in found if shows_loss(seen) and not came_late(seen)]
-        if not late and not lossy:
+        # Nobody waited for these answers any more. Who waits longer sees whether they get through,
+        # unless that look gets lost.
+        found = await self._ask_again(found, came_late, _wait_longer, scene)
+        return await self._ask_again(found, shows_loss, ask_lossy, scene)
+
+    async def _ask_again(
+        self,
+        found: list[Observation],
+        is_doubted: Callable[[Observation], bool],
+        ask: Callable[[list[Observation], Scene], Awaitable[list[Observation]]],
+        scene: Scene,
+    ) -> list[Observation]:
+        """Ask the flows that are in doubt once more, and read their stories anew."""
+        doubted = [seen for seen in found if is_doubted(seen)]
+        if not doubted:
             return found
-        waited = await asyncio.gather(
-            *(_wait_longer(seen, scene) for seen in late), ask_lossy(lossy, scene)
-        )
-        asked = [one for some in waited for one in some]
+        asked = await ask(doubted, scene)
         if scene.round is not None:
             asked = await with_witnesses(asked, scene.round)
-        doubted = {id(seen) for seen in (*late, *lossy)}
-        rest = [seen for seen in found if id(seen) not in doubted]
+        rest = [seen for seen in found if not is_doubted(seen)]
         return rest + await self._read_stories(asked, scene)
 
     async def _read_stories(self, group: list[Observation], scene: Scene) -> list[Observation]:
@@ -81,10 +88,14 @@ class Stories(Check):
         ]
 
 
-async def _wait_longer(seen: Observation, scene: Scene) -> list[Observation]:
-    """Ask a flow again, unhurriedly; where nobody can, what was seen before stands."""
-    again = await scene.prober.again(seen)
-    return [one if one.outcome is not None else replace(seen, ports=one.ports) for one in again]
+async def _wait_longer(late: list[Observation], scene: Scene) -> list[Observation]:
+    """Ask flows again, unhurriedly; where nobody can, what was seen before stands."""
+    asked = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
+    return [
+        one if one.outcome is not None else replace(seen, ports=one.ports)
+        for seen, again in zip(late, asked, strict=True)
+        for one in again
+    ]
 
 
 class Told(NamedTuple):

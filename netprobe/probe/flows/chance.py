@@ -2,16 +2,20 @@
 
 With k looks, each of which is lost with chance p, loss alone explains the silence of one flow with
 chance p^k. Looks end when the flows of the run, which may all be silent, times p^k are below 1 in
-1,000.
+1,000. What a run has lost is a sample: p is the most that it makes likely.
 """
 
 from __future__ import annotations
+
+import math
 
 # How much of what was sent is thought lost at least, as long as the run has not shown more.
 LEAST_LOSS = 0.1
 MOST_LOSS = 0.7
 MOST_ERRORS = 1e-3
 LEAST_LOOKS, MOST_LOOKS = 5, 24
+# So many standard deviations: 19 of 20 samples show less.
+CAUTION = 1.64
 
 
 class Chance:
@@ -22,10 +26,13 @@ class Chance:
         self._answered = 0
         self._lost = 0
 
-    def note_answered(self, flows: int, lost_looks: int = 0) -> None:
-        """So many flows were answered, after so many looks in all that were not."""
+    def note_answered(self, flows: int) -> None:
+        """Count so many looks that were answered."""
         self._answered += flows
-        self._lost += lost_looks
+
+    def note_lost(self, looks: int) -> None:
+        """Count so many looks that were not answered, at flows that were in the end."""
+        self._lost += looks
 
     @property
     def loss(self) -> float:
@@ -36,9 +43,19 @@ class Chance:
     def count_looks(self) -> int:
         """Tell how many looks make an error unlikely over all flows of the run."""
         looks = LEAST_LOOKS
-        while looks < MOST_LOOKS and not self.excludes_loss(looks, self.loss):
+        loss = self._bound_loss()
+        while looks < MOST_LOOKS and not self.excludes_loss(looks, loss):
             looks += 1
         return looks
+
+    def _bound_loss(self) -> float:
+        """Give the most that the loss may well be (Wilson's interval of a share of a sample)."""
+        if not self._lost:
+            return LEAST_LOSS
+        looks = self._answered + self._lost
+        share, square = self._lost / looks, CAUTION**2 / looks
+        spread = CAUTION * math.sqrt(share * (1 - share) / looks + square / (4 * looks))
+        return min(MOST_LOSS, (share + square / 2 + spread) / (1 + square))
 
     def excludes_loss(self, looks: int, loss: float) -> bool:
         """Tell whether so many lost looks are no accident where such a part of looks gets lost."""

@@ -212,6 +212,7 @@ class Prober:
             lost = error if isinstance(error, AgentError) else agent.lose(error)
             return proven + _lose_rest(part, number, proven, lost)
         self._note_answers(part.task, found)
+        self.chance.note_lost(sum(map(_count_lost, reply.rows)))
         return found
 
     async def _send_order(
@@ -322,6 +323,13 @@ class Prober:
             unasked=task.probe is None and task.protocol == "udp",
             blind=task.protocol == "tcp" and not agent.hears_tcp_errors,
         )
+
+
+def _count_lost(row: PortOutcome) -> int:
+    """Count the packets, or connects, that got lost before the one that was answered."""
+    if not _is_through(row.kind):
+        return 0
+    return ((row.kind.packets or row.looks) - 1) * (row.last - row.first + 1)
 
 
 def _is_through(kind: OutcomeKind) -> bool:

@@ -39,8 +39,9 @@ def test_every_fact_has_its_place() -> None:
 
     assert read(found, rtt_us=1234, looks=2) == Outcome(
         "answer", None, left_host=True, answer="nonce", answered_by="b", ttl=60, attempts=2,
-        packets=3, rtt_ms=1.234, elapsed_ms=100,
+        rtt_ms=1.234, elapsed_ms=100,
     )  # fmt: skip
+    assert read(kind(failure="no-answer", packets=3)).packets == 3
 
 
 def test_what_was_not_said_stays_open() -> None:

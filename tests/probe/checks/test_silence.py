@@ -85,12 +85,15 @@ async def test_silence_is_asked_as_often_as_the_chance_of_error_demands() -> Non
 async def test_loss_makes_more_looks() -> None:
     """What the run has shown so far decides, and what the looks themselves show."""
     world = World()
-    world.scene.prober.chance.note_answered(64, 36)
+    world.scene.prober.chance.note_answered(64)
+    world.scene.prober.chance.note_lost(36)
 
     (found,) = await world.look(silent())
 
-    assert sum(looks for _, _, looks in world.timings) == 7 - 1
-    assert found.trail[-1].facts["looks"] == 7
+    wanted = world.scene.prober.chance.count_looks()
+    assert wanted > LEAST_LOOKS
+    assert sum(looks for _, _, looks in world.timings) == wanted - 1
+    assert found.trail[-1].facts["looks"] == wanted
 
 
 async def test_what_answers_late_is_answered_and_tells_of_loss() -> None:

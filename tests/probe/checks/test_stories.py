@@ -570,6 +570,28 @@ async def test_late_answers_are_asked_for_again_without_hurry(
     assert len(world.source.orders(StoryOrder)) == 2
 
 
+@pytest.mark.parametrize(("came", "asked"), [(9, False), (4, True)])
+async def test_a_late_answer_on_a_lossy_way_is_asked_for_more_often(came: int, asked: bool) -> None:
+    """The one unhurried look may get lost, too: then the own firewall is not to blame."""
+    world = World(told(run(9, answers=4)), told(run(came, answers=4)))
+
+    (found,) = await world.look(silent())
+
+    assert found.silent
+    assert (len(world.source.orders(ProbeOrder)) > 1) is asked
+
+
+@pytest.mark.parametrize(("left", "asked"), [(5, False), (9, True)])
+async def test_answers_that_get_lost_on_the_way_back_are_loss(left: int, asked: bool) -> None:
+    """Where only some of the answers came, none is held back by a rule."""
+    there = told(run(5, answers=left))
+    world = World(told(run(5, answers=5)), there)
+
+    await world.look(silent())
+
+    assert (len(world.source.orders(ProbeOrder)) > 1) is asked
+
+
 async def test_only_what_came_late_is_asked_again() -> None:
     """Other ports of the same flow keep what was seen."""
     world = World(

@@ -17,7 +17,8 @@ def lossy(flows: int, loss: float) -> Chance:
     """A run of so many flows that has shown this loss, on 1,000 looks."""
     chance = Chance(flows)
     lost = round(1000 * loss)
-    chance.note_answered(1000 - lost, lost)
+    chance.note_answered(1000 - lost)
+    chance.note_lost(lost)
     return chance
 
 
@@ -31,9 +32,9 @@ def lossy(flows: int, loss: float) -> Chance:
         (1000, 0.1, 7),
         (100_000, 0.1, 9),
         # 20 % each way.
-        (1, 0.36, 7),
-        (1000, 0.36, 14),
-        (100_000, 0.36, 19),
+        (1, 0.36, 8),
+        (1000, 0.36, 15),
+        (100_000, 0.36, 20),
     ],
 )
 def test_the_looks_follow_from_flows_and_loss(flows: int, loss: float, looks: int) -> None:
@@ -70,9 +71,23 @@ def test_looks_have_an_end(flows: int, loss: float) -> None:
 def test_loss_is_learned_and_has_bounds(answered: int, lost: int, loss: float) -> None:
     """Of the looks at flows that did answer, so many were not answered."""
     chance = Chance(1)
-    chance.note_answered(answered, lost)
+    chance.note_answered(answered)
+    chance.note_lost(lost)
 
     assert chance.loss == pytest.approx(loss)
+
+
+def test_a_small_sample_is_no_measure() -> None:
+    """One of eight lost may be far more of all; where nothing was lost, nothing is supposed."""
+    small, large, none = Chance(8), Chance(8), Chance(8)
+    small.note_answered(7)
+    small.note_lost(1)
+    large.note_answered(7000)
+    large.note_lost(1000)
+    none.note_answered(8)
+
+    assert small.loss == large.loss
+    assert small.count_looks() > large.count_looks() >= none.count_looks()
 
 
 def test_the_run_adds_up() -> None:
@@ -82,6 +97,7 @@ def test_the_run_adds_up() -> None:
         chance.note_answered(2)
     assert chance.loss == LEAST_LOSS
     for _ in range(10):
-        chance.note_answered(1, 6)
+        chance.note_answered(1)
+        chance.note_lost(6)
 
     assert chance.loss == pytest.approx(60 / 150)

@@ -450,9 +450,25 @@ async def test_what_answered_at_once_tells_of_loss() -> None:
     bench = Bench(lambda port: OPEN if port < 31 else kind(failure="no-answer"))
 
     await bench.probe(make_task("tcp", ((1, 90),)))
-    bench.prober.chance.note_answered(0, 30)
+    bench.prober.chance.note_lost(30)
 
     assert bench.prober.chance.loss == 0.5
+
+
+async def test_what_was_repeated_before_an_answer_was_lost() -> None:
+    """Connects by their looks, datagrams by their packets; of silence nobody knows."""
+    bench = Bench()
+    answered = OPEN._replace(packets=3)
+    rows = [
+        PortOutcome(1, 2, answered, 1000, 1),
+        PortOutcome(3, 3, OPEN, 1000, 2),
+        PortOutcome(4, 4, kind(failure="no-answer", packets=9), None, 3),
+    ]
+    bench.source.scripts[ProbeOrder] = lambda order: ProbeReply(rows)
+
+    await bench.probe(make_task("tcp", ((1, 4),)))
+
+    assert bench.prober.chance.loss == pytest.approx(5 / 8)
 
 
 async def test_the_slowest_answer_of_a_pair_is_known() -> None:

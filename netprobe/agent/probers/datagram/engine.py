@@ -201,9 +201,19 @@ class DatagramEngine(OrderKeeper):
                 self._take_error(error, *matched)
 
     def take_answer(
-        self, order: DatagramOrder, flow: PendingFlow, what: OutcomeKind, sent_at: float
+        self,
+        order: DatagramOrder,
+        flow: PendingFlow,
+        what: OutcomeKind,
+        sent_at: float,
+        attempt: int,
     ) -> None:
-        """Take a genuine sign of life from the destination; it answers the packet of that time."""
+        """Take a genuine sign of life from the destination; it answers that packet, of that time.
+
+        The packets before it were lost.
+        """
+        if attempt > 1:
+            what = what._replace(packets=attempt)
         rtt_s = self.now() - sent_at
         self._learn_rtt(order, flow, rtt_s)
         self._end_flow(order, flow, what, rtt_s)

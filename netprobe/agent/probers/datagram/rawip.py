@@ -62,4 +62,4 @@ class RawEngine(DatagramEngine):
             return
         word = replies.NONCE if order.host in (None, by) else replies.FOREIGN
         what = kind("answer", answer=word, by=by, ttl=ttl)
-        self.take_answer(order, flow, what, flow.sent_at)
+        self.take_answer(order, flow, what, flow.sent_at, 1)

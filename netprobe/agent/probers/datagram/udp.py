@@ -63,22 +63,23 @@ class UdpEngine(DatagramEngine):
         flow = order.out.get(sender[1])
         if flow is None or sender[0].partition("%")[0] != order.target.address:
             return
+        attempt = 1
         if flow.part.mode == "nonce":
-            answer, by = self._read_answer(order, flow, data)
+            answer, by, attempt = self._read_answer(order, flow, data)
             what = kind(
                 "answer", answer=answer, by=by, ttl=ttl if answer == replies.NONCE else None
             )
         else:
             what = kind("answer", answer=replies.BYTES, data=data[: replies.MOST_BYTES], ttl=ttl)
-        self.take_answer(order, flow, what, flow.sent_at)
+        self.take_answer(order, flow, what, flow.sent_at, attempt)
 
     def _read_answer(
         self, order: DatagramOrder, flow: PendingFlow, data: bytes
-    ) -> Tuple[str, Optional[int]]:
-        """Hold a datagram against every attempt of this flow that has been sent so far."""
+    ) -> Tuple[str, Optional[int], int]:
+        """Hold a datagram against every attempt of this flow; tell which one it answers."""
         template = flow.part.template
         if template is None:
-            return replies.GARBLED, None
+            return replies.GARBLED, None, 1
         places = [template.nonce_at]
         if template.answer is not None:
             places.insert(0, template.answer_nonce_at)
@@ -93,5 +94,5 @@ class UdpEngine(DatagramEngine):
             question = replies.Question(self.agent.key, template, nonce, request, order.host)
             answer, by = replies.read_reply(question, data)
             if answer != replies.GARBLED:
-                return answer, by
-        return replies.GARBLED, None
+                return answer, by, said.attempt
+        return replies.GARBLED, None, 1

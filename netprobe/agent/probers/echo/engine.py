@@ -13,6 +13,7 @@ from ...net.sockets import padded
 from ...wire import replies
 from ...wire.failures import NO_PERMISSION, is_transient, name_of
 from ...wire.orders import EchoOrder
+from ...wire.templates import NONCE_BYTES, read_nonce
 from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
@@ -128,4 +129,6 @@ class EchoEngine(DatagramEngine):
         if flow is None or reply[1][:PAYLOAD_BYTES] != payload:
             return
         if sender[0].partition("%")[0] == order.address_of(port):
-            self.take_answer(order, flow, kind("answer", answer=replies.ECHO, ttl=ttl), sent_at)
+            what = kind("answer", answer=replies.ECHO, ttl=ttl)
+            attempt = read_nonce(payload[:NONCE_BYTES]).attempt
+            self.take_answer(order, flow, what, sent_at, attempt)

@@ -100,7 +100,7 @@ def test_an_answer_to_a_repetition_counts(agent: Agent, engine: UdpEngine) -> No
     found = one(agent, engine, message)
     responder.close()
 
-    assert (found.kind.answer, found.looks) == ("nonce", 1)
+    assert (found.kind.answer, found.kind.packets, found.looks) == ("nonce", 3, 1)
     assert len(set(responder.seen)) == 3, "each attempt has a nonce of its own"
 
 

@@ -112,6 +112,26 @@ def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
 
 @pytest.mark.lab
 @needs_root
+@ways("datagram", "raw")
+@pytest.mark.parametrize("family", [4, 6])
+def test_an_answer_tells_what_was_lost_before_it(lab: None, family: int, way: str) -> None:
+    """The reply carries the number of its request: one that is only late is no loss."""
+    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    match = "icmp type echo-request" if family == 4 else "icmpv6 type echo-request"
+    agent = Agent()
+    with inside(SOURCE):
+        engine = EchoEngine(agent)
+        first = ask(agent, engine, 1, ADDRESS[family]["destination"])
+        netlab.rule(R1, "forward", f"{match} numgen inc mod 9 < 2 drop")
+        third = ask(agent, engine, 2, ADDRESS[family]["destination"], look_ms=1000)
+    engine.close()
+
+    assert (first.kind.answer, first.kind.packets) == ("echo", None)
+    assert (third.kind.answer, third.kind.packets) == ("echo", 3)
+
+
+@pytest.mark.lab
+@needs_root
 def test_many_hosts_share_a_socket(lab: None) -> None:
     """Answers of many destinations come to the right orders."""
     agent = Agent()
