@@ -36,8 +36,8 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@sh tests/lab/packages.sh demo
 	@$(BIN)/python demo/run.py
 
-# Quick tests use the processor, so there is one process a core; labs mostly wait, also for each other.
-QUICK := -n auto --maxprocesses 4 -m "not lab and not slow"
+# Quick tests wait for a third of their time; labs mostly wait, also for each other.
+QUICK := -n 3 -m "not lab and not slow"
 SIDE_BY_SIDE := -n 6
 
 .PHONY: quick
