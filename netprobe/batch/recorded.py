@@ -345,7 +345,7 @@ class RecordedFleet(Fleet):
         return None if host is None else self._told.get(host.name)
 
     def doubt(self, source: str, there: Host | None) -> str | None:
-        """Say why what the source heard of a host proves nothing; None: it does."""
+        """Say why what a source heard of a host proves nothing; None where it counts."""
         if there is None or there.name not in self._told:
             return None
         return self._doubts(source, there.name)

@@ -7,7 +7,7 @@ destinations. Its flows are walked, never listed: 1,000 hosts make millions of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host, Taken
@@ -69,6 +69,31 @@ class Block:
         if self.chosen is not None:
             return self.chosen[source]
         return (place for place in range(len(self.destinations)) if self.has_flow(source, place))
+
+    def keep_pairs(self, ports: Ports, pairs: Iterable[tuple[int, int]]) -> Block:
+        """Give the part of the block with these ports and pairs of places.
+
+        Its pairs keep their places in this block: ``order`` gives the same as before.
+        """
+        peers: dict[int, list[int]] = {}
+        for source, end in sorted(pairs):
+            peers.setdefault(source, []).append(end)
+        used = sorted({end for some in peers.values() for end in some})
+        place_of = {end: place for place, end in enumerate(used)}
+        places = tuple(peers), tuple(used)
+        if self.places is not None:
+            places = (
+                tuple(self.places[0][at] for at in peers),
+                tuple(self.places[1][at] for at in used),
+            )
+        return replace(
+            self,
+            ports=ports,
+            sources=tuple(self.sources[at] for at in peers),
+            destinations=tuple(self.destinations[end] for end in used),
+            chosen=tuple(tuple(place_of[end] for end in some) for some in peers.values()),
+            places=places,
+        )
 
     def flows(self) -> Iterator[Flow]:
         """Give every flow of the block, sources first, in plan order."""

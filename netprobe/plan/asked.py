@@ -74,7 +74,7 @@ def _ports_of_rules(rules: Iterable[FirewallRule]) -> _PortFinder:
 
 def _parts_of_block(block: Block, ports_of: _PortFinder) -> Iterator[Block]:
     """Split a block into parts whose pairs have the same ports to ask."""
-    pairs: dict[Ports, dict[int, list[int]]] = {}
+    pairs: dict[Ports, list[tuple[int, int]]] = {}
     for place, source in enumerate(block.sources):
         for peer in block.peers(place):
             destination, address = block.destinations[peer]
@@ -83,24 +83,12 @@ def _parts_of_block(block: Block, ports_of: _PortFinder) -> Iterator[Block]:
             wanted = ports_of((block.matrix, block.requirement.id, *ends))
             if wanted is not None:
                 ports = _cut_entries(block.ports, wanted)
-                pairs.setdefault(ports, {}).setdefault(place, []).append(peer)
-    for ports, peers in pairs.items():
+                pairs.setdefault(ports, []).append((place, peer))
+    for ports, some in pairs.items():
         if ports or not block.ports:
-            yield _keep_pairs(block, ports, peers)
+            yield block.keep_pairs(ports, some)
 
 
 def _cut_entries(entries: Ports, wanted: Ports) -> Ports:
     """Cut each entry of the requirement by itself: neighbours stay two results."""
     return tuple(part for entry in entries for part in intersect((entry,), wanted))
-
-
-def _keep_pairs(block: Block, ports: Ports, peers: Mapping[int, list[int]]) -> Block:
-    used = sorted({peer for some in peers.values() for peer in some})
-    place_of = {peer: place for place, peer in enumerate(used)}
-    return replace(
-        block,
-        ports=ports,
-        sources=tuple(block.sources[place] for place in peers),
-        destinations=tuple(block.destinations[peer] for peer in used),
-        chosen=tuple(tuple(place_of[peer] for peer in some) for some in peers.values()),
-    )

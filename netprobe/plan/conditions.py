@@ -20,7 +20,10 @@ def why_not(requirement: Requirement, chosen: ChosenMatrix) -> str | None:
 
 
 def holds(condition: Condition, chosen: ChosenMatrix) -> bool:
-    """Keys AND, listed values OR; no terms: it holds."""
+    """Tell whether every setting of a condition has one of the values that it lists.
+
+    A condition without terms holds.
+    """
     return all(_matches_setting(name, wanted, chosen) for name, wanted in condition.terms)
 
 

@@ -253,24 +253,7 @@ def _parts_of_block(block: Block, layout: Layout) -> Iterator[Block]:
     for (place, total), pairs in by_place.items():
         by_ports.setdefault(slice_ports(block.ports, place, total), []).extend(pairs)
     for ports, pairs in by_ports.items():
-        yield cut_block(block, ports, pairs)
-
-
-def cut_block(block: Block, ports: Ports, pairs: Iterable[Pair]) -> Block:
-    """Give the part of a block with these pairs and ports; they keep their places in the plan."""
-    peers: dict[int, list[int]] = {}
-    for source, end in sorted(pairs):
-        peers.setdefault(source, []).append(end)
-    used = sorted({end for some in peers.values() for end in some})
-    place_of = {end: place for place, end in enumerate(used)}
-    return replace(
-        block,
-        ports=ports,
-        sources=tuple(block.sources[at] for at in peers),
-        destinations=tuple(block.destinations[end] for end in used),
-        chosen=tuple(tuple(place_of[end] for end in some) for some in peers.values()),
-        places=(tuple(peers), tuple(used)),
-    )
+        yield block.keep_pairs(ports, pairs)
 
 
 def cut_blocks(block: Block, wanted: Mapping[Pair, Ports]) -> Iterator[Block]:
@@ -279,7 +262,7 @@ def cut_blocks(block: Block, wanted: Mapping[Pair, Ports]) -> Iterator[Block]:
     for pair, ports in wanted.items():
         by_ports.setdefault(ports, []).append(pair)
     for ports, pairs in by_ports.items():
-        yield cut_block(block, () if ports == PORTLESS else ports, pairs)
+        yield block.keep_pairs(() if ports == PORTLESS else ports, pairs)
 
 
 def with_flows(cover: Cover, results: Iterable[Result]) -> Cover:
