@@ -8,7 +8,7 @@ import click
 
 from netprobe.cli.options import VerbOptions
 from netprobe.cli.streams import tell
-from netprobe.errors import FileErrors, Problem, RequestError
+from netprobe.errors import REQUEST, FileErrors, Problem, RequestError
 from netprobe.files import MIB
 from netprobe.model.exit import PASS
 from netprobe.model.printable import clean
@@ -52,19 +52,21 @@ def build_verb(python: str | None, output: str | None) -> int:
 
 
 def list_verb() -> int:
-    """List the runtimes that are kept, with what is wrong with each."""
+    """List the runtimes that are kept, with what is wrong with each; 2 where one cannot be used."""
+    status = PASS
     paths = cached_runtimes()
     for path in paths:
         try:
             runtime = load_runtime(str(path))
         except FileErrors as error:
             click.echo(clean(str(error)))
+            status = REQUEST
             continue
         old = "" if not lacks_of(runtime) else "; of another netprobe, and not used: build it again"
         click.echo(clean(f"{path}: {_describe_runtime(runtime)}{old}"))
     if not paths:
         tell(f"netprobe: note: no runtimes in {cache_folder()}; `netprobe runtime build` makes one")
-    return PASS
+    return status
 
 
 def _describe_runtime(runtime: Runtime) -> str:

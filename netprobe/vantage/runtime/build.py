@@ -80,7 +80,8 @@ def _find_base(python: str | None) -> str:
     asked = python or getattr(sys, "_base_executable", None) or sys.executable
     path = shutil.which(asked or "")
     if path is None:
-        raise RequestError(f"no Python can be run at {asked or 'sys.executable'}: give --python")
+        told = f"no Python can be run at {asked or 'sys.executable'}"
+        raise RequestError(f"{told}: name an interpreter with --python")
     code = (
         "import sys,os;print(sys.version_info[:2]>=(3,6));"
         "print(os.path.realpath(getattr(sys,'_base_executable',None) or sys.executable))"

@@ -37,8 +37,12 @@ def cached_runtimes() -> list[Path]:
 
 
 def keep_runtime(runtime: Runtime, path: Path) -> None:
-    """Write a runtime whole or not at all. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Write a runtime whole or not at all; of folders only that of all runtimes is made.
+
+    Raises OSError.
+    """
+    if path.parent == cache_folder():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(runtime.payload)
     os.replace(file.name, path)

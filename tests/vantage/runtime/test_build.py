@@ -67,7 +67,7 @@ def test_a_virtual_environment_is_its_base(virtual: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "no Python can be run at {path}: give --python"),
+        (None, "no Python can be run at {path}: name an interpreter with --python"),
         ("#!/bin/sh\nexit 3\n", "no runtime can be made of {path}: it is no Python 3.6 or later"),
         ("#!/bin/sh\necho False\n",
          "no runtime can be made of {path}: it is no Python 3.6 or later"),
@@ -296,6 +296,14 @@ def test_the_verbs(tmp_path: Path) -> None:
     version = sys.version.split()[0]
     assert built.stdout.startswith(f"{path}: Python {version} for {own_arch()}, ")
     assert netprobe("runtime", "list", cache_home=tmp_path).stdout == built.stdout
+    (tmp_path / "netprobe/runtime-broken.tar.gz").write_text("no runtime")
+    listed = netprobe("runtime", "list", cache_home=tmp_path)
+    assert (listed.returncode, built.stdout in listed.stdout) == (2, True)
+    assert "runtime-broken.tar.gz: " in listed.stdout
+    (tmp_path / "netprobe/runtime-broken.tar.gz").unlink()
+    nowhere = netprobe("runtime", "build", "-o", f"{tmp_path}/nope/x", cache_home=tmp_path)
+    told = f"netprobe: {tmp_path}/nope/x cannot be written: No such file or directory\n"
+    assert (nowhere.returncode, nowhere.stderr) == (2, told)
     words = ("diagnose", "konnectivity", "--server", "x:1", "--publishing", "route")
     inventory = tmp_path / "inventory.yaml"
     way = ["env", *lean_host(tmp_path / "bin").vantage.command[1:]]
