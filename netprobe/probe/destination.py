@@ -47,7 +47,7 @@ from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import Order, Task, Want, join
+from netprobe.probe.flows.work import Order, Task, TaskKey, Want, join
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
@@ -88,7 +88,7 @@ class Destination:
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
         # Ports of each flow whose evidence was emitted before the end.
-        self._emitted: dict[Task, Ports] = {}
+        self._emitted: dict[TaskKey, Ports] = {}
         # The same for each want: by its place, and there by address.
         self._early: dict[Order, dict[str, Ports]] = {}
 

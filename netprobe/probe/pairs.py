@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from netprobe.probe.checks import DOWN, PART_CHECKS, SCOUT_CHECKS
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.scouts import Scouts
 
 
@@ -15,7 +17,7 @@ async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
     """Probe the parts of one pair; where nobody vouches for the host, a few flows go first."""
     scouts = None if scene.agent.alive else Scouts(parts, scene.prober)
     if scouts is None or not scouts.first:
-        found = await asyncio.gather(*(_probe_part(part, scene) for part in parts))
+        found = await gather_some([partial(_probe_part, part, scene) for part in parts])
         return [seen for some in found for seen in some]
     if await scouts.are_dead():
         scouts.seen = await run_checks(SCOUT_CHECKS, scouts.conclude(), scene)

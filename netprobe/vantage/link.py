@@ -143,11 +143,9 @@ class AgentLink:
             with self.expect(order):
                 self.send(order._replace(id=identity))
                 await self._drain_input()
-                waited: set[asyncio.Future[Any]] = {reply, self.lost}
-                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if not reply.done():
-                self.lost.result()
-            return self.check_answer(reply.result(), answer)
+                if self.lost.done():
+                    self.lost.result()
+                return self.check_answer(await reply, answer)
         finally:
             del self._replies[identity]
 
@@ -311,6 +309,9 @@ class AgentLink:
             return
         error = AgentError("agent-lost", f"the agent of {self.host} was lost: {words}")
         self.lost.set_exception(error)
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_result(LinkLost(str(error)))
         # Who waits until it reads its input would wait for ever.
         self._process.abort_input()
         for queue in self._streams.values():

@@ -344,6 +344,10 @@ def _join_rows(
     rows: Iterable[tuple[PortOutcome, Outcome]],
 ) -> dict[Outcome, list[PortOutcome]]:
     """Give the rows of ports that ended alike together; round trips become their median."""
+    rows = list(rows)
+    if len(rows) == 1:
+        ((row, outcome),) = rows
+        return {outcome: [row]}
     alike: dict[Outcome, list[tuple[PortOutcome, Outcome]]] = {}
     for row, outcome in rows:
         alike.setdefault(replace(outcome, rtt_ms=None), []).append((row, outcome))

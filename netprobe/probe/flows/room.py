@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # Flows of which the answers are out, or are held together until all of their destination are there.
-FLOWS_AT_ONCE = 8192
+FLOWS_AT_ONCE = 4096
 # Pairs, or flows looked at again, of one destination that wait for answers at the same time.
 PAIRS_AT_ONCE = 4096
 
@@ -60,6 +60,8 @@ async def gather_some(
     jobs: Sequence[Callable[[], Awaitable[T]]], most: int = PAIRS_AT_ONCE
 ) -> list[T]:
     """Do all of these, so many at the same time; gives their results in order."""
+    if len(jobs) == 1:
+        return [await jobs[0]()]
     found: dict[int, T] = {}
     left = iter(enumerate(jobs))
 

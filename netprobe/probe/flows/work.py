@@ -113,6 +113,14 @@ class Task:
     existing: bool = False
 
     @property
+    def key(self) -> TaskKey:
+        """What tells tasks apart: everything but the ports."""
+        return (
+            self.source.name, self.address, self.protocol, self.probe, self.denied, self.existing,
+            self.server_name, self.via,
+        )  # fmt: skip
+
+    @property
     def pair(self) -> tuple[str, str]:
         """The names of its source and its address."""
         return (self.source.name, self.address)
