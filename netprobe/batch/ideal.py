@@ -48,7 +48,7 @@ DEVICE = "eth0"
 _TTL = 64
 _RTT_US = 1000
 _ONE = SeenPackets(1, 1, 0, _TTL, DEVICE)
-_KIND = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None)
+_KIND = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None, None)
 _REFUSED = _KIND._replace(op="connect", failure="refused")
 _OPEN = _KIND._replace(op="connect", answer="unasked")
 _SENT = _KIND._replace(op="send", left=True)

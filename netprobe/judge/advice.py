@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netprobe.judge import mtu
+from netprobe.judge.name_rows import ROWS
 from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
 from netprobe.judge.places import common_places
 from netprobe.model.result import Place, Result
@@ -25,8 +26,15 @@ _TITLES = {
     "unproved-machine": ("machine", "another machine seems to answer for {hosts}"),
     "next-hop-down": ("next-hop", _NEXT_HOP),
     "next-hop-silent": ("next-hop", _NEXT_HOP),
+    "clock-server": ("clock", "{ends} has no time to give"),
     "bad-link": ("bundle", "one link of a bundle loses a part of {what} from {sources} to {ends}"),
     "nothing-listens": ("missing", "nothing listens on {what} of {ends}"),
+    **{
+        row.reason: ("names", "{ends} answers {what}, and names of the installation do not resolve")
+        for row in ROWS.values()
+        if row.reason is not None
+    },
+    "name-other-address": ("names", "{ends} gives names of the installation other addresses"),
 }
 # What a router says of packets for which it has no way.
 _REFUSALS = {"net-unreach": "has no route for", "routing-loop": "is in a routing loop for"}
@@ -165,6 +173,17 @@ _UNPROVED_MACHINE = (
     "way onto it, or take the address off another machine."
 )
 _BY_REASON: dict[tuple[str, tuple[Place, ...]], str] = {
+    **{
+        (row.reason, ("service",)): "Mend the records or the server as said above, on "
+        "{destination}; dig @{address} NAME on {source} shows the same."
+        for row in ROWS.values()
+        if row.reason is not None
+    },
+    (
+        "clock-server",
+        ("service",),
+    ): "Mend the time source of {destination} (chronyc sources there), "
+    "or give hosts another server.",
     ("name-not-resolved", ("source",)): "Create the DNS record of {address}, or correct the "
     "resolver of {source}.",
     ("port-taken", ("service",)): "On {destination}, stop {holder}, or move it to another port. If "

@@ -7,6 +7,7 @@ from typing import Final
 
 from netprobe.judge import mtu
 from netprobe.judge.holder import holder_word, must_run
+from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
@@ -126,7 +127,7 @@ def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Ru
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    return _apply_rules(result, evidence, rules)
+    return judge_names(_apply_rules(result, evidence, rules), evidence, rules.live)
 
 
 def find_row(evidence: Evidence, outcome: Outcome, rules: Rules) -> VerdictRow:

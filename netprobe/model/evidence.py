@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from netprobe.agent.wire import failures
+from netprobe.model.name_facts import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
@@ -190,7 +191,8 @@ class FlowFacts:
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``service``: what the service told that was
-    asked who it is, where a connection opened. ``trail``: every look, in order.
+    asked who it is, where a connection opened. ``names``: what a name server told of the names of
+    the installation. ``trail``: every look, in order.
     """
 
     outcome: Outcome | None
@@ -204,6 +206,7 @@ class FlowFacts:
     limited: bool = False
     conclusion: CheckConclusion | None = None
     service: ServiceFinding | None = None
+    names: NameFacts | None = None
     trail: tuple[TrailEntry, ...] = ()
 
     @property

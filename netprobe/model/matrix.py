@@ -53,7 +53,9 @@ class Setting:
 
     ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
     choice, string and version, ``tuple[str, ...]`` for list, ``int`` for port, else ``bool``; or
-    it is the value of another setting, whose own default is none of another.
+    it is the value of another setting, whose own default is none of another. ``resolves_to``: the
+    value is a DNS name that name servers are asked for, and these are the roles whose addresses it
+    has (none: any addresses); None: it is no such name.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Setting:
     default: SettingValue | SettingRef
     values: tuple[str, ...] = ()
     description: str = ""
+    resolves_to: tuple[str, ...] | None = None
 
 
 PortEntry = PortRange | SettingRef

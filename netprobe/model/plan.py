@@ -20,6 +20,19 @@ PATH_MTU = "path-mtu"
 
 
 @dataclass(frozen=True, slots=True)
+class AskedName:
+    """A name that name servers are asked for, and the setting that gives it.
+
+    A ``name`` such as ``*.apps.example.com`` stands for any name there. ``addresses`` are those
+    that the inventory has for it; none: nobody says which it has.
+    """
+
+    setting: str
+    name: str
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """One requirement × its hosts, for one protocol and one family.
 
@@ -30,6 +43,7 @@ class Block:
     ``places``: of a part of a block, the places of its sources and destinations in the whole.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
+    ``names`` are what its name servers are asked for.
     """
 
     index: int
@@ -47,6 +61,7 @@ class Block:
     sni: str | None = None
     existing: bool = False
     places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    names: tuple[AskedName, ...] = ()
 
     def order(self, source: int, destination: int) -> tuple[int, int, int]:
         """Give the place in the plan of a pair, which all its ports share."""

@@ -20,6 +20,7 @@ from netprobe.model.matrix import (
 )
 from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
+from netprobe.plan.asked_names import list_asked_names
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.requirements import list_requirements
@@ -234,7 +235,7 @@ class _Expansion:
             0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
-            sni=sni,
+            sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
         )  # fmt: skip
 
     def _server_name_of(self, requirement: Requirement) -> str | None:

@@ -71,17 +71,30 @@ class Dns:
 
 @dataclass(frozen=True, slots=True)
 class NameAnswer:
-    """``rcode`` as DNS names it (``NOERROR``, ``NXDOMAIN`` ...), and the addresses."""
+    """``rcode`` as DNS names it (``NOERROR``, ``NXDOMAIN`` ...), and the addresses.
+
+    ``size``: of the message in bytes, also where not all of it came. ``truncated``: the server cut
+    it off. ``serial``: of the zone, where the answer has its SOA record.
+    """
 
     rcode: str
     addresses: tuple[str, ...] = ()
+    size: int = 0
+    truncated: bool = False
+    serial: int | None = None
 
 
-def question(name: str, kind: str, tcp: bool) -> bytes:
-    """Make a recursive question for A or AAAA."""
+def question(name: str, kind: str, tcp: bool, most_bytes: int | None = None) -> bytes:
+    """Make a recursive question for A, AAAA or SOA.
+
+    ``most_bytes``: of the answer, as EDNS says it; None: without EDNS, which means 512.
+    """
     import dns.message
 
-    message = dns.message.make_query(name, kind, id=QUESTION_ID, use_edns=False)
+    message = dns.message.make_query(
+        name, kind, id=QUESTION_ID, use_edns=False if most_bytes is None else 0,
+        payload=most_bytes or 0,
+    )  # fmt: skip
     return add_length(message.to_wire(), "tcp" if tcp else "udp")
 
 
@@ -94,14 +107,26 @@ def read_answer(data: bytes, tcp: bool) -> NameAnswer | None:
 
     try:
         plain = drop_length(data, "tcp" if tcp else "udp")
-        message = dns.message.from_wire(plain, ignore_trailing=True)
+        message = dns.message.from_wire(plain, ignore_trailing=True, continue_on_error=True)
     except (dns.exception.DNSException, ValueError):
         return None
-    if message.id != QUESTION_ID:
+    if message.id != QUESTION_ID or not message.flags & _RESPONSE:
         return None
     kinds = (dns.rdatatype.A, dns.rdatatype.AAAA)
     found = [item.to_text() for rr in message.answer if rr.rdtype in kinds for item in rr]
-    return NameAnswer(dns.rcode.to_text(message.rcode()), tuple(found))
+    soa = [
+        int(item.serial)
+        for rr in (*message.answer, *message.authority)
+        if rr.rdtype == dns.rdatatype.SOA
+        for item in rr
+    ]
+    return NameAnswer(
+        dns.rcode.to_text(message.rcode()),
+        tuple(found),
+        int.from_bytes(data[:LENGTH_BYTES], "big") if tcp else len(data),
+        bool(message.flags & _TRUNCATED),
+        soa[0] if soa else None,
+    )
 
 
 def _make_query(cookie: bytes = b"") -> QueryMessage:

@@ -93,6 +93,8 @@ def _setting_to_data(setting: Setting, settings: Mapping[str, SettingValue]) -> 
         data["default"] = list(value) if isinstance(value, tuple) else value
     if setting.description:
         data["description"] = setting.description
+    if setting.resolves_to is not None:
+        data["resolves_to"] = list(setting.resolves_to)
     return data
 
 

@@ -32,7 +32,9 @@ KEY = bytes(range(32))
 BEGAN_S = 1_000_000.0
 # Tells what becomes of a port: an outcome instead of the good one, or None.
 Fault = Callable[[str, Any, int], OutcomeKind | None]
-SILENT = OutcomeKind("connect", "no-answer", None, True, None, None, None, None, None, None, 3)
+SILENT = OutcomeKind(
+    "connect", "no-answer", None, True, None, None, None, None, None, None, 3, None
+)
 
 
 def plan_of(*blocks: tuple[str, str, Ports], hosts: Sequence[Host] = (A, B, C)) -> Plan:

@@ -18,8 +18,8 @@ if [ "${1:-lab}" = lab ]; then
         busybox=busybox-static bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid openssl=openssl ansible-inventory=ansible-core
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
-        dnsmasq=dnsmasq-base named=bind9 unbound=unbound pdns_recursor=pdns-recursor
-        chronyd=chrony serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
+        dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
+        chronyd=chrony faketime=faketime serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
 fi
 

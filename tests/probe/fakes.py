@@ -41,7 +41,7 @@ HELLO = HelloLine(
     net_raw=True, low_ports=True, sees_owners=True, nofile=65536, cores=2, echo="datagram",
     kubelet=False, node_ports=None, machine="", addresses=[], links=[],
 )  # fmt: skip
-KIND = OutcomeKind("connect", None, None, None, None, None, None, None, None, None, None)
+KIND = OutcomeKind("connect", None, None, None, None, None, None, None, None, None, None, None)
 
 
 def kind(**facts: Any) -> OutcomeKind:

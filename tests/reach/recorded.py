@@ -30,7 +30,7 @@ from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 
 RTT_US = 400
-SECRET = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None)
+SECRET = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None, None)
 ECHO = SECRET._replace(answer="echo")
 SILENT = SECRET._replace(op="connect", failure="no-answer", left=True, packets=3)
 REFUSED = SECRET._replace(op="connect", failure="refused")

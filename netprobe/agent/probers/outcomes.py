@@ -31,7 +31,7 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
     mtu: Optional[int] = None,
 ) -> OutcomeKind:
     """Give one kind of outcome; how many packets it took is added by those who count them."""
-    return OutcomeKind(op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu, None)
+    return OutcomeKind(op, failure, icmp, left, answer, by, data, ttl, elapsed_ms, mtu, None, None)
 
 
 class Outcomes:

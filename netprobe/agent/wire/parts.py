@@ -230,7 +230,8 @@ class OutcomeKind(NamedTuple):
     wire/replies.py; ``by``: the index of the host that gave it. ``data``: up to 4 KiB of
     ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
     host-unreachable only, rounded to 100. ``mtu``: of message-too-long, what the network or the own
-    interface carries. ``packets``: of silence, sent in all looks (the least of the batch)."""
+    interface carries. ``packets``: of silence, sent in all looks (the least of the batch).
+    ``clock_us``: of a datagram's ``bytes``, when they came by this host's own clock (since 1970)."""
 
     op: str
     failure: Optional[str]
@@ -243,6 +244,7 @@ class OutcomeKind(NamedTuple):
     elapsed_ms: Optional[int]
     mtu: Optional[int]
     packets: Optional[int]
+    clock_us: Optional[int]
 
 
 class OutcomeRun(NamedTuple):

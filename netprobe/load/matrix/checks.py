@@ -37,6 +37,9 @@ class Checks:
         """Note every problem."""
         self._check_implied_roles()
         self._check_aliases()
+        for name in self.document.items(("settings",)):
+            if self.document.get(("settings", name, "resolves_to")) is not None:
+                self._check_role_names(("settings", name, "resolves_to"))
         requirements = [
             (path, body)
             for path, body in self._list_items(("requirements",))

@@ -79,6 +79,11 @@ class SettingFile(FileModel):
         description="The value where the user says nothing; {setting: NAME}: as that setting.",
     )
     description: str = Field(default="", description="What the setting means.")
+    resolves_to: Names = Field(
+        default=[],
+        description="The value is a name that name servers are asked for (rows with probe: dns): "
+        "the roles whose addresses it has; []: any addresses.",
+    )
 
 
 class WarnFile(FileModel):

@@ -69,11 +69,24 @@ class _SettingReader:
         default = self._read_default(kind, values)
         if default is None:
             return None
-        return Setting(name, kind, default, values, self._read_description())
+        return Setting(
+            name, kind, default, values, self._read_description(), self._read_roles(kind)
+        )
+
+    def _read_roles(self, kind: SettingType) -> tuple[str, ...] | None:
+        """Read the roles whose addresses the value, a name, has; checks.py knows the roles."""
+        if "resolves_to" not in self.body:
+            return None
+        raw = self.body["resolves_to"]
+        if kind != "string":
+            words = f"a {kind} is no DNS name, expected it at a setting of type string"
+            self.document.add_key_problem((*self.path, "resolves_to"), words)
+        items = raw if isinstance(raw, list) else [raw]
+        return tuple(one for one in items if isinstance(one, str))
 
     def change_setting(self, base: Setting) -> Setting:
         """A setting of the base: only its default and its description may be another."""
-        for key in ("type", "values"):
+        for key in ("type", "values", "resolves_to"):
             if key in self.body:
                 words = f"{quoted(key)} of a setting of the extended matrix cannot be changed"
                 expected = "expected only default and description"

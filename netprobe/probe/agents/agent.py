@@ -17,6 +17,7 @@ from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.agents.order_batches import Heard, OrderBatches
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.rules import OutcomeRules, check_answer
@@ -55,6 +56,7 @@ class AgentMethods(ABC):
         self.index = index
         self.walks_left = WALKS
         self.late_left = LATE
+        self.names = NameQuestions(host.name, self.ask_service)
         # Whether the run wants its recorder.
         self.recorder = False
         # One check at a time asks routers that answer seldom.
@@ -177,13 +179,14 @@ class AgentMethods(ABC):
         """Wait until the agent knows all packets of the run: its recorder keeps no others."""
 
     async def ask_service(
-        self, protocol: str, dst: str, port: int, request: bytes, timing: Timing
-    ) -> list[OutcomeKind]:
+        self, protocol: str, dst: str, port: int, request: bytes, timing: Timing,
+        src: str | None = None,
+    ) -> list[OutcomeKind]:  # fmt: skip
         """Send a request to a real service at a port, and give what came back."""
         block = ProbeBlock([(port, port)], "bytes", self.templates.request(request))
         number = next(_SERVICE_ORDERS)
         order = orders.ProbeOrder(
-            number, protocol, None, dst, None, [block], *timing,
+            number, protocol, None, dst, src, [block], *timing,
             pace=None, min_ttl=None, ttl=None, size=None, host=None, sport=None, more=[],
         )  # fmt: skip
         return [row.kind for row in (await self.probe(order)).rows]

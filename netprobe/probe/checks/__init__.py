@@ -12,6 +12,7 @@ from netprobe.probe.checks.egress import EgressLook
 from netprobe.probe.checks.forged_resets import ForgedResets
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
+from netprobe.probe.checks.names import Names
 from netprobe.probe.checks.next_hops import NextHops
 from netprobe.probe.checks.one_way import OneWay
 from netprobe.probe.checks.other_machines import OtherMachines
@@ -37,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     Intercepted(),
     DeadHosts(),
     Services(),
+    Names(),
     RateLimits(),
     EgressLook(),
     ReturnPathLook(),

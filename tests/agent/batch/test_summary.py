@@ -7,7 +7,7 @@ from netprobe.agent.wire.answers import EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun, ProbeDestination
 from tests.agent.rig import echo_order, order
 
-OPEN = OutcomeKind("answer", None, None, True, "nonce", 3, None, 64, 1, None, None)
+OPEN = OutcomeKind("answer", None, None, True, "nonce", 3, None, 64, 1, None, None, None)
 SILENT = OPEN._replace(failure="no-answer", answer=None)
 NOISE = OPEN._replace(answer="garbled")
 

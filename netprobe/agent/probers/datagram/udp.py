@@ -1,6 +1,7 @@
 """UDP probes: one unconnected socket an order, with the error queue saying which port refused."""
 
 import socket
+import time
 from typing import Any, Optional, Tuple
 
 from ...net.errqueue import QueuedError
@@ -71,6 +72,7 @@ class UdpEngine(DatagramEngine):
             )
         else:
             what = kind("answer", answer=replies.BYTES, data=data[: replies.MOST_BYTES], ttl=ttl)
+            what = what._replace(clock_us=int(time.time() * 1000000))
         self.take_answer(order, flow, what, flow.sent_at, attempt)
 
     def _read_answer(

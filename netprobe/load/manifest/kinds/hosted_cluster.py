@@ -114,6 +114,8 @@ def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
         yield from _read_node_port(one, (*strategy, "nodePort"), name, role)
     elif way == "LoadBalancer" and role:
         yield from say_address(one, (*strategy, "loadBalancer", "hostname"), (role,))
+        if name == "apiserver":
+            yield from _say_api_name(one, (*strategy, "loadBalancer", "hostname"))
     elif way == "Route":
         yield from _read_route(one, (*strategy, "route", "hostname"), name)
     # What the running cluster says of its API server, where the specification names no host.
@@ -138,6 +140,7 @@ def _read_node_port(one: Manifest, base: Path, name: str, role: str) -> Iterator
 def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
     if name == "apiserver":
         yield from say_address(one, path, ("hcp-apiserver",))
+        yield from _say_api_name(one, path)
         words = (
             "the API server is published by Route: its router serves 443, and the tables of the "
             "documents want 6443; --set apiserver-port=443 asks for what workers dial"
@@ -145,10 +148,19 @@ def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
         yield NoteSaid(one.place(*path), words)
         return
     address = address_at(one, *path)
-    if address is None or name == "oauth":
+    if address is None:
         return
     yield say_setting(one, f"{name}-hostname", path, [address.text])
+    if name == "oauth":
+        return
     yield AddressSaid(one.origin(*path), one.name, (f"{name}-route",), address)
+
+
+def _say_api_name(one: Manifest, path: Path) -> Iterator[Said]:
+    """Say the name of the API server, which name servers are asked for."""
+    address = address_at(one, *path)
+    if address is not None and address.family is None:
+        yield say_setting(one, "api-hostname", path, [address.text])
 
 
 def api_server_of(one: Manifest) -> tuple[str, int] | None:

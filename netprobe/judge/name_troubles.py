@@ -1,0 +1,145 @@
+"""What is wrong with the answers of a name server: against the inventory, and against others'."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import replace
+
+from netprobe.judge.name_rows import ROWS, SAID
+from netprobe.model.evidence import Evidence
+from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.plan import AskedName
+from netprobe.model.result import Result
+
+# A kind of ``ROWS``, and the words for its sentences.
+Trouble = tuple[str, dict[str, str]]
+
+
+def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
+    """Say on a flow that passes what is wrong with the names; with ``live`` that may be a failure.
+
+    That the server can be reached stays true: what fails is the service.
+    """
+    facts = evidence.names
+    if facts is None or result.verdict != "pass":
+        return result
+    failures, warnings = [], []
+    reason = ""
+    for kind, words in find_troubles(evidence, facts):
+        row = ROWS[kind]
+        fails = live and row.reason is not None
+        early = f" ({row.early})" if row.early and not live else ""
+        sentence = f"{row.said}{early}: {row.to_do}".format_map(words)
+        (failures if fails else warnings).append(sentence)
+        reason = reason or (row.reason or "" if fails else "")
+    result = replace(result, warnings=result.warnings + tuple(dict.fromkeys(warnings)))
+    if not failures:
+        return result
+    because = "; ".join(dict.fromkeys(failures))
+    return replace(
+        result, verdict="blocked", reason=reason, proof="none", where=("service",), because=because
+    )
+
+
+def find_troubles(evidence: Evidence, facts: NameFacts) -> Iterator[Trouble]:
+    """Find everything that is wrong, in the order in which people should read it."""
+    server = f"{evidence.flow.destination.name} ({evidence.address})"
+    common = {
+        "source": evidence.flow.source.name,
+        "server": server,
+        "protocol": evidence.flow.block.protocol,
+    }
+    for one in facts.asked:
+        told = facts.own.of(one.name)
+        if told is not None:
+            words = common | _words_of(one, told)
+            yield from ((kind, words) for kind in _find_own(one, told))
+            yield from _find_wildcard(facts, one, words)
+            yield from _compare_servers(facts, one.name, words)
+            yield from _compare_sources(facts, one.name, words)
+    yield from _find_resolvers(facts, common)
+
+
+def _words_of(asked: AskedName, told: NameTold) -> dict[str, str]:
+    return {
+        "name": asked.name,
+        "setting": asked.setting,
+        "said": told.said,
+        "size": f"{told.size:,}",
+        "addresses": ", ".join(told.addresses),
+        "expected": ", ".join(asked.addresses),
+        "answer": word_answer(told),
+        "domain": asked.name.partition(".")[2],
+    }
+
+
+def word_answer(told: NameTold) -> str:
+    """Give the addresses, or what the server said instead."""
+    return ", ".join(told.addresses) or told.said
+
+
+def _find_own(asked: AskedName, told: NameTold) -> Iterator[str]:
+    if told.trouble:
+        yield told.trouble
+    if not told.addresses and told.trouble != "cut":
+        yield SAID.get(told.said, "odd-answer")
+    elif asked.addresses and not set(told.addresses) <= set(asked.addresses):
+        yield "other-address"
+
+
+def _find_wildcard(facts: NameFacts, asked: AskedName, words: dict[str, str]) -> Iterator[Trouble]:
+    """A name that nobody made is answered too, where no setting names a wildcard."""
+    meant = {one.name for one in facts.asked}
+    own = facts.own.of(asked.name)
+    for stranger in facts.own.strangers:
+        same_domain = stranger.name == f"*.{words['domain']}"
+        if same_domain and stranger.name not in meant and own and own.addresses:
+            if stranger.addresses:
+                yield "wildcard", words | {"addresses": ", ".join(stranger.addresses)}
+
+
+def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[Trouble]:
+    own = facts.own.of(name)
+    serial = dict(facts.own.serials).get(words["domain"])
+    for other in facts.others:
+        told = other.of(name)
+        if own is None or told is None or _is_dead(other) or told.answer == own.answer:
+            continue
+        if "no answer" in (own.said, told.said):
+            continue  # that is a trouble of its own
+        more = words | {"other": _word_server(other), "other_answer": word_answer(told)}
+        theirs = dict(other.serials).get(words["domain"])
+        if serial is None or theirs is None or serial == theirs:
+            yield "servers-differ", more
+        else:
+            yield "stale", more | {"serial": str(serial), "other_serial": str(theirs)}
+
+
+def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[Trouble]:
+    own = facts.own.of(name)
+    for other in facts.elsewhere:
+        told = other.of(name)
+        if own and told and told.answer != own.answer and "no answer" not in (own.said, told.said):
+            yield "split", words | {"other": other.source, "other_answer": word_answer(told)}
+            return
+
+
+def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[Trouble]:
+    """A resolver on the source itself is no other server: it forwards to one."""
+    for other in facts.others:
+        if not other.resolver:
+            continue
+        words = common | {"other": other.server}
+        if _is_dead(other):
+            yield "dead-resolver", words
+        elif not ipaddress.ip_address(other.server.partition("%")[0]).is_loopback:
+            yield "other-resolver", words
+
+
+def _is_dead(server: ServerTold) -> bool:
+    return all(one.said in ("no answer", "refused") for one in server.told)
+
+
+def _word_server(server: ServerTold) -> str:
+    return f"{server.server} of its resolv.conf" if server.resolver else server.server

@@ -1,0 +1,68 @@
+"""What name servers say of the names of the installation: facts, without judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from netprobe.model.plan import AskedName
+
+# What became of the question in its full size, where a smaller one was answered:
+#   lost    the answer in full size did not come, and would not fit into one packet
+#   edns    questions with EDNS are not answered, plain ones are
+#   cut     the answer is cut off over UDP, and TCP gives none
+Trouble = Literal["", "lost", "edns", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class NameTold:
+    """What one server told one source of one name.
+
+    ``said`` is the code of DNS (``NOERROR`` with addresses, ``NXDOMAIN`` ...), or ``no record``,
+    ``no answer``, ``refused``, ``no DNS``. ``size``: bytes of the whole answer.
+    """
+
+    name: str
+    said: str
+    addresses: tuple[str, ...] = ()
+    size: int = 0
+    trouble: Trouble = ""
+
+    @property
+    def answer(self) -> tuple[str, tuple[str, ...]]:
+        """What two servers have to say alike."""
+        return (self.said, self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTold:
+    """What one server told one source: of names, of names that nobody made, and of its zones.
+
+    ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
+    the source's own resolv.conf, and the inventory may not know it.
+    """
+
+    source: str
+    server: str
+    told: tuple[NameTold, ...]
+    strangers: tuple[NameTold, ...] = ()
+    serials: tuple[tuple[str, int], ...] = ()
+    resolver: bool = False
+
+    def of(self, name: str) -> NameTold | None:
+        """Give what it told of this name."""
+        return next((one for one in self.told if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NameFacts:
+    """All about the names that one flow's server was asked for.
+
+    ``others`` are other servers that the same source asked, ``elsewhere`` what this server told
+    other sources, as far as it is something else.
+    """
+
+    asked: tuple[AskedName, ...]
+    own: ServerTold
+    others: tuple[ServerTold, ...] = ()
+    elsewhere: tuple[ServerTold, ...] = ()

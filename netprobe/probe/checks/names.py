@@ -1,0 +1,121 @@
+"""Asks name servers for the names of the installation, as the programs of the sources do."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Hashable
+from dataclasses import replace
+
+from netprobe.errors import AgentError
+from netprobe.model.name_facts import NameFacts, ServerTold
+from netprobe.model.plan import AskedName
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stranger
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Observation, source_address
+
+# A program asks no more than three of its resolv.conf (resolv.conf(5), MAXNS).
+RESOLVERS = 3
+
+
+class Names(Check):
+    """Asks each source's name servers for names, where a server answered."""
+
+    name = "names"
+
+    def concerns(self, seen: Observation) -> bool:
+        """A real name server answered, and there are names to ask for."""
+        outcome = seen.outcome
+        return (
+            outcome is not None
+            and outcome.answer == "service"
+            and seen.task.probe == "dns"
+            and seen.ports == ((DNS_PORT, DNS_PORT),)
+            and any(want.flow.block.names for want in seen.task.wants)
+        )
+
+    def group(self, seen: Observation) -> Hashable:
+        """All sources of a server together: what it tells them is compared."""
+        return (seen.task.address, seen.task.protocol)
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Give every flow what its server told, and what others tell the same source."""
+        stranger = make_stranger(scene.fleet.key)
+        found = await asyncio.gather(
+            *(_ask_flow(seen, scene.fleet.agent(seen.task.source), stranger) for seen in group)
+        )
+        told = [facts.own for facts in found if isinstance(facts, NameFacts)]
+        return [
+            _note_facts(seen, replace(facts, elsewhere=_find_others(facts.own, told)))
+            if isinstance(facts, NameFacts)
+            else replace(seen, warnings=(*seen.warnings, f"no name was asked for: {facts}"))
+            for seen, facts in zip(group, found, strict=True)
+        ]
+
+
+def _note_facts(seen: Observation, facts: NameFacts) -> Observation:
+    told = {one.name: list(one.addresses) or one.said for one in facts.own.told}
+    return replace(seen, names=facts).noting(Names.name, server=facts.own.server, told=told)
+
+
+def _find_others(own: ServerTold, told: list[ServerTold]) -> tuple[ServerTold, ...]:
+    """Find one other source for each answer that differs from the own."""
+    found: dict[Hashable, ServerTold] = {}
+    for other in told:
+        answers = tuple(one.answer for one in other.told)
+        if answers != tuple(one.answer for one in own.told):
+            found.setdefault(answers, other)
+    return tuple(found.values())
+
+
+async def _ask_flow(
+    seen: Observation, agent: AgentMethods, stranger: str
+) -> NameFacts | AgentError:
+    task = seen.task
+    blocks = [want.flow.block for want in task.wants]
+    asked = tuple(dict.fromkeys(one for block in blocks for one in block.names))
+    siblings = {
+        address.text
+        for block in blocks
+        for _, address in block.destinations
+        if address.family == task.family
+    } - {task.address}
+    survey = NameSurvey(
+        tuple(dict.fromkeys(one.name for one in asked)),
+        _counts_six(asked),
+        task.protocol,
+        stranger,
+        source_address(task),
+    )
+    try:
+        own = await agent.names.ask(task.address, survey)
+        resolvers = [
+            one
+            for one in (await agent.nameservers()).servers[:RESOLVERS]
+            if one != task.address and one not in siblings and _is_address(one)
+        ]
+        # Programs leave the address to the kernel.
+        as_programs = replace(survey, src=None)
+        others = await asyncio.gather(
+            *(agent.names.ask(one, survey) for one in sorted(siblings)),
+            *(agent.names.ask(one, as_programs) for one in resolvers),
+        )
+    except AgentError as error:
+        return error
+    return NameFacts(
+        asked, own, tuple(replace(one, resolver=one.server in resolvers) for one in others)
+    )
+
+
+def _counts_six(asked: tuple[AskedName, ...]) -> bool:
+    """Tell whether the inventory gives any of the names an IPv6 address."""
+    return any(":" in address for one in asked for address in one.addresses)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
