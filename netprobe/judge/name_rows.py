@@ -67,30 +67,30 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "cut": NameRow(
         "name-cut-off",
-        "{server} cuts its answer for {name} off over UDP ({size} bytes came), and TCP port 53 gives "
-        "{source} none",
+        "{server} cuts its answer for {name} off over UDP ({size} bytes came), and TCP port 53 "
+        "gives {source} none",
         "allow tcp 53 from {source} to {server}",
         _BEFORE_BOOT,
     ),
     "other-address": NameRow(
         "name-other-address",
-        "{server} says that {name} is {addresses}; in the inventory it is {expected}",
+        "{server} says {addresses} for {name}; the inventory has {expected}",
         "correct the record, or the inventory's addresses",
         _BEFORE_BOOT,
     ),
     "wildcard": NameRow(
         None,
-        "{server} answers {addresses} for any name in {domain}, so that its answer for {name} proves "
-        "nothing",
-        "take the wildcard record away, or name it in a setting (apps-hostname=*.{domain}) if it is "
-        "meant",
+        "{server} answers {addresses} for any name in {domain}, so that its answer for {name} "
+        "proves nothing",
+        "take the wildcard record away, or name it in a setting (apps-hostname=*.{domain}) if it "
+        "is meant",
     ),
     "lost": NameRow(
         None,
-        "{server}'s answer of {size} bytes for {name} does not come over UDP in full size, while a "
-        "question for 1,232 bytes at most is answered and TCP brings it whole: its fragments vanish",
-        "let IP fragments from {server} to {source} through, or limit its UDP answers to 1,232 bytes "
-        "(max-udp-size, edns-udp-size, edns-packet-max)",
+        "{server}'s answer of {size} bytes for {name} does not come over UDP, while a question for "
+        "1,232 bytes at most is answered and TCP brings it whole: its fragments vanish on the way",
+        "let IP fragments from {server} to {source} through, or limit its UDP answers to 1,232 "
+        "bytes (max-udp-size, edns-packet-max)",
     ),
     "edns": NameRow(
         None,
@@ -99,27 +99,27 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "stale": NameRow(
         None,
-        "{server} says that {name} is {answer}, and {other} {other_answer}; {server} has serial "
-        "{serial} of {domain}, and {other} {other_serial}",
+        "{server} says {answer} for {name}, and {other} says {other_answer}; {server} has serial "
+        "{serial} of {domain}, and {other} has {other_serial}",
         "see why the one with the lower serial is not updated (notify, allow-transfer, tcp 53 "
         "between the servers)",
     ),
     "servers-differ": NameRow(
         None,
-        "{server} says that {name} is {answer}, and {other} says {other_answer} to the same host",
+        "{server} says {answer} for {name}, and {other} says {other_answer} to the same host",
         "make both servers give one answer: hosts ask either",
     ),
     "split": NameRow(
         None,
-        "{server} says to {source} that {name} is {answer}, and to {other} {other_answer} (split "
-        "horizon)",
+        "{server} says {answer} for {name} to {source}, and {other_answer} to {other} (split horizon)",
         "if that is not meant, see its views and the addresses that each is for",
     ),
     "other-resolver": NameRow(
         None,
         "{source}'s resolv.conf names {other}, which is no name server of the inventory: programs "
         "there ask that one",
-        "correct the resolv.conf of {source}, or give {other} a host with this role in the inventory",
+        "correct the resolv.conf of {source}, or give {other} a host with this role in the "
+        "inventory",
     ),
     "dead-resolver": NameRow(
         None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from netprobe.judge.name_rows import ROWS, SAID
@@ -12,8 +12,10 @@ from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import AskedName
 from netprobe.model.result import Result
 
+MOST_ADDRESSES = 4
+
 # A kind of ``ROWS``, and the words for its sentences.
-Trouble = tuple[str, dict[str, str]]
+NamedTrouble = tuple[str, dict[str, str]]
 
 
 def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
@@ -24,15 +26,16 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     facts = evidence.names
     if facts is None or result.verdict != "pass":
         return result
-    failures, warnings = [], []
+    failures: list[str] = []
+    warnings: list[str] = []
     reason = ""
     for kind, words in find_troubles(evidence, facts):
         row = ROWS[kind]
         fails = live and row.reason is not None
         early = f" ({row.early})" if row.early and not live else ""
-        sentence = f"{row.said}{early}: {row.to_do}".format_map(words)
+        sentence = f"{row.said}{early}; to do: {row.to_do}".format_map(words)
         (failures if fails else warnings).append(sentence)
-        reason = reason or (row.reason or "" if fails else "")
+        reason = reason or (row.reason if fails and row.reason else "")
     result = replace(result, warnings=result.warnings + tuple(dict.fromkeys(warnings)))
     if not failures:
         return result
@@ -42,7 +45,7 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     )
 
 
-def find_troubles(evidence: Evidence, facts: NameFacts) -> Iterator[Trouble]:
+def find_troubles(evidence: Evidence, facts: NameFacts) -> Iterator[NamedTrouble]:
     """Find everything that is wrong, in the order in which people should read it."""
     server = f"{evidence.flow.destination.name} ({evidence.address})"
     common = {
@@ -67,8 +70,8 @@ def _words_of(asked: AskedName, told: NameTold) -> dict[str, str]:
         "setting": asked.setting,
         "said": told.said,
         "size": f"{told.size:,}",
-        "addresses": ", ".join(told.addresses),
-        "expected": ", ".join(asked.addresses),
+        "addresses": word_addresses(told.addresses),
+        "expected": word_addresses(asked.addresses),
         "answer": word_answer(told),
         "domain": asked.name.partition(".")[2],
     }
@@ -76,7 +79,13 @@ def _words_of(asked: AskedName, told: NameTold) -> dict[str, str]:
 
 def word_answer(told: NameTold) -> str:
     """Give the addresses, or what the server said instead."""
-    return ", ".join(told.addresses) or told.said
+    return word_addresses(told.addresses) or told.said
+
+
+def word_addresses(addresses: Sequence[str]) -> str:
+    """List a few addresses; a name may have hundreds."""
+    more = len(addresses) - MOST_ADDRESSES
+    return ", ".join(addresses[:MOST_ADDRESSES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _find_own(asked: AskedName, told: NameTold) -> Iterator[str]:
@@ -88,18 +97,20 @@ def _find_own(asked: AskedName, told: NameTold) -> Iterator[str]:
         yield "other-address"
 
 
-def _find_wildcard(facts: NameFacts, asked: AskedName, words: dict[str, str]) -> Iterator[Trouble]:
+def _find_wildcard(
+    facts: NameFacts, asked: AskedName, words: dict[str, str]
+) -> Iterator[NamedTrouble]:
     """A name that nobody made is answered too, where no setting names a wildcard."""
     meant = {one.name for one in facts.asked}
     own = facts.own.of(asked.name)
     for stranger in facts.own.strangers:
         same_domain = stranger.name == f"*.{words['domain']}"
-        if same_domain and stranger.name not in meant and own and own.addresses:
-            if stranger.addresses:
-                yield "wildcard", words | {"addresses": ", ".join(stranger.addresses)}
+        answers = own is not None and own.addresses and stranger.addresses
+        if same_domain and stranger.name not in meant and answers:
+            yield "wildcard", words | {"addresses": word_addresses(stranger.addresses)}
 
 
-def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[Trouble]:
+def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[NamedTrouble]:
     own = facts.own.of(name)
     serial = dict(facts.own.serials).get(words["domain"])
     for other in facts.others:
@@ -116,7 +127,7 @@ def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
             yield "stale", more | {"serial": str(serial), "other_serial": str(theirs)}
 
 
-def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[Trouble]:
+def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iterator[NamedTrouble]:
     own = facts.own.of(name)
     for other in facts.elsewhere:
         told = other.of(name)
@@ -125,7 +136,7 @@ def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
             return
 
 
-def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[Trouble]:
+def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[NamedTrouble]:
     """A resolver on the source itself is no other server: it forwards to one."""
     for other in facts.others:
         if not other.resolver:

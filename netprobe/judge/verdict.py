@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from netprobe.judge import mtu
+from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
@@ -127,7 +128,8 @@ def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Ru
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    return judge_names(_apply_rules(result, evidence, rules), evidence, rules.live)
+    result = judge_clock(_apply_rules(result, evidence, rules), evidence, rules.live)
+    return judge_names(result, evidence, rules.live)
 
 
 def find_row(evidence: Evidence, outcome: Outcome, rules: Rules) -> VerdictRow:

@@ -45,6 +45,23 @@ class Icmp:
     ttl: int | None = None
 
 
+class ServerClock(NamedTuple):
+    """What a time server says of its clock, and how far the source's clock is from it.
+
+    ``good``: it says that it is synchronised. ``kiss``: the code with which it turns the source
+    away. ``distance_ms``: how wrong it may be by its own word (half the root delay, and the root
+    dispersion). ``offset_ms``: the source's clock less the server's, wrong by ``error_ms`` at most;
+    None where the agent did not say when the answer came.
+    """
+
+    stratum: int
+    good: bool
+    kiss: str | None = None
+    distance_ms: float = 0.0
+    offset_ms: float | None = None
+    error_ms: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the source saw. ``failure`` is a name of ``agent/wire/failures.py``, or None.
@@ -60,6 +77,7 @@ class Outcome:
     ``full_ttl``: whether a reset through a gateway arrived with a TTL that no router has lowered;
     None where nobody looked, or (where ``forged`` is known) it did.
     ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
+    ``clock``: of a time server.
     """
 
     operation: str
@@ -78,6 +96,7 @@ class Outcome:
     full_ttl: bool | None = None
     blind: bool = False
     refusal: int | str | None = None
+    clock: ServerClock | None = None
 
 
 @dataclass(frozen=True, slots=True)

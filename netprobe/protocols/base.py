@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netprobe.agent.wire import templates as wire
+from netprobe.model.evidence import ServerClock
 
 Transport = Literal["tcp", "udp", "ipproto"]
 
@@ -29,11 +30,14 @@ class Reading:
     """Facts about bytes that came back; the judge decides what they mean for a requirement.
 
     ``recognised``: the right service answered. ``said``: one short plain phrase without control
-    characters, such as ``REFUSED`` or ``NTP stratum 2``.
+    characters, such as ``REFUSED`` or ``NTP stratum 2``. ``clock``: of a time server, with the
+    ``times`` at which it got the request and sent its answer (s since 1970 by its clock).
     """
 
     recognised: bool
     said: str
+    clock: ServerClock | None = None
+    times: tuple[float, float] = (0.0, 0.0)
 
 
 class Protocol(typing.Protocol):

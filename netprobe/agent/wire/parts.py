@@ -231,7 +231,7 @@ class OutcomeKind(NamedTuple):
     ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
     host-unreachable only, rounded to 100. ``mtu``: of message-too-long, what the network or the own
     interface carries. ``packets``: of silence, sent in all looks (the least of the batch).
-    ``clock_us``: of a datagram's ``bytes``, when they came by this host's own clock (since 1970)."""
+    ``clock_us``: of a datagram's ``bytes``, when they came, since 1970 by its host's clock."""
 
     op: str
     failure: Optional[str]

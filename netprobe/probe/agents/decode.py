@@ -9,9 +9,11 @@ from typing import Literal, NamedTuple
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, OutcomeKind
-from netprobe.model.evidence import Answer, Icmp, Outcome
+from netprobe.model.evidence import Answer, Icmp, Outcome, ServerClock
 from netprobe.model.ports import Ports, each
 from netprobe.protocols import Protocol
+from netprobe.protocols.base import Reading
+from netprobe.protocols.ntp import compare_clocks
 
 # The wire's words for what came back, where they need no reading of bytes.
 ANSWERS: dict[str, Answer] = {
@@ -94,7 +96,7 @@ class Reader:
 
     def _read_row(self, row: PortOutcome) -> Outcome:
         kind = row.kind
-        answer, said = self._read_answer(kind)
+        answer, said, clock = self._read_answer(row)
         return Outcome(
             operation=kind.op,
             failure=kind.failure,
@@ -109,18 +111,22 @@ class Reader:
             rtt_ms=round(row.rtt_us / 1000, 3) if row.rtt_us is not None else None,
             elapsed_ms=kind.elapsed_ms,
             blind=self.blind and kind.failure is not None and kind.icmp is None,
+            clock=clock,
         )
 
-    def _read_answer(self, kind: OutcomeKind) -> tuple[Answer | None, str | None]:
+    def _read_answer(
+        self, row: PortOutcome
+    ) -> tuple[Answer | None, str | None, ServerClock | None]:
+        kind = row.kind
         if kind.answer is None:
-            return None, None
+            return None, None, None
         if kind.answer == "bytes":
             reading = self.protocol.read(self.transport, kind.data or b"")
             if reading.recognised:
-                return "service", reading.said
+                return "service", reading.said, _compare_clock(reading, row)
             # Without ``probe:`` nothing particular was expected, so that no answer is a wrong one.
-            return ("unasked" if self.unasked else "other"), reading.said
-        return ANSWERS[kind.answer], None
+            return ("unasked" if self.unasked else "other"), reading.said, None
+        return ANSWERS[kind.answer], None, None
 
     def _read_icmp(self, fact: IcmpFact) -> Icmp:
         origin: Literal["source", "destination", "router"] = "router"
@@ -129,3 +135,11 @@ class Reader:
         elif fact.offender in self.own_addresses:
             origin = "source"
         return Icmp(fact.type, fact.code, fact.offender, origin, fact.ttl)
+
+
+def _compare_clock(reading: Reading, row: PortOutcome) -> ServerClock | None:
+    """Give what a time server said, with the source's offset where the agent told its clock."""
+    clock, came_us = reading.clock, row.kind.clock_us
+    if clock is None or came_us is None or row.rtt_us is None:
+        return clock
+    return compare_clocks(clock, reading.times, came_us / 1e6, row.rtt_us / 1e6)

@@ -31,7 +31,7 @@ Asking = tuple[str, str, str]
 class AskService(Protocol):
     """Sends a request to a service, as ``AgentMethods.ask_service`` does."""
 
-    def __call__(  # noqa: PLR0913, PLR0917  # as many as a request has
+    def __call__(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing,
         src: str | None = None,
     ) -> Awaitable[list[OutcomeKind]]:  # fmt: skip
@@ -151,7 +151,7 @@ class NameQuestions:
         told = _read_told(name, whole)
         return replace(told, trouble="lost") if lost and whole.size > PACKET_BYTES else told
 
-    async def _send(  # noqa: PLR0913, PLR0917  # the parts of one question
+    async def _send(
         self, server: str, name: str, kind: str, survey: NameSurvey, most: int | None = None,
         timing: Timing = TIMING,
     ) -> Reply:  # fmt: skip

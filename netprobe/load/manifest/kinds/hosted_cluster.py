@@ -113,9 +113,7 @@ def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
     if way == "NodePort":
         yield from _read_node_port(one, (*strategy, "nodePort"), name, role)
     elif way == "LoadBalancer" and role:
-        yield from say_address(one, (*strategy, "loadBalancer", "hostname"), (role,))
-        if name == "apiserver":
-            yield from _say_api_name(one, (*strategy, "loadBalancer", "hostname"))
+        yield from _read_balancer(one, (*strategy, "loadBalancer", "hostname"), name, role)
     elif way == "Route":
         yield from _read_route(one, (*strategy, "route", "hostname"), name)
     # What the running cluster says of its API server, where the specification names no host.
@@ -154,6 +152,12 @@ def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
     if name == "oauth":
         return
     yield AddressSaid(one.origin(*path), one.name, (f"{name}-route",), address)
+
+
+def _read_balancer(one: Manifest, path: Path, name: str, role: str) -> Iterator[Said]:
+    yield from say_address(one, path, (role,))
+    if name == "apiserver":
+        yield from _say_api_name(one, path)
 
 
 def _say_api_name(one: Manifest, path: Path) -> Iterator[Said]:
