@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from netprobe.judge.name_rows import ROWS, SAID
 from netprobe.model.evidence import Evidence
@@ -13,6 +14,7 @@ from netprobe.model.plan import AskedName
 from netprobe.model.result import Result
 
 MOST_ADDRESSES = 4
+NO_ANSWERS = ("no answer", "refused")
 
 # A kind of ``ROWS``, and the words for its sentences.
 NamedTrouble = tuple[str, dict[str, str]]
@@ -115,10 +117,8 @@ def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     serial = dict(facts.own.serials).get(words["domain"])
     for other in facts.others:
         told = other.of(name)
-        if own is None or told is None or _is_dead(other) or told.answer == own.answer:
+        if not _is_other_answer(told, own):
             continue
-        if "no answer" in (own.said, told.said):
-            continue  # that is a trouble of its own
         more = words | {"other": _word_server(other), "other_answer": word_answer(told)}
         theirs = dict(other.serials).get(words["domain"])
         if serial is None or theirs is None or serial == theirs:
@@ -131,9 +131,20 @@ def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     own = facts.own.of(name)
     for other in facts.elsewhere:
         told = other.of(name)
-        if own and told and told.answer != own.answer and "no answer" not in (own.said, told.said):
+        if _is_other_answer(told, own):
             yield "split", words | {"other": other.source, "other_answer": word_answer(told)}
             return
+
+
+def _is_other_answer(told: NameTold | None, own: NameTold | None) -> TypeGuard[NameTold]:
+    """Tell whether two whole answers differ; none at all is a trouble of its own."""
+    return (
+        own is not None
+        and told is not None
+        and own.answer != told.answer
+        and not {own.said, told.said} & set(NO_ANSWERS)
+        and "cut" not in (own.trouble, told.trouble)
+    )
 
 
 def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[NamedTrouble]:
@@ -149,7 +160,7 @@ def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[NamedT
 
 
 def _is_dead(server: ServerTold) -> bool:
-    return all(one.said in ("no answer", "refused") for one in server.told)
+    return all(one.said in NO_ANSWERS for one in server.told)
 
 
 def _word_server(server: ServerTold) -> str:

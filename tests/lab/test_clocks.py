@@ -1,0 +1,102 @@
+"""Time as hosts get it: real chronyd, one with another clock; chronyd -Q tells the truth."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.cli import Finished, netprobe
+from tests.lab.netlab import Lab, LabError, find_program
+from tests.lab.services import place
+
+# By host: its address, chronyd's configuration, and how far faketime shifts its clock, in s.
+SERVERS: dict[str, tuple[str, str, float]] = {
+    "good": ("10.93.2.1", "local stratum 3\n", 0),
+    "unsynchronised": ("10.93.2.2", "", 0),
+    "ahead": ("10.93.2.3", "local stratum 3\n", 2.5),
+    "behind": ("10.93.2.4", "local stratum 3\n", -3600),
+    "little": ("10.93.2.5", "local stratum 3\n", 0.3),
+    "alone": ("10.93.2.6", "local stratum 10\n", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A node, and a time server of each kind."""
+    for program in ("chronyd", "faketime"):
+        if find_program(program) is None:
+            pytest.skip(f"{program} is not installed")
+    try:
+        with Lab() as lab:
+            router = lab.router("r", "10.93.0.1")
+            lab.host("node", router, "10.93.1.1")
+            for name, (address, settings, shift_s) in SERVERS.items():
+                host = lab.host(name, router, address)
+                own = f"pidfile {lab.folder}/{name}.pid\nbindaddress {address}\n"
+                config = lab.write(f"{name}.conf", f"{settings}allow all\ncmdport 0\n{own}")
+                config.chmod(0o644)
+                before = ("faketime", "-f", f"{shift_s:+}s") if shift_s else ()
+                host.spawn(
+                    *before, "chronyd", "-d", "-x", "-u", "root", "-f", str(config),
+                    stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                )  # fmt: skip
+                host.wait_until_listening(place("udp", address, 123))
+            yield lab
+    except (LabError, PermissionError) as problem:
+        pytest.skip(f"this machine builds no lab with time servers: {problem}")
+
+
+def run(lab: Lab, *words: str) -> tuple[Finished, dict[str, tuple[str, str, str]]]:
+    """Verdict, sentence and warnings by server."""
+    roles = {"node": ["node"], **dict.fromkeys(SERVERS, ["external-ntp"])}
+    inventory = lab.inventory(roles, without_agent=SERVERS)
+    chosen = ("-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp")
+    done = netprobe("run", *chosen, "-o", "json", *words)
+    return done, {
+        one["destination"]: (one["verdict"], one["because"], "\n".join(one["warnings"]))
+        for one in done.results
+    }
+
+
+def test_clocks_before_the_installation(lab: Lab) -> None:
+    """All pass; of a clock that is off, or a server without time, a warning says what and how."""
+    done, found = run(lab)
+
+    assert done.status == 0
+    assert {verdict for verdict, _, _ in found.values()} == {"pass"}
+    warnings = {name: text for name, (_, _, text) in found.items() if text}
+    assert set(warnings) == {"unsynchronised", "ahead", "behind", "alone"}
+    assert "not synchronised itself (stratum 0)" in warnings["unsynchronised"]
+    assert "the clock of node is 2.5 s behind that of ahead (10.93.2.3)" in warnings["ahead"]
+    assert "the clock of node is 3,600.0 s ahead of that of behind" in warnings["behind"]
+    assert "has stratum 10" in warnings["alone"]
+
+
+def test_a_server_without_time_fails_a_live_run(lab: Lab) -> None:
+    """Nobody can set his clock by it; the source's own clock is no fault of the flow."""
+    done, found = run(lab, "--live")
+
+    assert done.status == 1
+    assert [name for name, one in found.items() if one[0] == "blocked"] == ["unsynchronised"]
+    (finding,) = done.document["findings"]
+    assert finding["title"] == "unsynchronised has no time to give (1 flow)"
+    assert "chronyc sources" in finding["advice"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["good", "ahead"])
+def test_the_offset_is_the_one_that_chronyd_measures(lab: Lab, name: str) -> None:
+    """An independent client measures the same shift."""
+    address, _, shift_s = SERVERS[name]
+    pid = f"pidfile {lab.folder}/asking-{name}.pid"
+    asking = ["chronyd", "-Q", "-d", "-t", "8", f"server {address} iburst", "cmdport 0", pid]
+    done = subprocess.run(
+        [*lab["node"].enter, *asking], capture_output=True, text=True, check=False
+    )
+    wrong = re.search(r"clock wrong by (-?[\d.]+) seconds", done.stderr)
+
+    assert wrong is not None
+    assert abs(float(wrong[1]) - shift_s) < 0.1
