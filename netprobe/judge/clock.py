@@ -48,8 +48,8 @@ def _find_useless(clock: ServerClock, source: str) -> str | None:
         return f"turns {source} away (NTP kiss code {clock.kiss}): let it ask (allow, restrict)"
     if clock.kiss is None and not clock.good:
         return (
-            f"says that it is not synchronised itself (stratum {clock.stratum}): hosts take no time "
-            "from it; see its own sources there (chronyc sources, ntpq -p)"
+            f"says that it is not synchronised itself (stratum {clock.stratum}): hosts take no "
+            "time from it; see its own sources there (chronyc sources, ntpq -p)"
         )
     return None
 

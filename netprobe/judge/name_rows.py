@@ -111,7 +111,8 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "split": NameRow(
         None,
-        "{server} says {answer} for {name} to {source}, and {other_answer} to {other} (split horizon)",
+        "{server} says {answer} for {name} to {source}, and {other_answer} to {other} (split "
+        "horizon)",
         "if that is not meant, see its views and the addresses that each is for",
     ),
     "other-resolver": NameRow(

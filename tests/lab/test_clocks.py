@@ -51,7 +51,7 @@ def lab() -> Iterator[Lab]:
 
 def run(lab: Lab, *words: str) -> tuple[Finished, dict[str, tuple[str, str, str]]]:
     """Verdict, sentence and warnings by server."""
-    roles = {"node": ["node"], **dict.fromkeys(SERVERS, ["external-ntp"])}
+    roles = {"node": ["node"], **{name: ["external-ntp"] for name in SERVERS}}
     inventory = lab.inventory(roles, without_agent=SERVERS)
     chosen = ("-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp")
     done = netprobe("run", *chosen, "-o", "json", *words)

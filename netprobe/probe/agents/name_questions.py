@@ -106,7 +106,7 @@ class NameQuestions:
     async def _ask_serial(self, server: str, domain: str, survey: NameSurvey) -> int | None:
         if not domain:
             return None
-        reply = await self._send(server, domain, "SOA", survey)
+        reply = await self._send_question(server, domain, "SOA", survey)
         return reply.serial if isinstance(reply, NameAnswer) else None
 
     async def _ask_name(self, server: str, name: str, survey: NameSurvey) -> NameTold:
@@ -120,22 +120,23 @@ class NameQuestions:
 
     async def _ask_kind(self, what: Asking, survey: NameSurvey) -> NameTold:
         name = what[1]
-        full = await self._send(*what, survey, FULL_BYTES)
+        full = await self._send_question(*what, survey, FULL_BYTES)
         if survey.protocol == "tcp":
             return _read_told(name, full)
         if _takes_edns(full):
-            return await self._complete(what, survey, full)
+            return await self._complete_answer(what, survey, full)
         small, plain = await asyncio.gather(
-            self._send(*what, survey, SMALL_BYTES, AGAIN), self._send(*what, survey, None, AGAIN)
+            self._send_question(*what, survey, SMALL_BYTES, AGAIN),
+            self._send_question(*what, survey, None, AGAIN),
         )
         if _takes_edns(small):
-            return await self._complete(what, survey, small, lost=full == "no answer")
+            return await self._complete_answer(what, survey, small, lost=full == "no answer")
         if isinstance(plain, NameAnswer):
-            told = await self._complete(what, survey, plain)
+            told = await self._complete_answer(what, survey, plain)
             return replace(told, trouble="edns") if full == "no answer" else told
         return _read_told(name, full)
 
-    async def _complete(
+    async def _complete_answer(
         self, what: Asking, survey: NameSurvey, answer: NameAnswer, *, lost: bool = False
     ) -> NameTold:
         """Give a whole answer: one that is cut off is asked for again over TCP.
@@ -145,13 +146,13 @@ class NameQuestions:
         name = what[1]
         if not answer.truncated:
             return _read_told(name, answer)
-        whole = await self._send(*what, replace(survey, protocol="tcp"), FULL_BYTES)
+        whole = await self._send_question(*what, replace(survey, protocol="tcp"), FULL_BYTES)
         if not isinstance(whole, NameAnswer):
             return NameTold(name, answer.rcode, answer.addresses, answer.size, "cut")
         told = _read_told(name, whole)
         return replace(told, trouble="lost") if lost and whole.size > PACKET_BYTES else told
 
-    async def _send(
+    async def _send_question(
         self, server: str, name: str, kind: str, survey: NameSurvey, most: int | None = None,
         timing: Timing = TIMING,
     ) -> Reply:  # fmt: skip

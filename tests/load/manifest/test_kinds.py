@@ -46,6 +46,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
             "version": "4.20.5",
             "private": True,
             "apiserver-publishing": "loadbalancer",
+            "oauth-hostname": "oauth-prod.apps.mgmt.example.com",
             "konnectivity-hostname": "konnectivity-prod.apps.mgmt.example.com",
             "ignition-hostname": "ignition-prod.apps.mgmt.example.com",
         },
@@ -65,6 +66,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
             "platform": "baremetal-no-agent",
             "version": "4.20.0",
             "apiserver-publishing": "loadbalancer",
+            "api-hostname": "api.edge.example.com",
             "konnectivity-publishing": "loadbalancer",
         },
         {
@@ -80,6 +82,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
             "platform": "none",
             "version": "4.20.0",
             "apiserver-publishing": "loadbalancer",
+            "api-hostname": "api.edge.example.com",
             "konnectivity-publishing": "loadbalancer",
         },
         {

@@ -1,0 +1,62 @@
+"""The names that name servers are asked for, out of settings and the inventory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netprobe.errors import RequestError
+from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import Setting
+from netprobe.model.plan import AskedName
+from netprobe.plan.expand import make_plan
+
+from .conftest import TODAY, chosen_matrix, host, requirement
+
+
+def names(value: str, roles: tuple[str, ...] | None = ("master",), **row: Any) -> Any:
+    """The names of a row of name servers, given a setting with this value and these roles."""
+    wanted = requirement("dns", "node", "external", udp=((53, 53),), **{"probe": "dns", **row})
+    setting = Setting("api-hostname", "string", value, resolves_to=roles)
+    chosen = chosen_matrix([wanted], settings={setting.name: setting})
+    hosts = (
+        host("a", "node", addresses=("10.0.0.1",)),
+        host("b", "external", addresses=("10.0.0.53",)),
+        host("vip", "master", addresses=("10.0.0.5", "fd00::5")),
+        host("alias", "master", addresses=("api.example.com",)),
+    )
+    (block,) = make_plan([chosen], Inventory(hosts), TODAY).blocks
+    return block.names
+
+
+def test_a_name_with_the_addresses_of_its_role() -> None:
+    """Hosts by address are what the name must be; a name is no address."""
+    expected = AskedName("api-hostname", "api.example.com", ("10.0.0.5", "fd00::5"))
+    assert names("API.example.com.") == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("value", "roles", "row"),
+    [
+        ("", ("master",), {}),
+        ("api.example.com", None, {}),
+        ("api.example.com", ("master",), {"probe": None}),
+        ("api.example.com", ("master",), {"expect": "denied"}),
+    ],
+)
+def test_nothing_is_asked(value: str, roles: Any, row: Any) -> None:
+    """Without a name, for settings that are none, and at rows of no name server."""
+    assert names(value, roles, **row) == ()
+
+
+def test_any_addresses_and_wildcards() -> None:
+    """Without a role no address is expected; a wildcard stays one."""
+    assert names("*.apps.example.com", ()) == (AskedName("api-hostname", "*.apps.example.com"),)
+
+
+@pytest.mark.parametrize("value", ["https://x", "10.0.0.5", "*", "a.*.example.com"])
+def test_what_is_no_name(value: str) -> None:
+    """It is refused before anything is sent."""
+    with pytest.raises(RequestError, match="setting api-hostname"):
+        names(value)
