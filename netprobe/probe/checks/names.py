@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from netprobe.errors import AgentError
@@ -45,28 +45,32 @@ class Names(Check):
         found = await asyncio.gather(
             *(_ask_flow(seen, scene.fleet.agent(seen.task.source), stranger) for seen in group)
         )
-        told = [facts.own for facts in found if isinstance(facts, NameFacts)]
+        # One source for each answer: a thousand sources mostly hear the same.
+        alike: dict[Hashable, ServerTold] = {}
+        for facts in found:
+            if isinstance(facts, NameFacts):
+                alike.setdefault(_list_answers(facts.own), facts.own)
         return [
-            _note_facts(seen, replace(facts, elsewhere=_find_others(facts.own, told)))
+            _note_facts(seen, facts, alike)
             if isinstance(facts, NameFacts)
             else replace(seen, warnings=(*seen.warnings, f"no name was asked for: {facts}"))
             for seen, facts in zip(group, found, strict=True)
         ]
 
 
-def _note_facts(seen: Observation, facts: NameFacts) -> Observation:
+def _note_facts(
+    seen: Observation, facts: NameFacts, alike: Mapping[Hashable, ServerTold]
+) -> Observation:
+    own = _list_answers(facts.own)
+    elsewhere = tuple(told for answers, told in alike.items() if answers != own)
     told = {one.name: list(one.addresses) or one.said for one in facts.own.told}
-    return replace(seen, names=facts).noting(Names.name, server=facts.own.server, told=told)
+    return replace(seen, names=replace(facts, elsewhere=elsewhere)).noting(
+        Names.name, server=facts.own.server, told=told
+    )
 
 
-def _find_others(own: ServerTold, told: list[ServerTold]) -> tuple[ServerTold, ...]:
-    """Find one other source for each answer that differs from the own."""
-    found: dict[Hashable, ServerTold] = {}
-    for other in told:
-        answers = tuple(one.answer for one in other.told)
-        if answers != tuple(one.answer for one in own.told):
-            found.setdefault(answers, other)
-    return tuple(found.values())
+def _list_answers(told: ServerTold) -> Hashable:
+    return tuple((one.name, one.answer) for one in told.told)
 
 
 async def _ask_flow(
