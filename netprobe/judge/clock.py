@@ -28,29 +28,29 @@ def judge_clock(result: Result, evidence: Evidence, live: bool) -> Result:
     if clock is None or result.verdict != "pass":
         return result
     server = f"{evidence.flow.destination.name} ({evidence.address})"
-    useless = _find_useless(clock, evidence.flow.source.name)
-    if useless is not None:
-        sentence = f"{server} {useless}"
-        if live:
-            return replace(
-                result, verdict="blocked", reason="clock-server", proof="none",
-                where=("service",), because=sentence,
-            )  # fmt: skip
+    useless = _find_useless(clock)
+    if useless is None:
+        warnings = tuple(_find_doubts(clock, server, evidence.flow.source.name))
+        return replace(result, warnings=result.warnings + warnings)
+    what, to_do = useless
+    if live:
         return replace(
-            result, warnings=(*result.warnings, f"{sentence} (with --live it is a failure)")
-        )
-    warnings = tuple(_find_doubts(clock, server, evidence.flow.source.name))
-    return replace(result, warnings=result.warnings + warnings)
+            result, verdict="blocked", reason="clock-server", proof="none",
+            where=("service",), because=f"{server} {what}; to do: {to_do}",
+        )  # fmt: skip
+    warning = f"{server} {what} (with --live it is a failure); to do: {to_do}"
+    return replace(result, warnings=(*result.warnings, warning))
 
 
-def _find_useless(clock: ServerClock, source: str) -> str | None:
+def _find_useless(clock: ServerClock) -> tuple[str, str] | None:
+    """Say why nobody gets time there, and what to do; None where hosts do."""
     if clock.kiss in _TURNED_AWAY:
-        return f"turns {source} away (NTP kiss code {clock.kiss}): let it ask (allow, restrict)"
+        what = f"turns this host away (NTP kiss code {clock.kiss})"
+        return what, "let it ask there (allow, restrict)"
     if clock.kiss is None and not clock.good:
-        return (
-            f"says that it is not synchronised itself (stratum {clock.stratum}): hosts take no "
-            "time from it; see its own sources there (chronyc sources, ntpq -p)"
-        )
+        what = f"says that it is not synchronised itself (stratum {clock.stratum})"
+        what += ": hosts take no time from it"
+        return what, "see its own sources there (chronyc sources, ntpq -p)"
     return None
 
 
@@ -60,20 +60,21 @@ def _find_doubts(clock: ServerClock, server: str, source: str) -> Iterator[str]:
     if clock.stratum >= ALONE:
         yield (
             f"{server} has stratum {clock.stratum}: it, or the server that it follows, runs on its "
-            "own clock; see its sources (chronyc sources, ntpq -p)"
+            "own clock; to do: see its sources (chronyc sources, ntpq -p)"
         )
     if clock.distance_ms > MOST_DISTANCE_MS:
         yield (
             f"{server} may be wrong by {clock.distance_ms / 1000:.1f} s by its own word (root "
-            "distance): ntpd takes no time above 1.5 s, chronyd none above 3 s; see its sources"
+            "distance): ntpd takes no time above 1.5 s, chronyd none above 3 s; to do: see its "
+            "sources (chronyc sources, ntpq -p)"
         )
     offset = clock.offset_ms
     if offset is not None and abs(offset) - clock.error_ms > MOST_OFFSET_MS:
         way = "ahead of" if offset > 0 else "behind"
         yield (
             f"the clock of {source} is {_word_ms(abs(offset))} {way} that of {server} (wrong by "
-            f"{_word_ms(clock.error_ms)} at most): set it (chronyc makestep), or mend the server "
-            "where other hosts and servers agree with this one"
+            f"{_word_ms(clock.error_ms)} at most); to do: set it (chronyc makestep), or mend the "
+            "server where other hosts and servers agree with this one"
         )
 
 

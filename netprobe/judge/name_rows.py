@@ -48,14 +48,13 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "server-refuses": NameRow(
         "name-server-refuses",
-        "{server} says REFUSED when {source} asks for {name}",
-        "let {source} ask it (allow-query, allow-recursion, access-control), or give it the zone",
+        "{server} says REFUSED for {name}: it does not serve this host, or not this name",
+        "let this host ask it (allow-query, allow-recursion, access-control), or give it the zone",
         _BEFORE_BOOT,
     ),
     "unanswered": NameRow(
         "name-unanswered",
-        "{server} answers other questions of {source}, and not the one for {name} (silence, not "
-        "NXDOMAIN)",
+        "{server} answers other questions, and not the one for {name} (silence, not NXDOMAIN)",
         "look for a forwarder of it that does not answer, and for a filter of names on the way",
         _BEFORE_BOOT,
     ),
@@ -67,9 +66,9 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "cut": NameRow(
         "name-cut-off",
-        "{server} cuts its answer for {name} off over UDP ({size} bytes came), and TCP port 53 "
-        "gives {source} none",
-        "allow tcp 53 from {source} to {server}",
+        "{server} cuts its answer for {name} off over UDP ({size} bytes came), and gives none over "
+        "TCP",
+        "allow tcp 53 to {server}",
         _BEFORE_BOOT,
     ),
     "other-address": NameRow(
@@ -89,8 +88,8 @@ ROWS: Final[dict[str, NameRow]] = {
         None,
         "{server}'s answer of {size} bytes for {name} does not come over UDP, while a question for "
         "1,232 bytes at most is answered and TCP brings it whole: its fragments vanish on the way",
-        "let IP fragments from {server} to {source} through, or limit its UDP answers to 1,232 "
-        "bytes (max-udp-size, edns-packet-max)",
+        "let IP fragments from {server} through, or limit its UDP answers to 1,232 bytes "
+        "(max-udp-size, edns-packet-max)",
     ),
     "edns": NameRow(
         None,
@@ -111,22 +110,21 @@ ROWS: Final[dict[str, NameRow]] = {
     ),
     "split": NameRow(
         None,
-        "{server} says {answer} for {name} to {source}, and {other_answer} to {other} (split "
+        "{server} says {answer} for {name} to this host, and {other_answer} to {other} (split "
         "horizon)",
         "if that is not meant, see its views and the addresses that each is for",
     ),
     "other-resolver": NameRow(
         None,
-        "{source}'s resolv.conf names {other}, which is no name server of the inventory: programs "
-        "there ask that one",
-        "correct the resolv.conf of {source}, or give {other} a host with this role in the "
-        "inventory",
+        "the resolv.conf of the source names {other}, which is no name server of the inventory: "
+        "its programs ask that one",
+        "correct that resolv.conf, or give {other} a host with this role in the inventory",
     ),
     "dead-resolver": NameRow(
         None,
-        "{source}'s resolv.conf names {other}, which answers no question at all over {protocol}: "
-        "every name takes seconds longer or fails",
-        "take it out of the resolv.conf of {source}, or mend it and the way to it",
+        "the resolv.conf of the source names {other}, which answers no question at all over "
+        "{protocol}: every name takes seconds longer or fails",
+        "take it out of that resolv.conf, or mend it and the way to it",
     ),
 }  # fmt: skip
 

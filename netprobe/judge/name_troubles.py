@@ -51,7 +51,6 @@ def find_troubles(evidence: Evidence, facts: NameFacts) -> Iterator[NamedTrouble
     """Find everything that is wrong, in the order in which people should read it."""
     server = f"{evidence.flow.destination.name} ({evidence.address})"
     common = {
-        "source": evidence.flow.source.name,
         "server": server,
         "protocol": evidence.flow.block.protocol,
     }

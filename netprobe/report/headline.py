@@ -162,7 +162,7 @@ def origin(report: Report) -> Iterator[Line]:
 
 
 def _word_settings(settings: Mapping[str, object]) -> str:
-    texts = [f"{name}={word_value(value)}" for name, value in settings.items()]
+    texts = [f"{name}={word_value(value)}" for name, value in settings.items() if value != ""]
     return f" ({', '.join(texts)})" if texts else ""
 
 

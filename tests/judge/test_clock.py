@@ -29,7 +29,7 @@ def told(clock: ServerClock) -> Evidence:
         (GOOD._replace(stratum=10), ("has stratum 10",)),
         (GOOD._replace(distance_ms=2100.0), ("may be wrong by 2.1 s by its own word",)),
         (ServerClock(0, False, "RATE"), ()),
-        (ServerClock(0, False, "DENY"), ("turns a away (NTP kiss code DENY)",)),
+        (ServerClock(0, False, "DENY"), ("turns this host away (NTP kiss code DENY)",)),
         (ServerClock(16, False), ("not synchronised itself (stratum 16)",)),
     ],
 )

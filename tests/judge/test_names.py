@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from netprobe.model.plan import AskedName
 
 from .test_verdict import evidence, one
 
+PAGE = Path(__file__).parents[2] / "docs/dns-and-time.md"
 NAME = "api.x.test"
 ASKED = AskedName("api-hostname", NAME, ("10.0.0.5",))
 RIGHT = NameTold(NAME, "NOERROR", ("10.0.0.5",), 44)
@@ -128,3 +130,9 @@ def test_many_addresses_are_not_all_listed() -> None:
     (text,) = one(seen(server(NameTold(NAME, "NOERROR", many)))).warnings
 
     assert "10.1.0.10, 10.1.0.11, 10.1.0.12, 10.1.0.13 and 26 more for api.x.test" in text
+
+
+def test_the_page_has_every_reason() -> None:
+    """Whoever reads a reason in a report finds it in the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{row.reason}`" in page for row in ROWS.values() if row.reason is not None)
