@@ -33,12 +33,12 @@ from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet, Tell
 from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.settings import CONTROL_PORTS
+from netprobe.probe.settings import CONTROL_PORTS, Timing
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
 
-NO_STREAM = AgentError("not-asked", "in batch mode nobody speaks over the connection that opened")
+NO_STREAM = AgentError("not-asked", "in batch mode nobody speaks with the service that answered")
 NO_AGENT = AgentError("no-vantage", "the host is declared vantage: none")
 
 # All of a destination's listeners are open at once, so that rounds must be as large as they get.
@@ -62,7 +62,22 @@ class Note:
     order: Any
 
 
-class IdealAgent(AgentMethods):
+class ScriptedAgent(AgentMethods):
+    """An agent that carries out what is written: nobody can speak with whom it meets."""
+
+    def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
+        """Raise AgentError: a stream needs somebody who speaks over it."""
+        raise NO_STREAM
+
+    async def ask_service(
+        self, protocol: str, dst: str, port: int, request: bytes, timing: Timing,
+        src: str | None = None,
+    ) -> list[OutcomeKind]:  # fmt: skip
+        """Raise AgentError: what to ask next depends on what was answered."""
+        raise NO_STREAM
+
+
+class IdealAgent(ScriptedAgent):
     """An agent that answers as a healthy host in a network without firewalls."""
 
     def __init__(
@@ -111,10 +126,6 @@ class IdealAgent(AgentMethods):
         # Others have their turn, as where packets take time.
         await asyncio.sleep(_RTT_US / 1e6)
         return reply
-
-    def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
-        """Raise AgentError: a stream needs somebody who speaks over it."""
-        raise NO_STREAM
 
     def lose(self, error: Exception) -> AgentError:
         """Raise what was wrong: the dry run has no excuse."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from netprobe.agent.wire.parts import (
     OrderArrivals,
     ProbeBlock,
 )
-from netprobe.batch.ideal import MANY_FILES, NO_AGENT, NO_STREAM, Note
+from netprobe.batch.ideal import MANY_FILES, NO_AGENT, Note, ScriptedAgent
 from netprobe.batch.looks import LookKey
 from netprobe.batch.told import HostTold
 from netprobe.errors import AgentError
@@ -29,14 +28,11 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
-from netprobe.model.stream import OpenedPipe
-from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet, Tell
 from netprobe.probe.agents.live_fleet import report_hello
 from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
-from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
 # Tells why nothing that one host heard of another can be believed (by their names); None: it can.
@@ -48,7 +44,7 @@ _PROOFS = ("nonce", "foreign", "echo")
 _OPEN = ("nonce", "foreign", "reflected", "garbled", "silent", "closed", "reset")
 
 
-class RecordedAgent(AgentMethods):
+class RecordedAgent(ScriptedAgent):
     """An agent that answers as its host did. ``told`` None: it has none, and ``error`` says why."""
 
     def __init__(self, host: Host, fleet: RecordedFleet, told: HostTold | None, error: AgentError):
@@ -234,10 +230,6 @@ class RecordedAgent(AgentMethods):
             if isinstance(other, RecordedAgent) and other.told and other.told.recording.is_cut:
                 return other._word_missing()
         return self._word_missing()
-
-    def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
-        """Raise AgentError: nobody spoke over what the host opened."""
-        raise NO_STREAM
 
     def lose(self, error: Exception) -> AgentError:
         """Raise what was wrong: a recording cannot be lost."""

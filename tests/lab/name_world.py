@@ -145,6 +145,16 @@ class NameWorld(Lab):
         output: str = "json",
     ) -> Finished:
         """Run the rows of name servers of hypershift-hcp, from these workers to these servers."""
+        inventory = self.write_inventory(servers, settings, workers)
+        return netprobe(
+            "run", "-m", "hypershift-hcp", "-i", str(inventory), "--only", "worker-dns-udp",
+            "--only", "worker-dns-tcp", "-o", output, *words,
+        )  # fmt: skip
+
+    def write_inventory(
+        self, servers: Mapping[str, str], settings: Mapping[str, str], workers: tuple[str, ...]
+    ) -> Path:
+        """Write an inventory of these workers, and of servers by name and address."""
         document: dict[str, Any] = {
             "schema": "netprobe.inventory/1",
             "settings": dict(settings),
@@ -164,13 +174,9 @@ class NameWorld(Lab):
                 "api": {"address": API, "roles": ["hcp"], "vantage": "none"},
             },
         }
-        inventory = self.write(
+        return self.write(
             f"inventory-{next(self._numbers)}.yaml", yaml.safe_dump(document, sort_keys=False)
         )
-        return netprobe(
-            "run", "-m", "hypershift-hcp", "-i", str(inventory), "--only", "worker-dns-udp",
-            "--only", "worker-dns-tcp", "-o", output, *words,
-        )  # fmt: skip
 
     def dig(self, worker: str, server: str, name: str, *words: str) -> str:
         """What dig, which knows nothing of netprobe, prints from a worker."""

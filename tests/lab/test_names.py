@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from tests.lab.cli import Finished
+from tests.lab.cli import Finished, netprobe
 from tests.lab.name_world import (
     API,
     APPS,
@@ -243,3 +244,19 @@ def test_questions_with_edns_are_dropped(world: NameWorld) -> None:
 
     said = warned(done, "bind")
     assert f"bind ({BIND}) answers plain questions for api.{ZONE}, and none with EDNS" in said
+
+
+@pytest.mark.full
+def test_a_run_without_a_coordinator_asks_no_names(world: NameWorld) -> None:
+    """What to ask next depends on the answers: the flow passes, and a warning says so."""
+    inventory = world.write_inventory({"bind": BIND}, {"api-hostname": f"nope.{ZONE}"}, ("w1",))
+    bundle, out = world.folder / "names.pyz", world.folder / "results"
+    chosen = ("-m", "hypershift-hcp", "-i", str(inventory), "--only", "worker-dns-udp")
+    assert netprobe("bundle", *chosen, "--no-listen", "-o", str(bundle)).status == 0
+    out.mkdir()
+    world["w1"].run(sys.executable, str(bundle), "--host", "w1", "--out", str(out))
+    files = [str(path) for path in out.iterdir()]
+
+    assert warned(netprobe("merge", str(bundle), *files, "-o", "json"), "bind") == (
+        "no name was asked for: in batch mode nobody speaks with the service that answered"
+    )
