@@ -21,7 +21,7 @@ from netprobe.model.inventory import Address, Host, Proxy, Vantage
 from netprobe.model.matrix import Condition
 from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.probe.settings import ProbeSettings
-from netprobe.protocols.connect import parse_proxy
+from netprobe.protocols.proxy_url import parse_proxy
 
 REQUEST_FORMAT = 1
 

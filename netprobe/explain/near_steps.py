@@ -165,7 +165,8 @@ def probe_step(view: View) -> TrailEntry:
     if not looks:
         # Asked over a stream of its own, which leaves no probe order.
         return TrailEntry("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
-    packet = view.evidence.flow.block.requirement.probe
+    probe = view.evidence.flow.block.requirement.probe
+    packet = None if probe is None else str(probe)
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
     facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}

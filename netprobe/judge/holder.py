@@ -10,7 +10,7 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.protocols import protocol_for
-from netprobe.protocols.services import SERVICES
+from netprobe.protocols.services import service_for
 
 # The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
 COMM_LENGTH = 15
@@ -96,8 +96,9 @@ def _may_show_itself(evidence: Evidence) -> bool:
     """Tell whether a run asks the holder something that only the row's service answers."""
     block = evidence.flow.block
     probe = block.requirement.probe
-    if block.protocol == "tcp" and probe in SERVICES:
-        return not SERVICES[probe].vague
+    service = service_for(probe)
+    if block.protocol == "tcp" and service is not None:
+        return not service.vague
     family = 6 if ":" in evidence.address else 4
     protocol = protocol_for(probe)
     return not protocol.one_way and protocol.service_request(block.protocol, family) is not None

@@ -16,7 +16,8 @@ from netprobe.agent.wire.failures import (
 )
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
-from netprobe.protocols.services import SERVICES
+from netprobe.model.matrix import AnyProbe
+from netprobe.protocols.services import service_for
 
 # The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
 # late waits less, so about half of that counts (docs/network-facts.md, section 1).
@@ -171,9 +172,10 @@ def _read_failure(evidence: Evidence, outcome: Outcome, failure: str) -> Symptom
     return _FAILURES.get(failure, "unknown-failure") if sent else "unknown-failure"
 
 
-def _read_told(told: Told, probe: str | None) -> Symptom:
+def _read_told(told: Told, probe: AnyProbe | None) -> Symptom:
     if told == "service":
-        return "some-service" if SERVICES[probe or ""].vague else "service"
+        service = service_for(probe)
+        return "some-service" if service is not None and service.vague else "service"
     return "reset-after-open" if told == "reset" else told
 
 

@@ -6,7 +6,7 @@ from netprobe.judge.symptom import icmp_word, name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story
-from netprobe.protocols.services import SERVICES
+from netprobe.protocols.services import service_for
 
 # What a reader gets to know beside the verdict, where it was not the service that answered.
 _TOLD = {
@@ -37,7 +37,8 @@ def warn_of_service(evidence: Evidence) -> list[str]:
     found = evidence.service
     if found is None or (found.told == "service" and found.note is None):
         return []
-    title = SERVICES[evidence.flow.block.requirement.probe or ""].title
+    service = service_for(evidence.flow.block.requirement.probe)
+    title = "a service" if service is None else service.title
     if found.told == "service":
         return [f"{title} answers, but {found.note}"]
     return [f"{title} is expected there{_TOLD[found.told]}"]

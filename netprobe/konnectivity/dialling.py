@@ -11,7 +11,8 @@ from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
 from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
-from netprobe.protocols.connect import Answer, connect
+from netprobe.protocols.connect import connect
+from netprobe.protocols.http_exchange import Answer
 
 CONNECTS = 3
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.reach import Reach, attempt
-from netprobe.protocols.connect import Answer, get
+from netprobe.protocols.connect import get
 from netprobe.protocols.http2 import CallFacts, Http2Talk
+from netprobe.protocols.http_exchange import Answer
 from netprobe.protocols.tls import Hello, Identity
 from netprobe.protocols.tls_certificates import Certificate, names_host, read_certificate
 from netprobe.protocols.tls_talk import BRIEF, Attempt, Patience, TlsTalk

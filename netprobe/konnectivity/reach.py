@@ -12,7 +12,8 @@ from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.protocols.connect import ProxyUrl, connect
+from netprobe.protocols.connect import connect
+from netprobe.protocols.proxy_url import ProxyUrl
 from netprobe.protocols.tls import Hello, SeenHandshake
 from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
 from netprobe.vantage.stream import Target

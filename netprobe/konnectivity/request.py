@@ -10,8 +10,8 @@ from typing import Literal
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host
-from netprobe.protocols.connect import ProxyUrl, parse_proxy
 from netprobe.protocols.no_proxy import decide, split
+from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
 from netprobe.protocols.tls import Identity, check_files
 
 Publishing = Literal["route", "nodeport", "loadbalancer"]

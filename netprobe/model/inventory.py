@@ -66,8 +66,8 @@ class Host:
     zone: str | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
 
-    def proxy_for(self, service: str | None) -> Proxy | None:
-        """Give the proxy that software asks a service through."""
+    def proxy_for(self, service: object) -> Proxy | None:
+        """Give the proxy that software asks a service through; the service is a ``probe:``."""
         return next((proxy for name, proxy in self.proxies if name == service), self.proxy)
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from netprobe.model.ports import PortRange
+from netprobe.model.ports import PortRange, Ports
 
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
 SettingValue = str | bool | int | tuple[str, ...]
@@ -89,6 +89,47 @@ class Warn:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpProbe:
+    """An HTTP request that a matrix describes, and the answer that is right.
+
+    ``status`` are ranges of right statuses; ``header`` and ``body`` are regular expressions that
+    must match somewhere, or texts that must occur. ``tls`` None: with TLS and without are both
+    right. ``http2``: the answer must come over HTTP/2.
+    """
+
+    path: str = "/"
+    status: Ports = ((200, 299),)
+    header: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    tls: bool | None = None
+    http2: bool = False
+
+    def __str__(self) -> str:
+        return f"GET {self.path}"
+
+    def to_file(self) -> dict[str, Any]:
+        """Give the words of a matrix file."""
+        found = {
+            "path": self.path,
+            "status": [low if low == high else f"{low}-{high}" for low, high in self.status],
+            "header": dict(self.header),
+            "body": self.body,
+            "tls": self.tls,
+            "http2": self.http2,
+        }
+        return {"http": {key: value for key, value in found.items() if value not in (None, {})}}
+
+
+# What ``probe:`` says: a name of ``netprobe.protocols``, or a request of the matrix's own.
+AnyProbe = str | HttpProbe
+
+
+def probe_to_file(probe: AnyProbe | None) -> str | dict[str, Any] | None:
+    """Give the value of ``probe:`` in a matrix file."""
+    return probe.to_file() if isinstance(probe, HttpProbe) else probe
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """One line of a matrix: every source role must (or must not) reach every destination role.
 
@@ -111,7 +152,7 @@ class Requirement:
     unless: Condition = Condition()
     optional: bool = False
     expect: Expect = "allowed"
-    probe: str | None = None
+    probe: AnyProbe | None = None
     warnings: tuple[Warn, ...] = ()
     sni: str | SettingRef | None = None
     existing: bool | None = None

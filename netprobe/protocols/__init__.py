@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.base import Protocol, Reading
 from netprobe.protocols.dns import Dns
 from netprobe.protocols.ike import Ike, IkeNat
@@ -22,7 +23,7 @@ _IKE_NAT: Protocol = IkeNat()
 # services.py asks a live service. A listener of netprobe gets plain bytes.
 _STREAMED = (
     "etcd", "http-health", "https", "ignition", "konnectivity", "kube-apiserver", "kubelet",
-    "machine-config-server", "oauth", "registry", "tls",
+    "machine-config-server", "metrics", "oauth", "registry", "tls",
 )  # fmt: skip
 
 # Every name that ``probe:`` may have. Adding a protocol is one file and one line here.
@@ -45,14 +46,16 @@ _BY_PORT: dict[tuple[str, int], Protocol] = {("ike", 4500): _IKE_NAT}
 _BY_NUMBER: dict[int, Protocol] = {4: _IPIP}
 
 
-def protocol_for(name: str | None, port: int | None = None, number: int | None = None) -> Protocol:
+def protocol_for(
+    name: AnyProbe | None, port: int | None = None, number: int | None = None
+) -> Protocol:
     """Find the protocol that a requirement's ``probe:`` names, or the plain one.
 
     ``port`` matters where a protocol differs by it (IKE). ``number`` is that of an IP protocol:
     there a name that has no packet behind an IP header falls back to the number's own packet.
     """
+    # A listener of ours gets plain bytes where a live service gets a request of the matrix's own.
+    named = PROTOCOLS.get(name or "", _PLAIN) if isinstance(name, str) else _PLAIN
     if number is not None:
-        found = PROTOCOLS.get(name or "", _PLAIN)
-        return found if "ipproto" in found.transports else _BY_NUMBER.get(number, _RAW)
-    found = PROTOCOLS.get(name or "plain", _PLAIN)
-    return found if port is None else _BY_PORT.get((found.name, port), found)
+        return named if "ipproto" in named.transports else _BY_NUMBER.get(number, _RAW)
+    return named if port is None else _BY_PORT.get((named.name, port), named)

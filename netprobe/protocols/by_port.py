@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from netprobe.model.matrix import AnyProbe
 from netprobe.model.ports import Ports
 from netprobe.protocols import Protocol, protocol_for
 
 
-def packets(protocol: str, probe: str | None, ports: Ports) -> Iterator[tuple[Ports, Protocol]]:
+def packets(
+    protocol: str, probe: AnyProbe | None, ports: Ports
+) -> Iterator[tuple[Ports, Protocol]]:
     """Group ports by packet. One name may mean another packet on another port (IKE: 500 and 4500).
 
     ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...); without ports there is one packet.

@@ -1,4 +1,7 @@
-"""One short exchange with a live service: TLS or plaintext, and at most one safe GET."""
+"""One short exchange with a live service: TLS or plaintext, and at most one safe GET.
+
+The handshake is netprobe's own, for its facts; what is said above it goes through httpx.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from dataclasses import dataclass, field
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
-from netprobe.protocols.connect import Answer, ProxyUrl, get, get_plain
+from netprobe.protocols.connect import get
 from netprobe.protocols.http2 import CallFacts, Http2Talk
+from netprobe.protocols.http_exchange import Answer, HttpRequest, exchange_http
+from netprobe.protocols.pages import name_page
+from netprobe.protocols.proxy_url import ProxyUrl
 from netprobe.protocols.tls import Hello, SeenHandshake
 from netprobe.protocols.tls_certificates import Certificate, read_certificate
 from netprobe.protocols.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
@@ -18,6 +24,7 @@ from netprobe.protocols.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
 # bytes takes longer.
 LISTEN_S = 5.8
+ALPN = ("h2", "http/1.1")
 # A server that misses a client certificate says so: certificate_required (TLS 1.3),
 # bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
 MISSING_CERTIFICATE = frozenset((116, 42, 40))
@@ -33,15 +40,16 @@ class ServiceRequest:
     """One question. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
-    HTTP/2 and wants no certificate, call a gRPC method that no server has.
+    HTTP/2 and wants no certificate, call a gRPC method that no server has. ``http2``: without TLS
+    speak HTTP/2 at once; in TLS the server chooses.
     """
 
     host: str
     server_name: str | None = None
-    alpn: tuple[str, ...] = ("http/1.1",)
     path: str | None = "/"
     call: bool = False
     proxy: ProxyUrl | None = None
+    http2: bool = False
 
 
 @dataclass(slots=True)
@@ -75,6 +83,16 @@ class ServiceReply:
         return printable(self.seen.foreign.split("\n")[0].rstrip())
 
     @property
+    def answered(self) -> bool:
+        """Whether anything came back that is more than the end of the connection."""
+        return self.spoke_tls or self.said_words
+
+    @property
+    def said_words(self) -> bool:
+        """Whether anything came that is, or should have been, HTTP."""
+        return self.status is not None or self.foreign is not None or bool(self.answer.flaw)
+
+    @property
     def refuses_strangers(self) -> bool:
         """Whether the server asked for a certificate and complained that it got none."""
         return self.seen.authorities is not None and self.seen.alert in MISSING_CERTIFICATE
@@ -88,13 +106,13 @@ class ServiceReply:
 async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     """Shake hands, ask where there is a path, and keep what came within the time."""
     listen_s = None if request.path is None else NO_GREETING_S
-    talk = TlsTalk(pipe, Hello(request.server_name, alpn=request.alpn), listen_s)
+    talk = TlsTalk(pipe, Hello(request.server_name, alpn=ALPN), listen_s)
     heard = ServiceReply(seen=talk.attempt.seen)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LISTEN_S):
             await talk.shake(BRIEF)
             if talk.usable and request.path is not None:
-                heard.answer = await get(talk, request.host, request.path)
+                await get(talk, request.host, request.path, LISTEN_S, heard.answer)
             elif talk.usable and request.call:
                 await _make_call(talk, request, heard)
     return _note_end(heard, talk.attempt.end or heard.answer.ended)
@@ -112,10 +130,9 @@ async def _make_call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply
 async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     """Ask without TLS, and keep what came within the time."""
     heard = ServiceReply()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LISTEN_S):
-            path = request.path or "/"
-            heard.answer = await get_plain(pipe, request.host, path, request.proxy)
+    target = request.path or "/"
+    asked = HttpRequest(request.host, target, http2=request.http2, proxy=request.proxy)
+    await exchange_http(pipe, asked, LISTEN_S, heard.answer)
     return _note_end(heard, heard.answer.ended)
 
 
@@ -138,20 +155,31 @@ def router_certificate(heard: ServiceReply) -> Certificate | None:
     return certificate if certificate.issuer_name.startswith(ROUTER_SIGNER) else None
 
 
-def describe(heard: ServiceReply, name: str | None) -> str:
-    """Describe the answer to a reader who expected something else."""
+def describe(heard: ServiceReply, name: str | None, wants: str = "") -> str:
+    """Describe the answer to a reader who expected something else, such as ``JSON``."""
     parts = []
     if is_router(heard):
         parts.append(_word_router(heard, name))
     elif heard.spoke_tls:
         parts.append(_word_tls(heard))
     if heard.status is not None:
-        text = " ".join(_TAG.sub(" ", heard.answer.body).split())[:SHOWN_TEXT]
-        body = f' "{text}"' if text else ""
-        parts.append(f"HTTP {heard.status} {heard.answer.reason}{body}".rstrip())
+        parts.append(_word_answer(heard.answer, name, wants))
     elif heard.foreign is not None:
         parts.append(f'said "{heard.foreign}"')
+    if heard.answer.flaw:
+        parts.append(heard.answer.flaw)
     return ", ".join(parts) or "no words"
+
+
+def _word_answer(answer: Answer, name: str | None, wants: str) -> str:
+    """Word status, destination of a redirect, beginning of the text, and whose page it is."""
+    version = "HTTP/2" if answer.http2 else "HTTP"
+    words = f"{version} {answer.status} {answer.reason}".rstrip()
+    text = " ".join(_TAG.sub(" ", answer.body).split())[:SHOWN_TEXT]
+    if text:
+        words += f' "{text}"'
+    page = name_page(answer, name, wants)
+    return f"{words}: {page}" if page else words
 
 
 def _word_router(heard: ServiceReply, name: str | None) -> str:

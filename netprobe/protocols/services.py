@@ -7,166 +7,26 @@ configuration, nothing registered. Sources and measurements: docs/services.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
-from netprobe.model.evidence import ServiceFinding, Told
-from netprobe.model.stream import Pipe
-from netprobe.protocols.connect import ProxyUrl
+from netprobe.model.matrix import AnyProbe, HttpProbe
 from netprobe.protocols.hearing import (
     ServiceReply,
-    ServiceRequest,
     authority_words,
     certificate_words,
-    describe,
-    hear_plain,
-    hear_tls,
     is_router,
     router_certificate,
 )
-from netprobe.protocols.tls_certificates import names_host
-
-# Opens a connection to the service; None where it does not open (any more).
-Dial = Callable[[], AbstractAsyncContextManager[Pipe | None]]
-
-Recognise = Callable[[ServiceReply], str | None]
+from netprobe.protocols.http_probe import make_service
+from netprobe.protocols.identify import Service
 
 SIGNER = "CN=konnectivity-signer"
-H2_FIRST = ("h2", "http/1.1")
 KUBE_NAMES = frozenset(("kubernetes", "kubernetes.default", "kubernetes.default.svc"))
 _STATUS = re.compile(r'"kind": ?"Status"')
 _VERSION = re.compile(r'"gitVersion": ?"([^"]{1,40})"')
 _OCI_ERRORS = re.compile(r'^\s*\{\s*"errors":\s*\[\s*\{\s*"code":\s*"[A-Z_]+"')
+_METRICS = re.compile(r"^# (HELP|TYPE) [a-zA-Z_:]", re.MULTILINE)
 _SELF_SIGNED_KUBELET = re.compile(r"@\d{6,}$")
 MACHINE_CONFIG_PLAIN = 22624
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One service. ``paths`` are asked in turn while one is not found; none: only the handshake.
-
-    ``recognise`` gives what the service said, None where it is another. ``either``: the service is
-    the same with and without TLS. ``plain_ports`` speak plaintext though the others speak TLS.
-    ``call``: see ``ServiceRequest``. ``vague``: many programs are one, so that an answer does not
-    tell whose it is.
-    """
-
-    title: str
-    recognise: Recognise
-    paths: tuple[str, ...] = ()
-    tls: bool = True
-    alpn: tuple[str, ...] = ("http/1.1",)
-    call: bool = False
-    either: bool = False
-    plain_ports: frozenset[int] = frozenset()
-    vague: bool = False
-
-    def speaks_tls(self, port: int) -> bool:
-        """Tell whether TLS is expected at a port."""
-        return self.tls and port not in self.plain_ports
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Whom to ask: ``host`` for HTTP, ``server_name`` for TLS (None: no SNI), the port.
-
-    ``by_proxy`` is asked for the whole URL, so nothing but that is tried.
-    """
-
-    host: str
-    port: int
-    server_name: str | None = None
-    by_proxy: ProxyUrl | None = None
-
-    @property
-    def authority(self) -> str:
-        """The Host header."""
-        host = self.server_name or self.host
-        host = f"[{host}]" if ":" in host else host
-        return host if self.port in (80, 443) else f"{host}:{self.port}"
-
-    def target(self, path: str | None) -> str | None:
-        """Give the target of the request line."""
-        return f"http://{self.authority}{path}" if self.by_proxy else path
-
-
-async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding:
-    """Identify a service: with TLS or without, and the other way if there is no answer."""
-    tls = service.speaks_tls(asked.port)
-    heard = await _hear_service(service, asked, dial, tls)
-    if heard is None:
-        return ServiceFinding("silent", "a second connection did not open")
-    said = service.recognise(heard)
-    if said is not None:
-        return ServiceFinding("service", said, note=_note_certificate(heard, asked))
-    if heard.seen.foreign is not None and not service.either:
-        return ServiceFinding("plaintext", describe(heard, asked.server_name))
-    if asked.by_proxy or _is_settled(heard, tls):
-        return _find_other(heard, asked)
-    second = await _hear_service(service, asked, dial, not tls)
-    return _judge_second(service, asked, heard, second)
-
-
-def _note_certificate(heard: ServiceReply, asked: Asked) -> str | None:
-    certificate = heard.certificate
-    if certificate is None:
-        return None
-    if certificate.expired:
-        return f"its certificate expired on {certificate.not_after}"
-    name = asked.server_name
-    if name and not names_host(certificate.names, name):
-        named = ", ".join(certificate.names[:4]) or "nobody"
-        return f"its certificate does not name {name}: it names {named}"
-    return None
-
-
-def _is_settled(heard: ServiceReply, tls: bool) -> bool:
-    """Tell whether the answer is of the kind that was asked for, so the other need not be tried."""
-    if tls:
-        return heard.spoke_tls
-    # Servers of HTTPS call a plaintext request a bad one, in plaintext.
-    return heard.status is not None and heard.status != 400
-
-
-def _judge_second(
-    service: Service, asked: Asked, first: ServiceReply, second: ServiceReply | None
-) -> ServiceFinding:
-    if second is not None:
-        said = service.recognise(second) if service.either else None
-        if said is not None:
-            return ServiceFinding("service", f"{said}, without TLS")
-        words = describe(second, asked.server_name)
-        if second.spoke_tls:
-            return ServiceFinding("tls", words)
-        if second.status is not None or second.foreign is not None:
-            return ServiceFinding("plaintext", words)
-    return _find_other(first, asked)
-
-
-def _find_other(heard: ServiceReply, asked: Asked) -> ServiceFinding:
-    """Describe an answer of another service, or silence."""
-    if heard.status is not None or heard.foreign is not None or heard.spoke_tls:
-        return ServiceFinding("other", describe(heard, asked.server_name), heard.status)
-    told: dict[str, Told] = {"fin": "closed", "reset": "reset"}
-    return ServiceFinding(told.get(heard.end, "silent"), "no answer to what was asked")
-
-
-async def _hear_service(
-    service: Service, asked: Asked, dial: Dial, tls: bool
-) -> ServiceReply | None:
-    heard = None
-    name, proxy = asked.server_name, asked.by_proxy
-    for path in service.paths or (None,):
-        target = asked.target(path)
-        request = ServiceRequest(asked.authority, name, service.alpn, target, service.call, proxy)
-        async with dial() as pipe:
-            if pipe is None:
-                return heard
-            heard = await (hear_tls if tls else hear_plain)(pipe, request)
-        if heard.status != 404:
-            break
-    return heard
 
 
 # --- how each answer is recognised ---------------------------------------------------------------
@@ -259,6 +119,16 @@ def _recognise_registry(heard: ServiceReply) -> str | None:
     return None
 
 
+def _recognise_metrics(heard: ServiceReply) -> str | None:
+    if heard.status == 200 and _METRICS.search(heard.answer.text):
+        return "metrics: 200 in Prometheus's format"
+    if heard.status in (401, 403) and (
+        heard.answer.body == "Unauthorized" or _STATUS.search(heard.answer.body)
+    ):
+        return f"metrics: {heard.status}, wants a token"
+    return None
+
+
 def _recognise_http_health(heard: ServiceReply) -> str | None:
     if heard.spoke_tls:
         return None
@@ -294,10 +164,11 @@ def _is_empty_200(heard: ServiceReply) -> bool:
 # Every ``probe:`` that is spoken over a stream. Adding one is a reader above and a line here.
 SERVICES: dict[str, Service] = {
     # /version says most; a client that may not see it gets a Status, which says enough.
-    "kube-apiserver": Service("a kube-apiserver", _recognise_kube_apiserver, ("/version",)),
-    "konnectivity": Service(
-        "a Konnectivity server", _recognise_konnectivity, alpn=H2_FIRST, call=True
+    # Never ?verbose: it lists what the platform is made of.
+    "kube-apiserver": Service(
+        "a kube-apiserver", _recognise_kube_apiserver, ("/version",), wants="JSON", ready="/readyz"
     ),
+    "konnectivity": Service("a Konnectivity server", _recognise_konnectivity, call=True),
     # Never /ignition: without a token it raises a warning event, with a wrong one an error.
     "ignition": Service("an ignition server", _recognise_ignition, ("/healthz",)),
     # Never /config/<pool>: it hands out the whole configuration, secrets included.
@@ -307,13 +178,31 @@ SERVICES: dict[str, Service] = {
         ("/healthz",),
         plain_ports=frozenset((MACHINE_CONFIG_PLAIN,)),
     ),
-    "etcd": Service("etcd", _recognise_etcd, alpn=H2_FIRST),
+    "etcd": Service("etcd", _recognise_etcd),
     "kubelet": Service("a kubelet", _recognise_kubelet, ("/healthz",)),
-    "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True),
+    "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True, wants="JSON"),
+    "metrics": Service(
+        "a metrics endpoint",
+        _recognise_metrics,
+        ("/metrics",),
+        either=True,
+        wants="metrics",
+        vague=True,
+    ),
     "oauth": Service("an OAuth server", _recognise_oauth, ("/healthz",)),
     "http-health": Service(
-        "a health probe", _recognise_http_health, ("/healthz", "/readyz"), tls=False, vague=True
+        "a health probe",
+        _recognise_http_health,
+        ("/healthz", "/readyz"),
+        tls=False,
+        vague=True,
+        wants="ok",
     ),
     "https": Service("an HTTPS server", _recognise_https, ("/",), vague=True),
-    "tls": Service("a TLS server", _recognise_tls, alpn=H2_FIRST, vague=True),
+    "tls": Service("a TLS server", _recognise_tls, vague=True),
 }
+
+
+def service_for(probe: AnyProbe | None) -> Service | None:
+    """Give the service that a requirement names or describes; None: it is none of these."""
+    return make_service(probe) if isinstance(probe, HttpProbe) else SERVICES.get(probe or "")

@@ -180,13 +180,14 @@ class TlsTalk:
 
 
 class TlsPipe:
-    """A finished handshake as a pipe for a protocol inside it: TLS to a proxy, or in its tunnel.
+    """A finished handshake as a pipe for a protocol inside it; the server's first words included.
 
-    Use ``shaken``.
+    Use ``shaken`` for TLS to a proxy.
     """
 
     def __init__(self, talk: TlsTalk) -> None:
         self._talk = talk
+        self._early = talk.attempt.greeting
         self.send = talk.send
 
     @classmethod
@@ -198,6 +199,9 @@ class TlsPipe:
 
     async def receive(self, limit_s: float) -> Event:
         """Receive decrypted data; records without data (session tickets) are passed over."""
+        if self._early:
+            early, self._early = self._early, b""
+            return Event("data", early)
         while True:
             data, event = await self._talk.receive(limit_s)
             if event.kind != "data" or data:

@@ -16,6 +16,7 @@ from netprobe.model.matrix import (
     SettingRef,
     SettingValue,
     Warn,
+    probe_to_file,
 )  # fmt: skip
 from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.report.page import Field, Line, PagePart, field
@@ -114,7 +115,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "unless": _condition_to_data(requirement.unless),
             "optional": requirement.optional,
             "expect": None if requirement.expect == "allowed" else requirement.expect,
-            "probe": requirement.probe,
+            "probe": probe_to_file(requirement.probe),
             "sni": _value_to_data(requirement.sni),
             "process": list(requirement.process),
             "owner": list(requirement.owner),
@@ -227,7 +228,7 @@ def _requirement_parts(
     yield from field("row", [requirement.row])
     yield from field("when", [_condition_text(requirement.when)])
     yield from field("unless", [_condition_text(requirement.unless)])
-    yield from field("probe", [requirement.probe or ""])
+    yield from field("probe", [str(requirement.probe or "")])
     yield from field("sni", [_sni_text(requirement.sni, settings)])
     yield from field("process", [", ".join(requirement.process)])
     yield from field("owner", [", ".join(requirement.owner)])

@@ -9,6 +9,7 @@ import netprobe
 from netprobe.model.codec import skipped_to_json
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, to_json
+from netprobe.model.matrix import probe_to_file
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean, word_note
@@ -193,5 +194,5 @@ def _flow_json(flow: Flow) -> Json:
         "address": flow.address.text,
         "protocol": block.protocol,
         "ports": [list(part) for part in block.ports],
-        "probe": requirement.probe,
+        "probe": probe_to_file(requirement.probe),
     }

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from netprobe.errors import RequestError
-from netprobe.protocols.connect import Answer, ProxyUrl, connect, parse_proxy
+from netprobe.protocols.connect import connect
+from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
 from tests.protocols.pipes import open_pipe
 
 SECRET = "s3cret"

@@ -15,10 +15,11 @@ from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Pr
 from netprobe.model.evidence import ServiceFinding
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
-from netprobe.protocols.connect import Answer
 from netprobe.protocols.hearing import ServiceReply, describe
 from netprobe.protocols.http2 import CallFacts
-from netprobe.protocols.services import SERVICES, Asked, identify
+from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.identify import Asked, identify
+from netprobe.protocols.services import SERVICES
 from netprobe.protocols.tls import SeenHandshake
 
 SIGNER = "OU=kubernetes, CN=konnectivity-signer"

@@ -6,13 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
+from netprobe.load.matrix.models import (
+    ChangeFile,
+    DocumentedPortsFile,
+    MatrixFile,
+    ProbeFile,
+)
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document
 from netprobe.model.matrix import (
+    AnyProbe,
     Condition,
     DocumentedPorts,
+    HttpProbe,
     Matrix,
     Requirement,
     Role,
@@ -89,11 +96,21 @@ def _given_keys(
             given[key] = tuple(
                 Warn(warn.text.strip(), _build_condition(warn.when, settings)) for warn in value
             )
+        elif key == "probe":
+            given[key] = _build_probe(value)
         elif key == "icmp":
             given[key] = value == "echo"
         else:
             given[key] = tuple(value) if isinstance(value, list) else value
     return given
+
+
+def _build_probe(file: ProbeFile | None) -> AnyProbe | None:
+    if file is None or file.http is None:
+        return None if file is None else file.name
+    http = file.http
+    header = tuple(http.header.items())
+    return HttpProbe(http.path, tuple(http.status), header, http.body, http.tls, http.http2)
 
 
 def _build_condition(raw: Mapping[str, object], settings: Known) -> Condition:

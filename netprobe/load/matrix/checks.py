@@ -15,7 +15,7 @@ from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document, PathStep
 from netprobe.load.yaml.wording import quoted, unknown
-from netprobe.model.matrix import Matrix, SettingRef, SettingType, fold_role
+from netprobe.model.matrix import HttpProbe, Matrix, SettingRef, SettingType, fold_role
 from netprobe.model.ports import PortRange
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
@@ -192,9 +192,11 @@ class Checks:
 
     def _check_probe(self, path: Place, body: Body) -> None:
         """A probe that cannot travel by a TCP or UDP that stands beside it, or by nothing there."""
-        name = body.get("probe")
-        if not isinstance(name, str) or name not in get_args(Probe):
+        probe = body.get("probe")
+        is_http = isinstance(probe, HttpProbe | dict)
+        if not is_http and (not isinstance(probe, str) or probe not in get_args(Probe)):
             return
+        name = "http" if is_http else str(probe)
         fitting = PROBE_TRANSPORTS.get(name, SERVICE_TRANSPORTS)
         given = [key for key in PROTOCOL_KEYS if body.get(key)]
         wrong = [key for key in given if key in ("tcp", "udp") and key not in fitting]

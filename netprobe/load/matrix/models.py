@@ -16,12 +16,19 @@ from netprobe.load.matrix.fields import (
     Words,
     split_waiver,
 )
+from netprobe.load.matrix.http_fields import (
+    HeaderName,
+    HttpPath,
+    Pattern,
+    StatusesField,
+    split_probe,
+)
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, Names, Value
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
     "konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth",
-    "http-health", "https", "tls",
+    "http-health", "https", "tls", "metrics",
 ]  # fmt: skip
 
 # By what each may travel; tests hold it against the protocols themselves.
@@ -32,6 +39,49 @@ PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # The others are services: they speak TLS or HTTP.
 SERVICE_TRANSPORTS = ("tcp",)
+
+
+class HttpFile(FileModel):
+    """An HTTP request to a live service, and the answer that is right."""
+
+    path: HttpPath = Field(default="/", description="What is asked for: a path, as it is sent.")
+    status: StatusesField = Field(
+        default=((200, 299),),
+        description='The right status: 200, "2xx", "200-204", or a list of these (default 2xx).',
+    )
+    header: dict[HeaderName, Pattern] = Field(
+        default={},
+        description="Headers that must be there: a text in the value, or a regular expression.",
+    )
+    body: Pattern | None = Field(
+        default=None,
+        description="A text in the first 64 KiB of the body, or a regular expression.",
+    )
+    tls: bool | None = Field(
+        default=None,
+        description="true: over TLS; false: without it. Without this key both are right.",
+    )
+    http2: bool = Field(default=False, description="true: the answer must come over HTTP/2.")
+
+
+class ProbeFile(FileModel):
+    """A request of the matrix's own, in place of a name."""
+
+    name: Probe | None = None
+    http: HttpFile | None = Field(
+        default=None, description="An HTTP request to a live service, and the answer that is right."
+    )
+
+
+class _HttpChoice(FileModel):
+    """The mapping that may stand in place of a name."""
+
+    http: HttpFile
+
+
+ProbeField = Annotated[
+    ProbeFile, BeforeValidator(split_probe, json_schema_input_type=Probe | _HttpChoice)
+]
 
 
 class DocumentFile(FileModel):
@@ -130,8 +180,9 @@ class ChangeFile(FileModel):
     expect: Literal["allowed", "denied"] = Field(
         default="allowed", description="Whether the flow must get through or must not."
     )
-    probe: Probe | None = Field(
-        default=None, description="What to send where plain bytes prove little."
+    probe: ProbeField | None = Field(
+        default=None,
+        description="What to send where plain bytes prove little: a name, or {http: ...}.",
     )
     sni: ServerName | None = Field(
         default=None, description="The name that TLS asks for: a name, or {setting: NAME}."

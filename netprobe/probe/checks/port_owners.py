@@ -58,7 +58,7 @@ async def check_holders(
 
 def tasks_of(observations: Iterable[Observation]) -> list[Task]:
     """Collect the tasks to probe again, each flow once."""
-    found: dict[tuple[str, str, str, str | None, str | None], Task] = {}
+    found: dict[tuple[object, ...], Task] = {}
     for one in observations:
         task = _task_of(one)
         key = (task.source.name, task.address, task.protocol, task.probe, task.server_name)

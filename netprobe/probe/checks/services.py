@@ -16,7 +16,8 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import SERVICES_AT_ONCE
-from netprobe.protocols.services import SERVICES, Asked, identify
+from netprobe.protocols.identify import Asked, Service, identify
+from netprobe.protocols.services import service_for
 from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.
@@ -36,7 +37,7 @@ class Services(Check):
             and outcome.answer == "unasked"
             and task.protocol == "tcp"
             and not task.denied
-            and task.probe in SERVICES
+            and service_for(task.probe) is not None
             and task.server_name != ""
             and seen.listener.state != "ours"
             and seen.conclusion is None
@@ -56,10 +57,11 @@ class Services(Check):
         self, seen: Observation, scene: Scene, slots: asyncio.Semaphore
     ) -> list[Observation]:
         ports = list(port_sets.each(seen.ports))[:PORTS_ASKED]
-        agent = scene.fleet.agent(seen.task.source)
+        agent, service = scene.fleet.agent(seen.task.source), service_for(seen.task.probe)
+        assert service is not None
         try:
             findings = await asyncio.gather(
-                *(_ask_port(agent, seen.task, port, slots) for port in ports)
+                *(_ask_port(agent, service, seen.task, port, slots) for port in ports)
             )
         except AgentError as error:
             # Nobody speaks for the source: that the connection opened stands.
@@ -75,7 +77,7 @@ class Services(Check):
 
 
 async def _ask_port(
-    agent: AgentMethods, task: Task, port: int, slots: asyncio.Semaphore
+    agent: AgentMethods, service: Service, task: Task, port: int, slots: asyncio.Semaphore
 ) -> ServiceFinding:
     target = Target(task.address, port, source_address(task))
 
@@ -85,5 +87,4 @@ async def _ask_port(
             yield stream if stream.opened.failure is None else None
 
     async with slots:
-        asked = Asked(task.address, port, task.server_name)
-        return await identify(SERVICES[task.probe or ""], asked, dial)
+        return await identify(service, Asked(task.address, port, task.server_name), dial)

@@ -22,8 +22,11 @@ from netprobe.probe.flows.proxy_choice import dialled
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
-from netprobe.protocols.connect import Answer, connect, parse_proxy
-from netprobe.protocols.services import SERVICES, Asked, identify
+from netprobe.protocols.connect import connect
+from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.identify import Asked, identify
+from netprobe.protocols.proxy_url import parse_proxy
+from netprobe.protocols.services import service_for
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
@@ -122,7 +125,9 @@ class _Talk:
         self._agent = agent
         self._proxy = parse_proxy(task.via.url, "proxy")
         self._host = dialled(task.wants[0])
-        self._service = SERVICES[task.probe or ""]
+        service = service_for(task.probe)
+        assert service is not None
+        self._service = service
         self._failed: Outcome | None = None
         self._at = ""
 
@@ -212,10 +217,7 @@ class _Talk:
             return None
         if self.by_url:
             return pipe
-        answer = Answer(ended="timeout")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_S):
-                answer = await connect(pipe, self._host, self.port, self._proxy)
+        answer = await connect(pipe, self._host, self.port, self._proxy, ANSWER_S)
         if answer.status is not None and 200 <= answer.status < 300:
             return pipe
         self._failed = self._read_refusal(answer)

@@ -8,21 +8,24 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Proxy
 from netprobe.model.ports import PortRange
 from netprobe.probe.flows.work import Via, Want
-from netprobe.protocols.connect import parse_proxy
 from netprobe.protocols.no_proxy import decide
-from netprobe.protocols.services import SERVICES
+from netprobe.protocols.proxy_url import parse_proxy
+from netprobe.protocols.services import service_for
 
 Way = tuple[Via | None, str | None]
 
 
 def ways(want: Want) -> list[Want]:
     """Give the want, cut by way where NO_PROXY tells its ports apart."""
+    service = service_for(want.service)
     proxy = want.flow.source.proxy_for(want.service)
-    if proxy is None or want.service is None:
+    if proxy is None or service is None:
         return [want]
     found: dict[Way, list[PortRange]] = {}
     for port in port_sets.each(want.flow.block.ports):
-        found.setdefault(_choose_way(want, proxy, port), []).append((port, port))
+        found.setdefault(_choose_way(want, proxy, service.speaks_tls(port), port), []).append(
+            (port, port)
+        )
     if len(found) == 1:
         ((way, _),) = found.items()
         return [_take_way(want, way)]
@@ -34,9 +37,8 @@ def dialled(want: Want) -> str:
     return want.server_name or want.flow.address.text
 
 
-def _choose_way(want: Want, proxy: Proxy, port: int) -> Way:
+def _choose_way(want: Want, proxy: Proxy, tls: bool, port: int) -> Way:
     """Choose the proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
-    tls = SERVICES[want.service or ""].speaks_tls(port)
     variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
     if not url:
         return None, None

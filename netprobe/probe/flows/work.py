@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Address, Host
+from netprobe.model.matrix import AnyProbe
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import PortRange, Ports
-from netprobe.protocols.services import SERVICES
+from netprobe.protocols.services import service_for
 
 UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
 Order = tuple[int, int, int]
 # source, address, protocol, probe, denied, existing, server name, proxy
-TaskKey = tuple[str, str, str, str | None, bool, bool, str | None, "Via | None"]
+TaskKey = tuple[str, str, str, AnyProbe | None, bool, bool, str | None, "Via | None"]
 # matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
 Key = tuple[str, str, str, str, str, str]
 
@@ -45,12 +46,12 @@ class Want:
     notes: tuple[str, ...] = ()
 
     @property
-    def service(self) -> str | None:
-        """The service that the requirement names, where one is spoken to over TLS or HTTP."""
+    def service(self) -> AnyProbe | None:
+        """The service that the requirement asks, where one is spoken to over TLS or HTTP."""
         block = self.flow.block
         probe = block.requirement.probe
         known = block.protocol == "tcp" and block.requirement.expect == "allowed"
-        return probe if known and probe in SERVICES else None
+        return probe if known and service_for(probe) is not None else None
 
     @property
     def server_name(self) -> str | None:
@@ -104,7 +105,7 @@ class Task:
     address: str
     family: int
     protocol: str
-    probe: str | None
+    probe: AnyProbe | None
     denied: bool
     ports: Ports
     wants: tuple[Want, ...] = field(compare=False)

@@ -12,7 +12,7 @@ from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.yaml.document import PathStep
 from netprobe.model.inventory import Address, Proxy
-from netprobe.protocols.connect import ProxyUrl, parse_proxy
+from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
 
 Path = tuple[PathStep, ...]
 

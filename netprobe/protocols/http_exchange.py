@@ -1,0 +1,229 @@
+"""One HTTP request over a pipe, through httpx: the one way in which netprobe speaks HTTP.
+
+An answer is read for a bounded time and to a bounded size, redirects are not followed, and what is
+wrong with an answer is a fact of it, never an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from netprobe.model.stream import Pipe
+from netprobe.protocols.base import printable
+from netprobe.protocols.proxy_url import ProxyUrl
+
+if TYPE_CHECKING:
+    import httpx
+
+    from netprobe.protocols.http_backend import PipeStream
+
+ANSWER_S = 20.0
+BODY_LIMIT = 64 * 1024
+HEADER_LIMIT = 200
+# Where a request goes is decided by the pipe: no URL is ever resolved.
+NOWHERE = {scheme: f"{scheme}://netprobe.invalid" for scheme in ("http", "https")}
+_CODINGS = ("gzip", "x-gzip", "deflate")
+# No coding, and nothing after this answer. A proxy gets none of them with CONNECT, as of grpc-go.
+_GET = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "close"))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request: the Host header, and what stands in the request line.
+
+    ``proxy``: the other end is this proxy, which gets its credentials; for a GET ``target`` is a
+    whole URL then. ``tls`` and ``http2`` are what the connection speaks already.
+    """
+
+    host: str
+    target: str = "/"
+    method: Literal["GET", "CONNECT"] = "GET"
+    tls: bool = False
+    http2: bool = False
+    proxy: ProxyUrl | None = None
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """All headers but the proxy's own."""
+        more = _GET if self.method == "GET" else ()
+        return [("Host", self.host), ("User-Agent", "netprobe"), *more]
+
+
+@dataclass(slots=True)
+class Answer:
+    """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
+
+    ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
+    an answer that is not HTTP. ``text`` is the body as it came, of which ``body`` is one printable
+    line. ``flaw`` says what is wrong with the answer as such, such as that it does not end.
+    """
+
+    status: int | None = None
+    reason: str = ""
+    server: str = ""
+    schemes: tuple[str, ...] = ()
+    body: str = ""
+    ended: str | None = None
+    foreign: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    http2: bool = False
+    text: str = field(default="", repr=False)
+    flaw: str = ""
+
+
+async def exchange_http(
+    pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: Answer | None = None
+) -> Answer:
+    """Ask, and give what came within ``limit_s``; ``answer`` is filled as it comes."""
+    from netprobe.protocols.http_backend import PipeStream
+
+    answer = Answer() if answer is None else answer
+    stream = PipeStream(pipe, limit_s, request.http2)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limit_s):
+            await _ask(stream, request, answer, body)
+    except TimeoutError:
+        stream.ended = "timeout"
+    finally:
+        # A limit of the caller's ends this too: what came until then is kept.
+        answer.ended = answer.ended or stream.ended
+        _note_body(answer, bytes(body))
+        _note_begin(answer, stream)
+    return answer
+
+
+async def _ask(stream: PipeStream, request: HttpRequest, answer: Answer, body: bytearray) -> None:
+    """Send the request and read its answer; what goes wrong becomes a fact of the answer."""
+    import httpcore
+    import httpx
+
+    async def note_head(response: httpx.Response) -> None:
+        _note_head(response, answer)
+
+    try:
+        async with httpx.AsyncClient(
+            transport=_make_transport(stream, request.proxy),
+            trust_env=False,
+            follow_redirects=False,
+            event_hooks={"response": [note_head]},
+        ) as client:
+            response = await client.send(_make_request(request), stream=True)
+            async with contextlib.aclosing(response):
+                await _read_body(response, answer, body)
+    except httpcore.TimeoutException:
+        answer.ended = "timeout"
+    except httpcore.NetworkError:
+        answer.ended = stream.ended or "fin"
+    except (httpcore.ProtocolError, httpcore.ConnectionNotAvailable):
+        _note_foreign(answer, stream)
+    except httpx.RemoteProtocolError:
+        answer.flaw = "it redirects to what is no URL"
+
+
+def _make_transport(stream: PipeStream, proxy: ProxyUrl | None) -> httpx.AsyncBaseTransport:
+    import httpcore
+
+    from netprobe.protocols.http_backend import AgentTransport
+
+    if proxy is None:
+        return AgentTransport(stream, None)
+    return AgentTransport(stream, httpcore.Proxy(NOWHERE["http"], headers=_proxy_headers(proxy)))
+
+
+def _make_request(request: HttpRequest) -> httpx.Request:
+    """Make httpx's request: header and target are the caller's, as the connection is."""
+    import httpx
+
+    return httpx.Request(
+        request.method,
+        NOWHERE["https" if request.tls else "http"],
+        headers=request.headers,
+        extensions={"target": request.target.encode("ascii")},
+    )
+
+
+async def _read_body(response: httpx.Response, answer: Answer, body: bytearray) -> None:
+    """Read the bytes of the body; what is left when enough came is not read at all."""
+    answer.flaw = "its body does not end"
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) >= BODY_LIMIT:
+            answer.flaw = f"its body is longer than the {BODY_LIMIT // 1024} KiB that are read"
+            return
+    answer.flaw = ""
+
+
+def _note_head(response: httpx.Response, answer: Answer) -> None:
+    answer.status = response.status_code
+    answer.reason = printable(response.reason_phrase)
+    answer.http2 = response.http_version == "HTTP/2"
+    pairs = [
+        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        for name, value in response.headers.raw
+    ]
+    answer.headers = {name: printable(value, HEADER_LIMIT) for name, value in pairs}
+    answer.schemes = tuple(
+        printable(value.split(" ")[0], 20) for name, value in pairs if name == "proxy-authenticate"
+    )
+    answer.server = printable(answer.headers.get("server", ""))
+
+
+def _note_body(answer: Answer, data: bytes) -> None:
+    coding = answer.headers.get("content-encoding", "identity").lower()
+    if coding in _CODINGS:
+        data = _unpack_body(data)
+    elif coding != "identity":
+        answer.flaw = f"its body is packed ({coding}), which nobody asked for"
+    answer.text = data[:BODY_LIMIT].decode("utf-8", "replace")
+    answer.body = printable(" ".join(answer.text.split()), BODY_LIMIT)
+
+
+def _unpack_body(data: bytes) -> bytes:
+    """Unpack so much of a body as is looked at, whatever it would grow to."""
+    for bits in (47, -15):
+        with contextlib.suppress(zlib.error):
+            return zlib.decompressobj(bits).decompress(data, BODY_LIMIT)
+    return data
+
+
+def _note_foreign(answer: Answer, stream: PipeStream) -> None:
+    """Note an answer that breaks the rules of HTTP: what it is instead, or where it breaks."""
+    if answer.status is not None:
+        answer.flaw = "its body breaks off"
+    elif not stream.begin:
+        answer.ended = stream.ended or "fin"
+    elif stream.http2 and stream.begin.startswith(b"HTTP/1"):
+        answer.flaw = "HTTP/2 is not spoken: it answers in HTTP/1"
+    elif _begins_http2(stream.begin) and not stream.http2:
+        answer.flaw = "it speaks HTTP/2 only, and HTTP/1.1 was asked for"
+    elif stream.begin.startswith(b"HTTP/") and stream.received > BODY_LIMIT:
+        answer.flaw = "the head of its answer does not end"
+    else:
+        answer.foreign = printable(stream.begin.decode("latin-1"))
+
+
+def _note_begin(answer: Answer, stream: PipeStream) -> None:
+    """Note a head that began and came to no end in time."""
+    if answer.status is None and answer.foreign is None and not answer.flaw and stream.begin:
+        begin = printable(stream.begin.decode("latin-1"))
+        answer.flaw = f'{stream.received:,} bytes came, and no whole answer ("{begin}")'
+
+
+def _begins_http2(data: bytes) -> bool:
+    """Tell whether bytes begin as a server of HTTP/2 begins: with SETTINGS of stream 0."""
+    return len(data) >= 9 and data[3] == 4 and data[4] <= 1 and not any(data[5:9])
+
+
+def _proxy_headers(proxy: ProxyUrl) -> list[tuple[str, str]]:
+    """Give the header with a proxy's credentials, where it has any."""
+    if proxy.credentials is None:
+        return []
+    token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
+    return [("Proxy-Authorization", f"Basic {token}")]

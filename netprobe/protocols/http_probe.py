@@ -1,0 +1,81 @@
+"""The service that a matrix describes by a request of its own: ``probe: {http: {...}}``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from netprobe.model.matrix import HttpProbe
+from netprobe.model.ports import Ports
+from netprobe.protocols.base import printable
+from netprobe.protocols.hearing import ServiceReply
+from netprobe.protocols.http_exchange import BODY_LIMIT
+from netprobe.protocols.identify import Service
+
+SHOWN_VALUE = 80
+
+
+@cache
+def make_service(probe: HttpProbe) -> Service:
+    """Make the service of a request; nobody else has its exact answer where it names content."""
+
+    def recognise(heard: ServiceReply) -> str | None:
+        if heard.status is None or _find_lack(probe, heard):
+            return None
+        version = "HTTP/2 " if heard.answer.http2 else ""
+        return f"{probe}: {version}{heard.status} as the matrix says"
+
+    return Service(
+        title=f"the answer to {probe} that the matrix describes",
+        recognise=recognise,
+        paths=(probe.path,),
+        tls=probe.tls is not False,
+        either=probe.tls is None,
+        vague=not probe.header and probe.body is None,
+        wants=_read_kind(probe),
+        http2=probe.http2,
+        differs=lambda heard: _find_lack(probe, heard),
+    )
+
+
+def _find_lack(probe: HttpProbe, heard: ServiceReply) -> str:
+    """Say what an answer lacks, the plainest first; empty: nothing."""
+    answer = heard.answer
+    if probe.http2 and not answer.http2:
+        return f"HTTP/2 is not spoken ({_word_alpn(heard)})"
+    status = answer.status or 0
+    if not any(low <= status <= high for low, high in probe.status):
+        return f"status {status} where {_word_statuses(probe.status)} was expected"
+    for name, pattern in probe.header:
+        value = answer.headers.get(name.lower())
+        if value is None:
+            return f"the header {name} is missing"
+        if not occurs(pattern, value):
+            shown, wanted = printable(value, SHOWN_VALUE), printable(pattern, SHOWN_VALUE)
+            return f'the header {name} is "{shown}" where "{wanted}" was expected'
+    if probe.body is not None and not occurs(probe.body, answer.text):
+        where = f"the first {BODY_LIMIT // 1024} KiB of the body" if answer.flaw else "the body"
+        return f'"{printable(probe.body, SHOWN_VALUE)}" is not in {where}'
+    return ""
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Tell whether a text stands somewhere, as it is or as a regular expression."""
+    return pattern in text or re.search(pattern, text) is not None
+
+
+def _word_alpn(heard: ServiceReply) -> str:
+    if not heard.spoke_tls:
+        return "without TLS it was answered in HTTP/1.1"
+    return f"ALPN chose {heard.seen.alpn or 'nothing'}"
+
+
+def _word_statuses(statuses: Ports) -> str:
+    words = [str(low) if low == high else f"{low} to {high}" for low, high in statuses]
+    return " or ".join(words)
+
+
+def _read_kind(probe: HttpProbe) -> str:
+    """Read what kind of body the matrix wants, as far as its header says."""
+    kinds = [value for name, value in probe.header if name.lower() == "content-type"]
+    return "JSON" if any("json" in value for value in kinds) else ""

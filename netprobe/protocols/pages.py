@@ -1,0 +1,104 @@
+"""Whose page an HTTP answer is, where it is not the one that was asked for.
+
+Captive portals, login pages and proxies answer in the place of a service. Every sign is one that
+the program itself leaves; the labs hold them against the real programs.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from netprobe.protocols.base import printable
+from netprobe.protocols.http_exchange import Answer
+
+SHOWN_PLACE = 100
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,120})", re.IGNORECASE)
+_HTML = re.compile(r"<(!doctype html|html|head|body|h1|title)\b", re.IGNORECASE)
+_PASSWORD = re.compile(r"<input\b[^>]{0,300}\btype\s*=\s*['\"]?password", re.IGNORECASE)
+_LOGIN_PATH = re.compile(r"log-?in|sign-?in|auth|portal|sso|captive", re.IGNORECASE)
+_HAPROXY = re.compile(
+    r"<h1>(\d{3}) [A-Z][A-Za-z -]+</h1> ?("
+    r"No server is available to handle this request|"
+    r"The server returned an invalid or incomplete response|"
+    r"The server didn't respond in time|"
+    r"Request forbidden by administrative rules|"
+    r"Your browser sent an invalid request)"
+)
+_ENVOY = re.compile(r"^(upstream connect error or disconnect/reset before headers|no healthy upst)")
+
+
+def name_page(answer: Answer, name: str | None, wants: str = "") -> str:
+    """Name whose answer it is and what it is; empty where nothing tells.
+
+    ``name`` is the host that was asked for; ``wants`` the kind of body that was expected.
+    """
+    for read in (_read_proxy, _read_portal, _read_redirect, _read_login):
+        words = read(answer, name)
+        if words:
+            return words
+    return _read_html(answer, wants)
+
+
+def _read_proxy(answer: Answer, name: str | None) -> str:
+    """Name the proxy or balancer that answered by itself."""
+    squid = answer.headers.get("x-squid-error", "")
+    if squid:
+        return f"squid's own error page, {squid.split(' ')[0]}"
+    if answer.status == 407:
+        schemes = f" ({', '.join(answer.schemes)})" if answer.schemes else ""
+        return f"a proxy wants credentials{schemes}"
+    if "error=" in answer.headers.get("proxy-status", ""):
+        return f"a proxy's own answer, Proxy-Status: {answer.headers['proxy-status']}"
+    haproxy = _HAPROXY.search(answer.body)
+    if haproxy is not None:
+        return f"haproxy's own page, {haproxy[2][0].lower()}{haproxy[2][1:]}"
+    if answer.server.startswith("tinyproxy"):
+        return "tinyproxy's own error page"
+    if _ENVOY.match(answer.body):
+        return "envoy's own answer: it did not get to the service"
+    return ""
+
+
+def _read_portal(answer: Answer, name: str | None) -> str:
+    if answer.status == 511:
+        return "a captive portal: the network wants a login (RFC 6585)"
+    if "<WISPAccessGatewayParam" in answer.body:
+        return "a captive portal (WISPr)"
+    return ""
+
+
+def _read_redirect(answer: Answer, name: str | None) -> str:
+    place = answer.headers.get("location", "")
+    if answer.status is None or not 300 <= answer.status < 400 or not place:
+        return ""
+    shown = printable(place, SHOWN_PLACE)
+    try:
+        parts = urlsplit(place)
+        host = parts.hostname
+    except ValueError:
+        return f"a redirect to what is no URL ({shown})"
+    if _LOGIN_PATH.search(place):
+        return f"a redirect to {shown}: a captive portal or a login page"
+    if host is None or host == name:
+        return f"a redirect to {shown}, on the same host"
+    return f"a redirect to {shown}, another host, as a captive portal makes it"
+
+
+def _read_login(answer: Answer, name: str | None) -> str:
+    if not _PASSWORD.search(answer.body):
+        return ""
+    return f"a login page{_word_title(answer)}, as of a captive portal"
+
+
+def _read_html(answer: Answer, wants: str) -> str:
+    kind = answer.headers.get("content-type", "").lower()
+    if not (kind.startswith("text/html") and answer.body) and not _HTML.match(answer.body):
+        return ""
+    where = f" where {wants} was expected" if wants else ""
+    return f"a page of HTML{_word_title(answer)}{where}"
+
+
+def _word_title(answer: Answer) -> str:
+    title = _TITLE.search(answer.body)
+    return "" if title is None else f' "{printable(title[1].strip())}"'
