@@ -65,22 +65,15 @@ class HttpFile(FileModel):
 
 
 class ProbeFile(FileModel):
-    """A request of the matrix's own, in place of a name."""
+    """What ``split_probe`` makes of a name or a mapping: one of both is there."""
 
     name: Probe | None = None
-    http: HttpFile | None = Field(
-        default=None, description="An HTTP request to a live service, and the answer that is right."
-    )
-
-
-class _HttpChoice(FileModel):
-    """The mapping that may stand in place of a name."""
-
-    http: HttpFile
+    http: HttpFile | None = None
 
 
 ProbeField = Annotated[
-    ProbeFile, BeforeValidator(split_probe, json_schema_input_type=Probe | _HttpChoice)
+    ProbeFile,
+    BeforeValidator(split_probe, json_schema_input_type=Probe | dict[Literal["http"], HttpFile]),
 ]
 
 
