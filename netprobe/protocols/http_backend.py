@@ -54,6 +54,9 @@ class PipeStream(httpcore.AsyncNetworkStream):
         self._rest = event.data
         self.received += len(event.data)
         self.begin = (self.begin + event.data)[:BEGIN_BYTES]
+        if self.http2 and self.begin.startswith(b"HTTP/"):
+            # Read as a frame it announces megabytes, and httpcore would wait for them.
+            raise httpcore.RemoteProtocolError("an answer of HTTP/1")
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send bytes."""

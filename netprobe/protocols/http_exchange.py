@@ -103,6 +103,7 @@ async def _ask(stream: PipeStream, request: HttpRequest, answer: Answer, body: b
     """Send the request and read its answer; what goes wrong becomes a fact of the answer."""
     import httpcore
     import httpx
+    from h2.exceptions import H2Error
 
     async def note_head(response: httpx.Response) -> None:
         _note_head(response, answer)
@@ -121,7 +122,8 @@ async def _ask(stream: PipeStream, request: HttpRequest, answer: Answer, body: b
         answer.ended = "timeout"
     except httpcore.NetworkError:
         answer.ended = stream.ended or "fin"
-    except (httpcore.ProtocolError, httpcore.ConnectionNotAvailable):
+    except (httpcore.ProtocolError, httpcore.ConnectionNotAvailable, H2Error, ValueError):
+        # A ValueError is httpcore's word for a status of HTTP/2 that is no number.
         _note_foreign(answer, stream)
     except httpx.RemoteProtocolError:
         answer.flaw = "it redirects to what is no URL"

@@ -30,9 +30,8 @@ def split_probe(value: object) -> object:
     """A name stands for a probe of netprobe's own, a mapping for a request of the matrix's."""
     if isinstance(value, str):
         return {"name": value}
-    if isinstance(value, dict) and set(value) == {"http"}:
-        # ``http:`` alone asks for the path / with any status 2xx.
-        return {"http": {}} if value["http"] is None else value
+    if isinstance(value, dict) and set(value) == {"http"} and value["http"] is not None:
+        return value
     raise ValueError(
         f"{what_it_is(value)}, expected a name such as https, or {{http: {{path: /healthz}}}}"
     )
@@ -79,7 +78,8 @@ def _check_header(text: str) -> str:
 
 def _check_pattern(text: str) -> str:
     if not text or len(text) > MAX_PATTERN:
-        raise ValueError(f"expected a text of 1 to {MAX_PATTERN} characters")
+        length = f"the text has {len(text):,} characters" if text else "the text is empty"
+        raise ValueError(f"{length}, expected 1 to {MAX_PATTERN:,}")
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
