@@ -44,16 +44,26 @@ def warn_of_service(evidence: Evidence) -> list[str]:
     return [f"{title} is expected there{_TOLD[found.told]}"]
 
 
+def _word_said(evidence: Evidence, outcome: Outcome) -> str:
+    """Give what decided the verdict, and of who answers in another's place what it said."""
+    conclusion, service = evidence.conclusion, evidence.service
+    said = [one.said for one in (conclusion, outcome, service) if one is not None]
+    words = next(filter(None, said), "no words")
+    if conclusion is None or conclusion.name != "intercepted" or service is None:
+        return words
+    return f"{words}; when it was asked who it is: {service.said}"
+
+
 def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
     icmp, listener = outcome.icmp, evidence.listener
-    said = [one.said for one in (evidence.conclusion, outcome, evidence.service) if one is not None]
+    said = _word_said(evidence, outcome)
     return {
         "source": evidence.flow.source.name,
         "destination": evidence.flow.destination.name,
         "address": evidence.address,
         "protocol": evidence.flow.block.protocol,
         "answered_by": outcome.answered_by or "another host",
-        "said": next(filter(None, said), "no words"),
+        "said": said,
         "neighbours": evidence.conclusion.said if evidence.conclusion else "",
         "router": evidence.given_up_by or "a router",
         "asker": evidence.host_down or evidence.flow.source.name,

@@ -88,7 +88,7 @@ async def exchange_http(
     body = bytearray()
     try:
         async with asyncio.timeout(limit_s):
-            await _ask(stream, request, answer, body)
+            await _send_request(stream, request, answer, body)
     except TimeoutError:
         stream.ended = "timeout"
     finally:
@@ -99,7 +99,9 @@ async def exchange_http(
     return answer
 
 
-async def _ask(stream: PipeStream, request: HttpRequest, answer: Answer, body: bytearray) -> None:
+async def _send_request(
+    stream: PipeStream, request: HttpRequest, answer: Answer, body: bytearray
+) -> None:
     """Send the request and read its answer; what goes wrong becomes a fact of the answer."""
     import httpcore
     import httpx

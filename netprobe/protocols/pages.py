@@ -42,12 +42,12 @@ def name_page(answer: Answer, name: str | None, wants: str = "") -> str:
 
 def _read_proxy(answer: Answer, name: str | None) -> str:
     """Name the proxy or balancer that answered by itself."""
-    squid = answer.headers.get("x-squid-error", "")
-    if squid:
-        return f"squid's own error page, {squid.split(' ')[0]}"
     if answer.status == 407:
         schemes = f" ({', '.join(answer.schemes)})" if answer.schemes else ""
         return f"a proxy wants credentials{schemes}"
+    squid = answer.headers.get("x-squid-error", "")
+    if squid:
+        return f"squid's own error page, {squid.split(' ')[0]}"
     if "error=" in answer.headers.get("proxy-status", ""):
         return f"a proxy's own answer, Proxy-Status: {answer.headers['proxy-status']}"
     haproxy = _HAPROXY.search(answer.body)

@@ -22,6 +22,7 @@ from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.
 PORTS_ASKED = 32
+INTERCEPTED = "intercepted"
 
 
 class Services(Check):
@@ -30,7 +31,10 @@ class Services(Check):
     name = "services"
 
     def concerns(self, seen: Observation) -> bool:
-        """A service that we know how to ask, not our listener, accepted the connection."""
+        """A service that we know how to ask, not our listener, accepted the connection.
+
+        Who answers in its place is asked too: it may be a captive portal.
+        """
         task, outcome = seen.task, seen.outcome
         return (
             outcome is not None
@@ -40,7 +44,7 @@ class Services(Check):
             and service_for(task.probe) is not None
             and task.server_name != ""
             and seen.listener.state != "ours"
-            and seen.conclusion is None
+            and (seen.conclusion is None or seen.conclusion.name == INTERCEPTED)
         )
 
     def group(self, seen: Observation) -> Hashable:

@@ -25,6 +25,7 @@ from netprobe.protocols import Protocol
 from netprobe.protocols.connect import connect
 from netprobe.protocols.http_exchange import Answer
 from netprobe.protocols.identify import Asked, identify
+from netprobe.protocols.pages import name_page
 from netprobe.protocols.proxy_url import parse_proxy
 from netprobe.protocols.services import service_for
 from netprobe.protocols.tls import Hello
@@ -236,7 +237,8 @@ class _Talk:
             return self._tell_refusal(did, " is not answered")
         schemes = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
         server = f", says {answer.server}" if answer.server else ""
-        words = f"HTTP {answer.status} {answer.reason}{server}{schemes}"
+        page = "" if schemes else name_page(answer, None)
+        words = f"HTTP {answer.status} {answer.reason}{server}{schemes}{page and f': {page}'}"
         return self._tell_refusal(answer.status, f": {words}")
 
 
