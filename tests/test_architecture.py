@@ -29,7 +29,6 @@ HOMES = {
     "httpx": ("protocols",),
     "httpcore": ("protocols",),
     "ssl": ("protocols",),
-    "h11": ("protocols",),
     "h2": ("protocols",),
     "cryptography": ("protocols",),
     "click": ("cli",),
@@ -39,7 +38,19 @@ HOMES = {
 # What the distribution's name is called when it is imported, where the two differ.
 IMPORT_NAMES = {"pyyaml": "yaml", "dnspython": "dns"}
 SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
-HEAVY = {"xlsxwriter", "pydantic", "rich", "asyncio", "scapy", "httpx", "dns", "yaml", "ssl"}
+HEAVY = {
+    "xlsxwriter",
+    "pydantic",
+    "rich",
+    "asyncio",
+    "scapy",
+    "httpx",
+    "httpcore",
+    "h2",
+    "dns",
+    "yaml",
+    "ssl",
+}
 
 
 @functools.cache

@@ -14,7 +14,19 @@ from netprobe.probe.settings import FORKS
 from netprobe.report import REPORTS
 from tests.cli.command import ROOT, environment, netprobe
 
-HEAVY = ("pydantic", "rich", "asyncio", "scapy", "httpx", "yaml", "dns", "cryptography", "ssl")
+HEAVY = (
+    "pydantic",
+    "rich",
+    "asyncio",
+    "scapy",
+    "httpx",
+    "httpcore",
+    "h2",
+    "yaml",
+    "dns",
+    "cryptography",
+    "ssl",
+)
 COUNT = """
 import sys
 from netprobe.cli.main import status_of

@@ -16,7 +16,7 @@ if [ "${1:-lab}" = lab ]; then
         setpriv=util-linux runuser=util-linux unshare=util-linux mount=mount useradd=passwd sudo=sudo
         ssh=openssh-client ssh-keygen=openssh-client sshd=openssh-server
         busybox=busybox-static bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
-        haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid openssl=openssl ansible-inventory=ansible-core
+        haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid nghttpd=nghttp2-server curl=curl openssl=openssl ansible-inventory=ansible-core
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony faketime=faketime serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,9 @@ CALLED = ServiceReply(
         ("registry", page(401, '{"errors": [{"code": "UNAUTHORIZED"}]}'), "registry: /v2/ 401"),
         ("registry", page(401, '{"errors": ["go away"]}'), None),
         ("https", page(302), "HTTP 302 over TLSv1.3"),
+        ("metrics", page(401, "Unauthorized"), "metrics: 401, wants a token"),
+        ("metrics", page(403, STATUS), "metrics: 403, wants a token"),
+        ("metrics", page(200, "ok"), None),
         ("https", page(503, "<h1>Application is not available</h1>"), None),
     ],
 )
@@ -185,3 +189,57 @@ def test_nothing_unsafe_is_ever_asked(word: str) -> None:
     paths = [path for service in SERVICES.values() for path in service.paths]
 
     assert not [path for path in paths if word in path]
+
+
+def answering(answers: dict[str, bytes], name: str, port: int) -> ServiceFinding:
+    """What is found out at a server without TLS that answers each path so."""
+
+    class Paths:
+        def __init__(self) -> None:
+            self.events: list[Event] = []
+
+        async def send(self, data: bytes) -> None:
+            path = data.split(b" ")[1].decode() if data.startswith(b"GET ") else ""
+            self.events = [Event("data", answers[path])] if path in answers else []
+
+        async def receive(self, limit_s: float) -> Event:
+            return self.events.pop() if self.events else Event("fin")
+
+    @contextlib.asynccontextmanager
+    async def dial() -> AsyncIterator[Pipe | None]:
+        yield Paths()
+
+    service = replace(SERVICES[name], tls=False)
+    return asyncio.run(identify(service, Asked("10.0.0.1", port), dial))
+
+
+VERSION = b'HTTP/1.1 200 OK\r\nContent-Length: 25\r\n\r\n{ "gitVersion": "v1.31.2"}'
+FAILS = b"HTTP/1.1 500 X\r\n\r\n[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
+DENIES = b"HTTP/1.1 401 X\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("ready", "note"),
+    [(HTTP, None), (DENIES, None), (b"", None), (FAILS, "it is not ready: /readyz 500 (etcd)")],
+)
+def test_an_apiserver_is_asked_whether_it_is_ready(ready: bytes, note: str | None) -> None:
+    """Only its own "no" is a note: who may not see it learns nothing."""
+    found = answering({"/version": VERSION, "/readyz": ready}, "kube-apiserver", 6443)
+
+    assert (found.told, found.note) == ("service", note)
+
+
+def test_a_wrong_answer_without_tls_is_no_matter_of_tls() -> None:
+    """Where both ways are right, another answer is another service."""
+    found = told("registry", b"HTTP/1.1 302 Found\r\nLocation: http://x/login\r\n\r\n", 5000)
+
+    assert found.told == "other"
+    assert "a captive portal or a login page" in found.said
+
+
+def test_what_does_not_end_is_asked_once() -> None:
+    """A head without an end is an answer, though of no service."""
+    found = answering({"/healthz": b"HTTP/1.1 200 OK\r\nX: "}, "http-health", 8081)
+
+    assert found.told == "other"
+    assert "HTTP/1.1 200 OK" in found.said
