@@ -61,7 +61,8 @@ class Answer:
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
     an answer that is not HTTP. ``text`` is the body as it came, of which ``body`` is one printable
-    line. ``flaw`` says what is wrong with the answer as such, such as that it does not end.
+    line; ``is_cut``: it is longer than what is read of it. ``flaw`` says what is wrong with the
+    answer as such, such as that it does not end in time.
     """
 
     status: int | None = None
@@ -74,6 +75,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     http2: bool = False
     text: str = field(default="", repr=False)
+    is_cut: bool = False
     flaw: str = ""
 
 
@@ -159,8 +161,8 @@ async def _read_body(response: httpx.Response, answer: Answer, body: bytearray) 
     async for part in response.aiter_raw():
         body += part
         if len(body) >= BODY_LIMIT:
-            answer.flaw = f"its body is longer than the {BODY_LIMIT // 1024} KiB that are read"
-            return
+            answer.is_cut = True
+            break
     answer.flaw = ""
 
 
@@ -180,9 +182,11 @@ def _note_head(response: httpx.Response, answer: Answer) -> None:
 
 
 def _note_body(answer: Answer, data: bytes) -> None:
+    """Note the body: of what is packed so much as is read, however long it would grow."""
     coding = answer.headers.get("content-encoding", "identity").lower()
     if coding in _CODINGS:
         data = _unpack_body(data)
+        answer.is_cut = answer.is_cut or len(data) >= BODY_LIMIT
     elif coding != "identity":
         answer.flaw = f"its body is packed ({coding}), which nobody asked for"
     answer.text = data[:BODY_LIMIT].decode("utf-8", "replace")

@@ -54,7 +54,7 @@ def _find_lack(probe: HttpProbe, heard: ServiceReply) -> str:
             shown, wanted = printable(value, SHOWN_VALUE), printable(pattern, SHOWN_VALUE)
             return f'the header {name} is "{shown}" where "{wanted}" was expected'
     if probe.body is not None and not occurs(probe.body, answer.text):
-        where = f"the first {BODY_LIMIT // 1024} KiB of the body" if answer.flaw else "the body"
+        where = f"the first {BODY_LIMIT // 1024} KiB of the body" if answer.is_cut else "the body"
         return f'"{printable(probe.body, SHOWN_VALUE)}" is not in {where}'
     return ""
 

@@ -100,14 +100,21 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding
         return ServiceFinding("silent", "a second connection did not open")
     said = service.recognise(heard)
     if said is not None:
-        notes = [_note_certificate(heard, asked), await _note_ready(service, asked, dial, tls)]
-        return ServiceFinding("service", said, note="; ".join(filter(None, notes)) or None)
+        ready = await _note_ready(service, asked, dial, tls)
+        return _find_service(heard, asked, said, ready)
     if heard.seen.foreign is not None and not service.either:
         return ServiceFinding("plaintext", service.describe(heard, asked.server_name))
     if asked.by_proxy or _is_settled(heard, tls):
         return _find_other(service, heard, asked)
     second = await _hear_service(service, asked, dial, not tls)
     return _judge_second(service, asked, heard, second)
+
+
+def _find_service(
+    heard: ServiceReply, asked: Asked, said: str, ready: str | None = None
+) -> ServiceFinding:
+    notes = [_note_certificate(heard, asked), ready, heard.answer.flaw]
+    return ServiceFinding("service", said, note="; ".join(filter(None, notes)) or None)
 
 
 def _note_certificate(heard: ServiceReply, asked: Asked) -> str | None:
@@ -150,7 +157,7 @@ def _judge_second(
     if service.either:
         said = service.recognise(second)
         if said is not None:
-            return ServiceFinding("service", f"{said}, without TLS")
+            return _find_service(second, asked, f"{said}, without TLS")
         return _find_other(service, second, asked)
     told: Told = "tls" if second.spoke_tls else "plaintext"
     return ServiceFinding(told, service.describe(second, asked.server_name))

@@ -154,6 +154,7 @@ def test_squids_own_pages_are_not_the_services(world: WebWorld) -> None:
     assert world.curl("worker", f"https://{WEB}:9002/", *through)["http_connect"] == 403
 
 
+@pytest.mark.full
 def test_without_credentials_squid_wants_some(world: WebWorld) -> None:
     """It says which kind."""
     rows = http(9001, **UP, tls=False), http(HTTP2, path="/api/health", tls=True)
@@ -162,3 +163,31 @@ def test_without_credentials_squid_wants_some(world: WebWorld) -> None:
     assert {(one["verdict"], one["reason"]) for one in results} == {("blocked", "proxy-407")}
     assert "a proxy wants credentials (Basic)" in results[0]["because"]
     assert "asks for Basic" in results[1]["because"]
+
+
+HOSTILE: list[tuple[str, tuple[str, str], str]] = [
+    ("send_body_for_ever", GOOD, "GET /: 200 as the matrix says, without TLS"),
+    ("send_head_for_ever", OTHER, "the head of its answer does not end"),
+    ("drip", OTHER, 'bytes came, and no whole answer ("HTTP/1.1 200 OK'),
+    ("send_bomb", GOOD, "GET /: 200 as the matrix says, without TLS"),
+    ("close_early", GOOD, "GET /: 200 as the matrix says, without TLS"),
+    ("send_garbage", OTHER, 'said "?????'),
+]
+
+
+@pytest.mark.full
+def test_servers_that_mean_no_good_are_bounded(world: WebWorld) -> None:
+    """Each gets one plain line; neither bytes without end nor bombs hold up a run."""
+    world.start_hostile(7001)
+
+    rows = [http(7001 + place) for place in range(len(HOSTILE))]
+    done = world.run(*rows, http(7004, body="1"))
+
+    by_id = {result["requirement"]: result for result in done.results}
+    for place, (name, expected, words) in enumerate(HOSTILE):
+        result = by_id[f"r{place}"]
+        assert (name, result["verdict"], result["proof"]) == (name, *expected)
+        assert words in result["because"]
+    assert "breaks off" in by_id["r4"]["warnings"][0]
+    bomb = by_id[f"r{len(HOSTILE)}"]["because"]
+    assert '"1" is not in the first 64 KiB of the body' in bomb

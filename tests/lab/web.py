@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,12 @@ class WebWorld(Lab):
         router.nft(
             f"table ip portal {{\nchain in {{\n{hook}\n{guest} dnat to {PORTAL}:8880\n}}\n}}"
         )
+
+    def start_hostile(self, first: int) -> None:
+        """Start servers that mean no good, from this port on."""
+        web = self["web"]
+        web.spawn(sys.executable, str(HERE / "hostile_web.py"), str(first))
+        wait_for(lambda: any(one.endswith(f":{first + 5}") for one in web.listening()), "hostile")
 
     def curl(self, worker: str, url: str, *more: str) -> dict[str, Any]:
         """What curl sees: the status, the version of HTTP, where a redirect leads."""

@@ -36,7 +36,7 @@ RIGHT = Answer(
             'the header Content-Type is "text/html" where "^application/json" was expected',
         ),
         (PROBE, replace(RIGHT, text="down"), 'is not in the body'),
-        (PROBE, replace(RIGHT, text="x", flaw="long"), "is not in the first 64 KiB of the body"),
+        (PROBE, replace(RIGHT, text="x", is_cut=True), "is not in the first 64 KiB of the body"),
         # What stands there literally is right too.
         (HttpProbe(body="ok (200)"), replace(RIGHT, text="it is ok (200)"), ""),
         (HttpProbe(http2=True), replace(RIGHT, http2=True), ""),
