@@ -26,7 +26,7 @@ def make_service(probe: HttpProbe) -> Service:
         return f"{probe}: {version}{heard.status} as the matrix says"
 
     return Service(
-        title=f"the answer to {probe} that the matrix describes",
+        title=f"a server with the matrix's answer to {probe}",
         recognise=recognise,
         paths=(probe.path,),
         tls=probe.tls is not False,
