@@ -142,3 +142,17 @@ def test_garbage_is_collected_once_everything_is_imported() -> None:
         env=environment(), capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
     assert done.stdout == "True True\n"
+
+
+def test_a_run_imports_no_http_before_it_asks() -> None:
+    """httpx takes longer than most runs need for all that they say."""
+    code = (
+        "import sys, netprobe.pipeline, netprobe.probe.collect, netprobe.konnectivity.run\n"
+        "print(*(name for name in ('httpx', 'httpcore', 'h2') if name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(), capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+
+    assert done.stdout.strip() == ""
