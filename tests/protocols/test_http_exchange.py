@@ -256,6 +256,7 @@ def bomb(times: int = 1) -> bytes:
         ("gzip, gzip", bomb(2), "\x1f", "its body is packed (gzip, gzip)"),
         ("br", b"\x0b\x02", "\x0b", "its body is packed (br), which nobody asked for"),
     ],
+    ids=["gzip", "zlib", "deflate", "not packed", "bomb", "packed twice", "br"],
 )
 async def test_packed_bodies_are_bounded(coding: str, data: bytes, begin: str, flaw: str) -> None:
     """What nobody asked for is unpacked once, and never to more than is read."""
