@@ -11,6 +11,7 @@ from netprobe.protocols.base import printable
 from netprobe.protocols.hearing import ServiceReply
 from netprobe.protocols.http_exchange import BODY_LIMIT
 from netprobe.protocols.identify import Service
+from netprobe.protocols.pages import name_proxy
 
 SHOWN_VALUE = 80
 
@@ -46,6 +47,8 @@ def _find_lack(probe: HttpProbe, heard: ServiceReply) -> str:
     status = answer.status or 0
     if not any(low <= status <= high for low, high in probe.status):
         return f"status {status} where {_word_statuses(probe.status)} was expected"
+    if name_proxy(answer):
+        return f"status {status} is not the service's"
     for name, pattern in probe.header:
         value = answer.headers.get(name.lower())
         if value is None:

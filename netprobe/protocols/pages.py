@@ -40,24 +40,27 @@ def name_page(answer: Answer, name: str | None, wants: str = "") -> str:
     return _read_html(answer, wants)
 
 
-def _read_proxy(answer: Answer, name: str | None) -> str:
-    """Name the proxy or balancer that answered by itself."""
-    if answer.status == 407:
-        schemes = f" ({', '.join(answer.schemes)})" if answer.schemes else ""
-        return f"a proxy wants credentials{schemes}"
+def name_proxy(answer: Answer) -> str:
+    """Name the proxy that answered by itself, by a header that no service sends; else empty."""
     squid = answer.headers.get("x-squid-error", "")
     if squid:
         return f"squid's own error page, {squid.split(' ')[0]}"
     if "error=" in answer.headers.get("proxy-status", ""):
         return f"a proxy's own answer, Proxy-Status: {answer.headers['proxy-status']}"
+    return "tinyproxy's own error page" if answer.server.startswith("tinyproxy") else ""
+
+
+def _read_proxy(answer: Answer, name: str | None) -> str:
+    """Name the proxy or balancer that answered by itself."""
+    if answer.status == 407:
+        schemes = f" ({', '.join(answer.schemes)})" if answer.schemes else ""
+        return f"a proxy wants credentials{schemes}"
     haproxy = _HAPROXY.search(answer.body)
     if haproxy is not None:
         return f"haproxy's own page, {haproxy[2][0].lower()}{haproxy[2][1:]}"
-    if answer.server.startswith("tinyproxy"):
-        return "tinyproxy's own error page"
     if _ENVOY.match(answer.body):
         return "envoy's own answer: it did not get to the service"
-    return ""
+    return name_proxy(answer)
 
 
 def _read_portal(answer: Answer, name: str | None) -> str:

@@ -135,6 +135,8 @@ SQUID = [
     (http(9999, **UP, tls=False), ("inconclusive", "none"), "error page, ERR_CONNECT_FAIL"),
     (http(9998, **UP, tls=True), ("inconclusive", "none"), "error page, ERR_CONNECT_FAIL"),
     (http(HTTP2, path="/api/health", http2=True, tls=True), ("pass", "service"), "HTTP/2 200"),
+    # A right status is not right where squid says so.
+    (http(9006, status=403, tls=False), ("blocked", "none"), "status 403 is not the service's"),
 ]  # fmt: skip
 
 

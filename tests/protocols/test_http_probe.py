@@ -39,6 +39,12 @@ RIGHT = Answer(
         (PROBE, replace(RIGHT, text="x", is_cut=True), "is not in the first 64 KiB of the body"),
         # What stands there literally is right too.
         (HttpProbe(body="ok (200)"), replace(RIGHT, text="it is ok (200)"), ""),
+        # A proxy's own page may have the status that is right.
+        (
+            HttpProbe(status=((403, 403),)),
+            Answer(status=403, headers={"x-squid-error": "ERR_ACCESS_DENIED 0"}),
+            "status 403 is not the service's",
+        ),
         (HttpProbe(http2=True), replace(RIGHT, http2=True), ""),
         (HttpProbe(http2=True), RIGHT, "HTTP/2 is not spoken (without TLS it was answered in"),
     ],
