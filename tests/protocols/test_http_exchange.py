@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -188,6 +189,12 @@ async def send_headers_for_ever(_: bytes, write: Write) -> None:
         await write(b"X-%d: %s\r\n" % (number, b"z" * 1000))
 
 
+async def continue_for_ever(_: bytes, write: Write) -> None:
+    """Answers that announce an answer."""
+    while True:
+        await write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+
 async def hang(_: bytes, write: Write) -> None:
     """Nothing at all."""
     await asyncio.sleep(60)
@@ -206,6 +213,7 @@ async def hang(_: bytes, write: Write) -> None:
         (says(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 200, None, None, CUT_OFF),
         (drip_head, None, "timeout", None, " bytes came, and no whole answer (\"HTTP/1.1 200"),
         (drip_body, 200, "timeout", None, "its body does not end"),
+        (continue_for_ever, None, "timeout", None, 'whole answer ("HTTP/1.1 100 Continue'),
         (send_for_ever, 200, None, None, ""),
         (send_headers_for_ever, None, None, None, "the head of its answer does not end"),
     ],
@@ -260,8 +268,14 @@ def bomb(times: int = 1) -> bytes:
 )
 async def test_packed_bodies_are_bounded(coding: str, data: bytes, begin: str, flaw: str) -> None:
     """What nobody asked for is unpacked once, and never to more than is read."""
-    answer = await ask(says(page(data, f"Content-Encoding: {coding}")))
+    tracemalloc.start()
+    try:
+        answer = await ask(says(page(data, f"Content-Encoding: {coding}")))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
+    assert peak < 16 << 20
     assert answer.text.startswith(begin)
     assert answer.flaw.startswith(flaw)
     assert len(answer.text) <= BODY_LIMIT
