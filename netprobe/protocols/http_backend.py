@@ -7,7 +7,6 @@ facts of a handshake are read below HTTP (docs/decisions/0013-httpx.md).
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -19,6 +18,8 @@ from netprobe.model.stream import Pipe
 
 # What is kept to tell what else speaks there.
 BEGIN_BYTES = 60
+# Head and body have limits of their own; answers 100 and frames without end have only this one.
+MOST_BYTES = 512 * 1024
 
 
 class PipeStream(httpcore.AsyncNetworkStream):
@@ -49,8 +50,8 @@ class PipeStream(httpcore.AsyncNetworkStream):
         return data
 
     async def _receive_more(self) -> None:
-        # Bytes that are always there must not keep the clock of the exchange from running out.
-        await asyncio.sleep(0)
+        if self.received > MOST_BYTES:
+            raise httpcore.RemoteProtocolError("more than any answer needs")
         event = await self._pipe.receive(self._limit_s)
         if event.kind != "data":
             self.ended = event.kind
