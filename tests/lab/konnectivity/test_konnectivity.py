@@ -97,7 +97,12 @@ def finished(world: World) -> dict[str, Future[Finished]]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         runs = {
             case.name: pool.submit(
-                world.diagnose, *_words(world, case), "-o", "json", hosts=[case.situation.host]
+                world.diagnose,
+                *_words(world, case),
+                "-o",
+                "json",
+                hosts=[case.situation.host],
+                proxy=case.situation.proxy,
             )
             for case in CASES
         }
@@ -121,6 +126,7 @@ def test_the_verdict_is_right(
     assert "PRIVATE KEY" not in run.stdout + run.stderr
     failed = [stage["name"] for stage in worker["stages"] if stage["status"] == "fail"]
     assert (worker["outcome"] == "ok") == (not failed), worker["stages"]
+    assert (worker["where"] is None) == (worker["outcome"] == "ok")
 
 
 @pytest.mark.alone
