@@ -8,42 +8,42 @@ from dataclasses import replace
 
 from netprobe.model.konnectivity import Diagnosis
 
+# The addresses of the name; none where it was not found.
+Answer = frozenset[str]
+
 
 def compare_names(host: str, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Warn each worker whose addresses have none in common with those that most workers get.
+    """Warn each worker whose answer has no address in common with what most others get.
 
     Of a worker with a fault the remedy begins with it: the fault may be one of a wrong address.
     Answers that overlap are no difference: some servers give a part of a pool.
     """
-    addresses = {one.worker: _read_addresses(one, host) for one in diagnoses}
-    answers = Counter(each for each in addresses.values() if each)
-    if len(answers) < 2:
-        return tuple(diagnoses)
-    usual, count = answers.most_common(1)[0]
+    answers = [_read_answer(one, host) for one in diagnoses]
+    counts = Counter(each for each in answers if each is not None)
     return tuple(
-        _warn_worker(one, host, addresses[one.worker], usual, count)
-        if addresses[one.worker] and not addresses[one.worker] & usual
-        else one
-        for one in diagnoses
+        one if own is None else _warn_worker(one, host, own, counts)
+        for one, own in zip(diagnoses, answers, strict=True)
     )
 
 
-def _read_addresses(one: Diagnosis, host: str) -> frozenset[str]:
+def _read_answer(one: Diagnosis, host: str) -> Answer | None:
+    """Give None where the worker did not ask for this name."""
     stage = next((stage for stage in one.stages if stage.name == "names"), None)
-    facts = {} if stage is None else stage.facts
-    return frozenset(facts.get("addresses", ())) if facts.get("host") == host else frozenset()
+    if stage is None or stage.facts.get("host") != host:
+        return None
+    return frozenset(stage.facts.get("addresses", ()))
 
 
-def _warn_worker(
-    one: Diagnosis, host: str, here: frozenset[str], usual: frozenset[str], count: int
-) -> Diagnosis:
+def _warn_worker(one: Diagnosis, host: str, own: Answer, counts: Counter[Answer]) -> Diagnosis:
+    others = [(count, sorted(each)) for each, count in counts.items() if each and not each & own]
+    count, usual = max(others, default=(0, []))
+    if count < counts[own] or not usual:
+        return one
     differs = (
-        f"{host} is {', '.join(sorted(here))} here, and {', '.join(sorted(usual))} for {count} "
-        f"other worker{'s' if count > 1 else ''}"
+        f"{host} is {', '.join(sorted(own)) or 'not found'} here, and {', '.join(usual)} for "
+        f"{count} other worker{'s' if count > 1 else ''}"
     )
     remedy = one.remedy
     if one.outcome != "ok":
-        remedy = (
-            f"first correct the name ({differs}): /etc/hosts, the resolver, its view; then {remedy}"
-        )
+        remedy = f"correct the name first ({differs}): /etc/hosts, resolver, view; then {remedy}"
     return replace(one, warnings=(*one.warnings, differs), remedy=remedy)

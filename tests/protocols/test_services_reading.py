@@ -43,7 +43,8 @@ FRONT_END = ServiceReply(
 CALLED = ServiceReply(
     seen=SeenHandshake(done=True, alpn="h2"),
     call=CallFacts(
-        grpc_status="12", grpc_message="unknown method NetprobeNoSuchMethod for service AgentService"
+        grpc_status="12",
+        grpc_message="unknown method NetprobeNoSuchMethod for service AgentService",
     ),
 )
 
