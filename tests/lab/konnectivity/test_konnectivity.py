@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.cli import Finished
+from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity.situations import SITUATIONS, Situation
 from tests.lab.konnectivity.world import (
     DEAD4,
@@ -168,6 +169,32 @@ def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
         ("second", "PMTU_BLACKHOLE_OUT"),
         ("deaf", "KONN_REACHED_MTLS"),
     ]
+
+
+def test_a_worker_that_resolves_the_name_differently_is_told(world: World) -> None:
+    """An entry in its /etc/hosts leads it to a dead host; the warning says where the other goes."""
+    words = ("--server", "moved.apps.lab.test:8091", "--publishing", "loadbalancer")
+    document = world.folder / "moved.json"
+    run = world.diagnose(
+        *words, "-o", "text", "-o", f"json={document}", hosts=("worker", "second", "third")
+    )
+    assert run.status == 1
+    workers = {one["worker"]: one for one in json.loads(document.read_text())["workers"]}
+    usual = ", ".join(sorted((EDGE4, EDGE6)))
+    told = f"moved.apps.lab.test is {DEAD4} here, and {usual} for 2 other workers"
+    assert [workers[name]["warnings"] for name in ("worker", "second", "third")] == [[], [told], []]
+    assert workers["second"]["remedy"].startswith("correct the name first")
+    assert f"second: {told}" in run.stdout
+
+
+def test_the_words_for_explain_work(world: World, finished: dict[str, Future[Finished]]) -> None:
+    """Silence points to ``explain``: the words as they are follow the flow and find it lost."""
+    silent = [case.name for case in CASES if case.situation.code == "TCP_FILTERED"]
+    (worker,) = finished[silent[0]].result().document["workers"]
+    program, *words = shlex.split(worker["explain"])
+    assert (program, words[:2]) == ("netprobe", ["explain", "worker"])
+    run = netprobe(*words, "-o", "json", "--timeout", "0.5")
+    assert run.status == 1, run.stderr
 
 
 def test_the_inventory_s_proxy_decides_and_is_named(world: World) -> None:

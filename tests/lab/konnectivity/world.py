@@ -27,6 +27,7 @@ ZONE = "lab.test"
 WORKER4, WORKER6 = "10.77.1.2", "fd77:1::2"
 DEAF4, DEAF6 = "10.77.1.3", "fd77:1::3"
 SECOND4, SECOND6 = "10.77.1.4", "fd77:1::4"
+THIRD4, THIRD6 = "10.77.1.5", "fd77:1::5"
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
 DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
@@ -111,6 +112,7 @@ class World(Lab):
         worker = self.host("worker", middle, WORKER4, WORKER6)
         deaf = self.host("deaf", middle, DEAF4, DEAF6)
         second = self.host("second", middle, SECOND4, SECOND6)
+        third = self.host("third", middle, THIRD4, THIRD6)
         edge = self.host("edge", middle, EDGE4, EDGE6)
         # A neighbour that is not there, and addresses that the worker has no route to.
         device = f"v{len(self.namespaces)}"
@@ -133,6 +135,7 @@ class World(Lab):
         self._resolve_by(worker, EDGE4)
         self._resolve_by(second, EDGE4, f"{DEAD4} moved.apps.{ZONE}\n")
         self._resolve_by(deaf, EDGE4)
+        self._resolve_by(third, EDGE4)
         make_certificates(self.folder)
         self.folder.chmod(0o755)
         self._serve(edge)
