@@ -3,10 +3,10 @@
 ``title``, ``because`` and ``remedy`` are filled from the evidence; a word that is missing there is
 a bug that the tests find. ``{to}`` is ADDRESS:PORT, or what stands there with a proxy between.
 
-``logs`` stand only where a real agent said them: konnectivity-agent 0.36 (grpc-go 1.83) in the
-situations of tests/lab/konnectivity, against the lab's edges; its two complaints about a rejected
-certificate and ``no application protocol`` against the real server 0.36. ``...`` leaves out
-addresses and what is the agent's own. A line whose words were not measured is not predicted.
+``logs`` stand only where a real agent wrote them: konnectivity-agent 0.36 (grpc-go 1.83) in the
+situations of tests/lab/konnectivity, whose agent_lines.txt has its words; those about the agent's
+certificate, ``no application protocol`` and the front-end port against the real server 0.36.
+``...`` leaves out what is the agent's own. A line with a word that nobody measured is left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _X509 = f"{_TLS}tls: failed to verify certificate: x509: {{x509}}"
 _DIAL = "dial tcp {to}: {dial_error}"
 _LOOKUP = "dial tcp: lookup {host} on ...: no such host"
 _CONNECT = 'failed to do connect handshake, response: "HTTP/1.1 {status} ...'
-NO_ID = 'cannot connect once err="expected one server ID in the context, got []"'
+NO_ID = "expected one server ID in the context, got []"
 _NO_CERTIFICATE = (
     "error reading server preface: remote error: tls: certificate required (or: write tcp ...: "
     "write: broken pipe, or connection reset by peer)"
@@ -68,7 +68,9 @@ VERDICTS: dict[str, TunnelVerdict] = {
     "KONN_REACHED_MTLS": TunnelVerdict("ok", "none", None, None,
         "the Konnectivity server answers and asks for the agent's certificate",
         "nothing to do in the network; if agents still do not connect, look at their certificate "
-        "(secret konnectivity-agent): it is missing, expired or of another signer",
+        "(secret konnectivity-agent): it is missing, expired or of another signer; with 'expected "
+        "one server ID' in their log, at the port: the front-end port looks alike without "
+        "--client-cert",
         _NO_CERTIFICATE),
     "KONN_H2_OK": TunnelVerdict("ok", "none", None, None,
         "the Konnectivity server takes the client certificate and answers gRPC",
@@ -289,7 +291,7 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "an idle connection to {to} is closed after {held} s",
         "a proxy's idle timer: raise it (timeout tunnel, client, server) above the agent's "
         "keepalive (HyperShift 30 s, k0s 1 h), or lower the keepalive",
-        "could not read stream ... error reading from server: EOF"),
+        "could not read stream: ... error reading from server: EOF"),
     "HOLD_CUT_RESET": TunnelVerdict("fault", "edge", "path or load balancer", "hold",
         "an idle connection to {to} is reset after {held} s",
         "a load balancer or a stateful firewall ends idle connections: raise its idle timeout "

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +59,24 @@ def _families(situation: Situation, number: int) -> tuple[int, ...]:
     """All of them, or in an ordinary run one, in turn."""
     families = situation.families or (0,)
     return families if FULL else (families[number % len(families)],)
+
+
+def read_lines() -> dict[str, str]:
+    """What a real agent was seen to write, by case or situation."""
+    text = (Path(__file__).parent / "agent_lines.txt").read_text()
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return dict(line.split("\t") for line in lines)
+
+
+LINES = read_lines()
+
+
+def has_in_order(seen: str, predicted: str) -> bool:
+    """Whether the words are in the line, where ``...`` leaves out some; one of two lines will do."""
+    first, _, second = predicted.removesuffix(")").partition(" (or: ")
+    ways = (first, second.partition(", or ")[0]) if second else (first,)
+    patterns = (".*".join(map(re.escape, re.split(r" ?\.\.\. ?", way))) for way in ways)
+    return any(re.search(pattern, seen) for pattern in patterns if pattern)
 
 
 _CHOSEN = [situation for situation in SITUATIONS if FULL or situation.quick]
@@ -128,6 +148,9 @@ def test_the_verdict_is_right(
     failed = [stage["name"] for stage in worker["stages"] if stage["status"] == "fail"]
     assert (worker["outcome"] == "ok") == (not failed), worker["stages"]
     assert (worker["where"] is None) == (worker["outcome"] == "ok")
+    seen = LINES.get(case.name) or LINES.get(situation.name)
+    if seen is not None:
+        assert has_in_order(seen, worker["agent_logs"]), (seen, worker["agent_logs"])
 
 
 @pytest.mark.alone
