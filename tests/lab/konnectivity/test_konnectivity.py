@@ -72,7 +72,7 @@ LINES = read_lines()
 
 
 def has_in_order(seen: str, predicted: str) -> bool:
-    """Whether the words are in the line, where ``...`` leaves out some; one of two lines will do."""
+    """Whether the words are in the line: ``...`` leaves out some; of two lines one will do."""
     first, _, second = predicted.removesuffix(")").partition(" (or: ")
     ways = (first, second.partition(", or ")[0]) if second else (first,)
     patterns = (".*".join(map(re.escape, re.split(r" ?\.\.\. ?", way))) for way in ways)
