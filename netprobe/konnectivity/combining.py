@@ -36,6 +36,7 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     if deaf and len(deaf) == len(bad) < len(usable):
         warnings = (_warn_of_deaf(tunnel, usable, deaf),)
         usable, bad = [item for item in usable if item not in deaf], []
+        results = [*usable, *(item for item in results if item not in usable)]
     log = Log()
     log.stages = [*names.stages, *_combine_stages(results, "doubt" if warnings else "bad")]
     log.fine = [*names.fine, *_unique_texts(results, "fine")]
@@ -51,29 +52,31 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
 
 
 def _warn_of_deaf(tunnel: Tunnel, usable: Results, deaf: Results) -> str:
-    """Say which addresses do not answer, and what it costs; the costs are what real agents took."""
+    """Say which addresses do not answer, and what they cost."""
     said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in deaf)
-    silent = [item for item in deaf if item[1][1].evidence.get("sight") in _SILENT]
-    cost = "a refused connect costs next to nothing"
-    if silent:
-        count = max(_count_family(usable, item[0]) for item in silent)
-        cost = (
-            f"a silent address that is tried first costs each connect {DIAL_S // count} s"
-            if count > 1
-            else "it turns to the other family after 0.3 s"
-        )
-    elif any(what.code == "HOST_UNREACHABLE" for _, (_, what) in deaf):
-        cost = "where it is tried first, each connect takes about 3 s longer"
-    host = tunnel.host if usable[0][0].proxy is None else usable[0][0].proxy.host
+    proxy = usable[0][0].proxy
     return (
-        f"{len(deaf)} of {len(usable)} addresses of {host} do not answer ({said}). The agent "
-        f"connects by the others; {cost}, and with the others down there is nothing to fall back "
-        "on: repair or withdraw them"
+        f"{len(deaf)} of {len(usable)} addresses of {proxy.host if proxy else tunnel.host} do not "
+        f"answer ({said}). The agent connects by the others; {_word_cost(usable, deaf)}, and with "
+        "the others down there is nothing to fall back on: repair or withdraw them"
     )
 
 
-def _count_family(usable: Results, reach: Reach) -> int:
-    return sum(1 for other, _ in usable if (":" in other.address) == (":" in reach.address))
+def _word_cost(usable: Results, deaf: Results) -> str:
+    """Word what a real agent was seen to lose: it tries a family in turn, then the other one."""
+    families = [[_is_v6(item) for item in items] for items in (usable, deaf)]
+    count = max(families[0].count(family) for family in families[1])
+    if all(families[0].count(family) == families[1].count(family) for family in families[1]):
+        return "it turns to the other family after 0.3 s"
+    if any(what.evidence.get("sight") in _SILENT for _, (_, what) in deaf):
+        return f"a silent address that it tries first costs each connect {DIAL_S / count:.0f} s"
+    if any(what.code == "HOST_UNREACHABLE" for _, (_, what) in deaf):
+        return "where it tries such a one first, each connect takes about 3 s longer"
+    return "a refusal costs next to nothing"
+
+
+def _is_v6(item: tuple[Reach, tuple[Log, Conclusion]]) -> bool:
+    return ":" in item[0].address
 
 
 def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
